@@ -24,7 +24,7 @@ use instant_app::InstantApp;
 use played::{NAMED, serve_list, serve_names};
 use tower::{Layer, Service};
 use tower_robots::agent::{Category, Crawler, Registry, RegistryRow};
-use tower_robots::layer::{Robots, RobotsLayer};
+use tower_robots::layer::{Robots, RobotsLayer, SenderCheck};
 use tower_robots::live::LiveRobots;
 use tower_robots::source::evidence::Verifier;
 
@@ -113,7 +113,7 @@ fn main() {
     let registry = Arc::new(Registry::builtin().extended_with(removed.chain([row.into()])).expect("a registry"));
     let verifier = Verifier::builder(&registry).resolvers([resolver]).start().expect("a verifier");
     let live = LiveRobots::inline(FILE).registry(registry).open().expect("a robots.txt");
-    let layer = RobotsLayer::new(live).verifier(&verifier);
+    let layer = RobotsLayer::new(live).verifier(SenderCheck::new(&verifier));
     let layer = layer.address_from(|extensions| extensions.get::<IpAddr>().copied());
     let mut service = layer.layer(InstantApp);
     let start = Instant::now();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::Request;
 use tower_robots::agent::{Identity, IdentityMethod};
-use tower_robots::layer::{Original, RobotsLayer};
+use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Mode, Policy, RateMode};
 use tower_robots::rate::{NetworkBuckets, Quota, RateKey, RateSender, SiteBuckets};
@@ -68,7 +68,7 @@ fn requests(criterion: &mut Criterion) {
             let mut request = Request::get("/page").header("user-agent", agent).body(()).expect("a request");
             request.extensions_mut().insert(identity);
             group.bench_function(format!("{who}, {name}"), |bencher| {
-                bencher.iter(|| black_box(layer.answer(&Original::of(black_box(&request)))));
+                bencher.iter(|| black_box(layer.answer(&OriginalRequest::of(black_box(&request)))));
             });
         }
     }

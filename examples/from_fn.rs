@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use tower_robots::layer::{Original, RobotsLayer};
+use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
 
@@ -18,7 +18,7 @@ async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Ne
     if request.headers().contains_key("authorization") {
         return next.run(request).await;
     }
-    match layer.answer(&Original::of(&request)).carry_out(&mut request) {
+    match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
         Some(response) => response.map(Body::from),
         None => next.run(request).await,
     }

@@ -37,7 +37,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 /// Debugs an error as it is displayed, because that is what the operator sees of one that `main` returns.
-#[cfg(feature = "live")]
 macro_rules! debug_as_displayed {
     ($error:ident) => {
         impl std::fmt::Debug for $error {
@@ -47,20 +46,16 @@ macro_rules! debug_as_displayed {
         }
     };
 }
-#[cfg(feature = "live")]
 pub(crate) use debug_as_displayed;
 
 #[cfg(all(feature = "layer", feature = "watch"))]
 pub mod docs;
 #[cfg(feature = "layer")]
 pub mod layer;
-#[cfg(feature = "live")]
 pub mod live;
-#[cfg(feature = "live")]
 pub mod source;
 
 #[doc(inline)]
-#[cfg(feature = "live")]
 pub use robots_core::rate;
 #[doc(inline)]
 pub use robots_core::{agent, check, identity, policy, rules};
@@ -68,19 +63,16 @@ pub use robots_core::{agent, check, identity, policy, rules};
 #[cfg(feature = "layer")]
 #[doc(no_inline)]
 pub use crate::layer::RobotsLayer;
-#[cfg(feature = "live")]
 #[doc(no_inline)]
 pub use crate::live::LiveRobots;
 #[doc(no_inline)]
 pub use crate::policy::{Mode, Policy};
 #[doc(no_inline)]
 pub use crate::rules::RobotsTxt;
-#[cfg(feature = "live")]
 #[doc(no_inline)]
 pub use crate::source::{HostMap, Sites};
 
 /// What robotsd uses. No promise: any release may change it.
-#[cfg(feature = "live")]
 #[doc(hidden)]
 pub mod internals {
     pub use crate::live::mutex::Mutex;

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use http::{Request, StatusCode};
-use tower_robots::layer::{Answer, Original, RobotsLayer};
+use tower_robots::layer::{Answer, OriginalRequest, RobotsLayer};
 
 use crate::counting::OutcomeCounts;
 
@@ -47,7 +47,7 @@ impl CountingBench {
 
 /// The status of the answer, behind which a service does nothing.
 fn send(layer: &RobotsLayer, mut request: Request<()>, decided: impl FnOnce(&Answer)) -> StatusCode {
-    let answer = layer.answer(&Original::of(&request));
+    let answer = layer.answer(&OriginalRequest::of(&request));
     decided(&answer);
     let refusal = answer.carry_out(&mut request);
     black_box(&request);

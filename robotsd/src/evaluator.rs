@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tower_robots::agent::{Agent, Agents, Class, Identity, NamedAgent, NamedAs, Recognizer, Registry};
 use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
-use tower_robots::policy::{Decision, Facts, Policy};
+use tower_robots::policy::{Decision, Policy, RequestFacts};
 use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet, STANDARD_LIMIT};
 
 use crate::config::{self, Config, ConfigError};
@@ -127,7 +127,7 @@ impl Evaluator {
         path: &RequestPath<'_>,
     ) -> Decision<'_> {
         let address = || sender.address;
-        let facts = Facts::new(method, path).with_identity(sender.identity).with_address(&address);
+        let facts = RequestFacts::new(method, path).with_identity(sender.identity).with_address(&address);
         self.settings.policy.decide(&self.rules, agents, facts)
     }
 

@@ -21,7 +21,7 @@ pub mod rate {}
 #[doc = include_str!("reload.md")]
 pub mod reload {}
 
-#[cfg(all(feature = "fetch", feature = "tls"))]
+#[cfg(feature = "tls")]
 #[doc = include_str!("fetch.md")]
 pub mod fetch {}
 

@@ -19,7 +19,7 @@ use super::event::{
     AddressFrom, AgentFrom, Event, IdentityFrom, Observers, RefuseWith, TargetFrom, guarded, human_evidence,
 };
 use super::nesting::Mark;
-use super::original::Original;
+use super::original::OriginalRequest;
 use super::pace::{self, OwnedBucket, PacedRequest};
 use super::record::{Record, may_be_of_crawler};
 use super::sender::Sender;
@@ -28,7 +28,7 @@ use super::sender_check::SenderCheck;
 use super::{refusal, robots_txt};
 use crate::agent::{Agent, Identity};
 use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
-use crate::policy::{Action, Decision, Facts, Reason};
+use crate::policy::{Action, Decision, Reason, RequestFacts};
 use crate::rules::RequestPath;
 use crate::source::Sites;
 #[cfg(feature = "verify")]
@@ -106,12 +106,12 @@ pub(super) struct Paced {
 
 impl Enforcer {
     /// The answer to a request that is counted here.
-    pub(super) fn answer(&self, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Answer {
+    pub(super) fn answer(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Answer {
         self.answer_judged(self.judge(request, robots_txt), request, None)
     }
 
     /// The answer to a request that was judged, and has to wait so long as a store says; `None` where no store says that.
-    pub(super) fn answer_judged(&self, judged: Judged, request: Original<'_>, wait: Option<Duration>) -> Answer {
+    pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         let paced = match judged {
             Judged::Answer(answer) => return answer,
             Judged::Paced(paced) => *paced,
@@ -120,7 +120,7 @@ impl Enforcer {
         passed_if_it_panics(&live, || self.answer_paced(paced, request, wait))
     }
 
-    fn answer_paced(&self, paced: Paced, request: Original<'_>, wait: Option<Duration>) -> Answer {
+    fn answer_paced(&self, paced: Paced, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         let Paced { live, snapshot, bucket, in_time, mut too_soon, .. } = paced;
         let request = self.with_target(request);
         let wait = match wait {
@@ -143,7 +143,7 @@ impl Enforcer {
     }
 
     /// The site of a request, and what becomes of it. Without a site a request passes.
-    pub(super) fn judge(&self, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Judged {
+    pub(super) fn judge(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
             return Judged::Answer(Answer::pass());
@@ -152,7 +152,7 @@ impl Enforcer {
     }
 
     /// Judges, has what has a pace counted, and answers.
-    fn judge_for(&self, live: &LiveRobots, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Judged {
+    fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let snapshot = live.load();
         let request = self.with_target(request);
         let content = snapshot.content().filter(|_| snapshot.enforcement() == Enforcement::On).map(Arc::as_ref);
@@ -203,7 +203,7 @@ impl Enforcer {
         live: &LiveRobots,
         snapshot: &Snapshot,
         content: Option<&Content>,
-        request: Original<'_>,
+        request: OriginalRequest<'_>,
     ) -> Answer {
         let Some(response) = robots_txt::serve(snapshot, &request) else { return Answer::pass() };
         let mut record = None;
@@ -230,7 +230,7 @@ impl Enforcer {
         &self,
         live: &LiveRobots,
         snapshot: &'s Snapshot,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         agents: &[Agent],
         identity: Option<Identity>,
         address: &dyn Fn() -> Option<IpAddr>,
@@ -238,7 +238,7 @@ impl Enforcer {
         if identity.is_none() && snapshot.policy().heeds_claims(agents) {
             live.site.count_unchecked_claim();
         }
-        let facts = Facts::of_target(request.method.as_str(), request.target()).with_address(&address);
+        let facts = RequestFacts::of_target(request.method.as_str(), request.target()).with_address(&address);
         snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()))
     }
 
@@ -247,7 +247,7 @@ impl Enforcer {
         &self,
         snapshot: &Snapshot,
         content: &Content,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         agents: &[Agent],
         sender: &Sender,
         mut decision: Decision<'_>,
@@ -263,7 +263,13 @@ impl Enforcer {
     }
 
     /// The answer to a request that was decided about: notifies the observers, and makes the response of one that is refused.
-    fn complete(&self, live: &LiveRobots, snapshot: &Snapshot, request: Original<'_>, mut decided: Decided) -> Answer {
+    fn complete(
+        &self,
+        live: &LiveRobots,
+        snapshot: &Snapshot,
+        request: OriginalRequest<'_>,
+        mut decided: Decided,
+    ) -> Answer {
         let request = self.with_target(request);
         let outside = self.mark_of(live, &request);
         let same = outside.filter(|mark| mark.is_of(decided.action, decided.reason));
@@ -320,7 +326,7 @@ impl Enforcer {
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
         live: &LiveRobots,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
         agents: &[Agent],
     ) -> Sender {
@@ -334,7 +340,7 @@ impl Enforcer {
         Sender::default()
     }
 
-    fn address(&self, request: &Original<'_>) -> Option<IpAddr> {
+    fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         self.address_from.as_ref().and_then(|address| address(request.extensions))
     }
 
@@ -345,7 +351,7 @@ impl Enforcer {
 
     /// Whether evidence about the sender of a request is on its way. Lookups of its agents are counted there.
     #[cfg(feature = "verify")]
-    pub(super) fn is_evidence_awaited(&self, request: Original<'_>, lookups: Option<&AgentLookups>) -> bool {
+    pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
@@ -368,7 +374,7 @@ impl Enforcer {
     }
 
     /// The request with the target its client sent, as far as the layer can find it.
-    fn with_target<'r>(&self, request: Original<'r>) -> Original<'r> {
+    fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
         let request = match &self.target_from {
             Some(target) => request.looked_up(&**target),
             None => request,
@@ -384,7 +390,7 @@ impl Enforcer {
     fn with_agents<T>(
         &self,
         content: &Content,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         lookups: Option<&AgentLookups>,
         judge: impl FnOnce(&[Agent]) -> T,
     ) -> T {
@@ -411,7 +417,7 @@ impl Enforcer {
     }
 
     /// The lines of `User-Agent` that a trusted proxy kept; none where the request's own count.
-    fn kept_lines<'r>(&self, request: &Original<'r>) -> &'r [HeaderValue] {
+    fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
         self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }
 }
@@ -433,7 +439,7 @@ impl From<Answer> for Judged {
 /// One request meets several layers where routers are nested.
 impl Enforcer {
     /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
-    fn is_done_by(&self, mark: &Mark, request: &Original<'_>) -> bool {
+    fn is_done_by(&self, mark: &Mark, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
         let lacks_check = self.checks_senders() && !mark.is_sender_checked();
@@ -449,7 +455,7 @@ impl Enforcer {
     }
 
     /// The mark that a layer outside has made for this site and for what is to be judged here.
-    fn mark_of<'r>(&self, live: &LiveRobots, request: &Original<'r>) -> Option<&'r Mark> {
+    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r Mark> {
         self.nested_target?;
         let mark = request.extensions.get::<Mark>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
@@ -460,7 +466,7 @@ impl Enforcer {
     fn mark(
         &self,
         live: &LiveRobots,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         decided: &Decided,
         outside: Option<&Mark>,
         same: Option<&Mark>,

@@ -11,7 +11,7 @@ use http::header::{COOKIE, REFERER};
 use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode, Uri};
 
 use super::grpc;
-use super::original::Original;
+use super::original::OriginalRequest;
 use super::record::Record;
 use crate::agent::Identity;
 use crate::live::LiveRobots;
@@ -27,7 +27,7 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The signs of a person in the fields of a request.
-pub(super) fn human_evidence<'a>(request: &Original<'a>) -> HumanEvidence<'a> {
+pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence<'a> {
     let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let cookies = request.headers.get_all(COOKIE).into_iter();
     let evidence = cookies.fold(HumanEvidence::new(), |evidence, value| evidence.cookies(value.as_bytes()));
@@ -52,7 +52,7 @@ pub struct Event<'a> {
     /// The agent, the rule that decided, and the action taken.
     pub record: &'a Record,
     /// The request as it was judged.
-    pub request: Original<'a>,
+    pub request: OriginalRequest<'a>,
     /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a call of gRPC has 200.
     pub status: Option<StatusCode>,
     /// The status of gRPC in the refusal of a call, such as 7 for `PERMISSION_DENIED`.
@@ -60,7 +60,7 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    pub(super) const fn new(record: &'a Record, request: Original<'a>) -> Self {
+    pub(super) const fn new(record: &'a Record, request: OriginalRequest<'a>) -> Self {
         Self { record, request, status: None, grpc_status: None }
     }
 

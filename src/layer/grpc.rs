@@ -41,7 +41,7 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const MAX_MESSAGE: usize = 1024;
 
 /// Whether the fields of a request say that it is a call of gRPC: `application/grpc`, alone or with a message format, such as
-/// `application/grpc+proto`. Any request can have such a field: [`Original::is_grpc_call`](super::Original::is_grpc_call) asks for more.
+/// `application/grpc+proto`. Any request can have such a field: [`OriginalRequest::is_grpc_call`](super::OriginalRequest::is_grpc_call) asks for more.
 ///
 /// gRPC-Web, which is for browsers, is another protocol. Its clients make a status of the one of HTTP, and 403 and 429 are
 /// PERMISSION_DENIED and RESOURCE_EXHAUSTED to them.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::answer::Answer;
 use super::enforce::{Enforcer, Judged};
-use super::original::Original;
+use super::original::OriginalRequest;
 use super::pace::PacedRequest;
 
 /// What the layer has judged of a request: its answer, or the bucket that it takes from first.
@@ -15,7 +15,7 @@ use super::pace::PacedRequest;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tower_robots::layer::{Original, Outcome, RobotsLayer};
+/// use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
 /// use tower_robots::live::LiveRobots;
 /// use tower_robots::policy::{Mode, Policy, RateMode};
 ///
@@ -23,7 +23,7 @@ use super::pace::PacedRequest;
 ///     .policy(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build())
 ///     .open()?;
 /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
-/// let request = Original::of(&request);
+/// let request = OriginalRequest::of(&request);
 /// let judgement = RobotsLayer::new(live).counted_in_store().judge(&request);
 /// let paced = judgement.paced().ok_or("limited")?;
 /// assert_eq!(paced.key, "gptbot claimed");
@@ -52,7 +52,7 @@ impl Judgement {
     /// The answer to the request, the same that was judged. `wait`: how long it has to wait, as the store says; zero where it
     /// passes. With `None` it is counted here. What passes elsewhere is counted here too, so that the bucket of this process is no
     /// fuller than the other when it has to count alone.
-    pub fn answer(self, request: &Original<'_>, wait: Option<Duration>) -> Answer {
+    pub fn answer(self, request: &OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *request, wait)
     }
 }

@@ -12,15 +12,11 @@ use super::answer::Answer;
 use super::enforce::{Counting, CrawlerRecords, Enforcer, RobotsTxtRequests};
 use super::event::{Event, Interest, Observers};
 use super::judgement::Judgement;
-use super::original::Original;
-#[cfg(feature = "verify")]
-use super::sender_check::SenderCheck;
+use super::original::OriginalRequest;
 use super::service::Robots;
 use crate::agent::Identity;
 use crate::live::AgentLookups;
 use crate::source::IntoSites;
-#[cfg(feature = "verify")]
-use crate::source::evidence::Verifier;
 
 /// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
 #[derive(Clone)]
@@ -53,35 +49,6 @@ impl RobotsLayer {
             nested_target: None,
         };
         Self { enforcer: Arc::new(enforcer) }
-    }
-
-    /// A layer for an app on axum 0.8. It judges the target that the outermost router got
-    /// ([`OriginalUri`](axum::extract::OriginalUri)), so it is right in a nested router at any depth, in which
-    /// [`RobotsLayer::new`] sees targets without their prefix.
-    ///
-    /// ```
-    /// use axum::{Router, routing::get};
-    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
-    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n").open()?;
-    /// let robots = RobotsLayer::for_axum08(live);
-    /// let blog = Router::new().route("/drafts/{page}", get(async || "a draft")).layer(robots.clone());
-    /// let app: Router = Router::new().nest("/blog", blog).layer(robots);
-    /// # Ok::<(), tower_robots::live::Rejection>(())
-    /// ```
-    ///
-    /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
-    ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`.
-    /// - Of several layers for the same [`LiveRobots`](crate::live::LiveRobots) the outermost judges. Those for other sites
-    ///   judge too, and so does an inner one that has observers of its own, or gets a request that is exempt, that passes by
-    ///   signs of a person, or whose method, target or `User-Agent` has changed on the way. An observer is not notified twice
-    ///   of one decision. Several layers are best clones of one.
-    /// - What rewrites a target in front of the outermost router changes what is judged. Then put the layer in front of
-    ///   that, or give it [`RobotsLayer::target_from`], which comes first.
-    /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
-    #[cfg(feature = "axum08")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "axum08")))]
-    pub fn for_axum08(sites: impl IntoSites) -> Self {
-        Self::new(sites).with(|enforcer| enforcer.nested_target = Some(super::nesting::original_uri))
     }
 
     /// Finds the target as the client sent it, where an outer service has rewritten the request's own. If the function
@@ -127,56 +94,6 @@ impl RobotsLayer {
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
     ) -> Self {
         self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
-    }
-
-    /// Has a `Verifier` check the claims that requests make about their sender.
-    ///
-    /// A request waits for nothing: it is judged by the evidence at hand, and what is missing is there for the next one. Who
-    /// wants to wait a moment puts a [`VerifyLayer`](super::VerifyLayer) outside of this layer. What becomes of impostors is up
-    /// to the policy ([`Impostors`](crate::policy::Impostors)). A request that is signed, and names no crawler, is judged as
-    /// that of the crawler whose keys signed it.
-    ///
-    /// The client's address has to be known: without [`RobotsLayer::address_from`] only signatures verify. The scheme of a
-    /// request, which a signature may be over, is `https` unless its target says otherwise.
-    ///
-    /// ```no_run
-    /// use std::net::SocketAddr;
-    /// use axum::extract::ConnectInfo;
-    /// use tower_robots::agent::Registry;
-    /// use tower_robots::layer::RobotsLayer;
-    /// use tower_robots::live::LiveRobots;
-    /// use tower_robots::policy::{Impostors, Mode, Policy};
-    /// use tower_robots::source::evidence::Verifier;
-    ///
-    /// let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
-    /// let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
-    /// let verifier = Verifier::builder(Registry::builtin()).saved_in("/var/lib/app/evidence").start()?;
-    /// let layer = RobotsLayer::for_axum08(live)
-    ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
-    ///     .verifier(&verifier);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg(feature = "verify")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-    pub fn verifier(self, verifier: &Verifier) -> Self {
-        let check = SenderCheck::new(verifier.clone());
-        self.with(|enforcer| enforcer.sender_check = Some(check))
-    }
-
-    /// Names the site in what the [`VerifierStatus`](crate::source::evidence::VerifierStatus) says about claims. Default: where
-    /// its robots.txt comes from. It is for a layer with a `Verifier`.
-    #[cfg(feature = "verify")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-    pub fn claims_on_site(self, site: impl Into<Arc<str>>) -> Self {
-        self.with_check(|check| check.site = Some(site.into()))
-    }
-
-    /// Finds the listener that a request came in at. Claims are counted by site and listener: at one of them every address may
-    /// be that of a proxy. Default: there is one. It is for a layer with a `Verifier`.
-    #[cfg(feature = "verify")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-    pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
-        self.with_check(|check| check.listener_from = Some(Arc::new(listener)))
     }
 
     /// Finds what became of the claim that a request makes about its sender, where something in front of the layer has
@@ -236,13 +153,13 @@ impl RobotsLayer {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use tower_robots::{layer::{Original, RobotsLayer}, live::{AgentLookups, LiveRobots}};
+    /// # use tower_robots::{layer::{OriginalRequest, RobotsLayer}, live::{AgentLookups, LiveRobots}};
     /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
     /// let lookups = Arc::new(AgentLookups::default());
     /// let layer = RobotsLayer::new(live).count_agent_lookups(Arc::clone(&lookups));
     /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
     /// for _ in 0..3 {
-    ///     let _ = layer.answer(&Original::of(&request));
+    ///     let _ = layer.answer(&OriginalRequest::of(&request));
     /// }
     /// assert_eq!((lookups.hits(), lookups.misses()), (2, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -279,7 +196,7 @@ impl RobotsLayer {
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). One that
     /// comes too soon is answered with 429 all the same ([`Event::limited`]).
     ///
-    /// It is asked about a call of gRPC as well, where [`Original::is_grpc_call`] says that the request is one; what it returns is
+    /// It is asked about a call of gRPC as well, where [`OriginalRequest::is_grpc_call`] says that the request is one; what it returns is
     /// sent as it is. A page is nothing to such a client: [`Event::refusal`] and [`Event::refusal_with_status`] know what is.
     ///
     /// Whatever the function returns, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
@@ -300,22 +217,22 @@ impl RobotsLayer {
     /// use axum::extract::{Request, State};
     /// use axum::middleware::Next;
     /// use axum::response::Response;
-    /// use tower_robots::layer::{Original, RobotsLayer};
+    /// use tower_robots::layer::{OriginalRequest, RobotsLayer};
     ///
     /// async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-    ///     match layer.answer(&Original::of(&request)).carry_out(&mut request) {
+    ///     match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
     ///         Some(response) => response.map(Body::from),
     ///         None => next.run(request).await,
     ///     }
     /// }
     /// ```
-    pub fn answer(&self, request: &Original<'_>) -> Answer {
+    pub fn answer(&self, request: &OriginalRequest<'_>) -> Answer {
         self.enforcer.answer(*request, RobotsTxtRequests::Serve)
     }
 
     /// Judges a request, once. One that is [counted in a store](Self::counted_in_store) waits for its word, and is then
     /// [answered](Judgement::answer). Everything else is that of [`answer`](Self::answer).
-    pub fn judge(&self, request: &Original<'_>) -> Judgement {
+    pub fn judge(&self, request: &OriginalRequest<'_>) -> Judgement {
         self.judgement(request, RobotsTxtRequests::Serve)
     }
 
@@ -325,7 +242,7 @@ impl RobotsLayer {
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
-    /// use tower_robots::layer::{Original, Outcome, RobotsLayer};
+    /// use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
     /// # use tower_robots::policy::{Mode, Policy};
     /// # use tower_robots::live::LiveRobots;
     /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
@@ -334,27 +251,22 @@ impl RobotsLayer {
     /// let layer = RobotsLayer::new(live);
     /// // A question as some proxy might put it.
     /// let question = Request::get("/auth").header("user-agent", "GPTBot/1.2").body(())?;
-    /// let original = Original::of(&question).with_method(&Method::HEAD).with_target(b"/%64rafts/\xFF").with_host(None);
+    /// let original = OriginalRequest::of(&question).with_method(&Method::HEAD).with_target(b"/%64rafts/\xFF").with_host(None);
     /// match layer.decide(&original).answer(&original, None).outcome {
     ///     Outcome::Respond(refusal) => assert_eq!(refusal.status(), StatusCode::FORBIDDEN),
     ///     other => panic!("{other:?}"),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn decide(&self, request: &Original<'_>) -> Judgement {
+    pub fn decide(&self, request: &OriginalRequest<'_>) -> Judgement {
         self.judgement(request, RobotsTxtRequests::Judge)
     }
 
-    fn judgement(&self, request: &Original<'_>, robots_txt: RobotsTxtRequests) -> Judgement {
+    fn judgement(&self, request: &OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judgement {
         Judgement { enforcer: Arc::clone(&self.enforcer), judged: self.enforcer.judge(*request, robots_txt) }
     }
 
-    #[cfg(feature = "verify")]
-    fn with_check(self, change: impl FnOnce(&mut SenderCheck)) -> Self {
-        self.with(|enforcer| enforcer.sender_check.as_mut().map(change).unwrap_or_default())
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Enforcer)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Enforcer)) -> Self {
         change(Arc::make_mut(&mut self.enforcer));
         self
     }

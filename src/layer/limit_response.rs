@@ -28,7 +28,7 @@ impl Event<'_> {
     /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
     /// which were refused together do not come back together.
     ///
-    /// A [call of gRPC](super::Original::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
+    /// A [call of gRPC](super::OriginalRequest::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
     /// body.
     pub fn limited(&self) -> Response<Bytes> {
         let limit = self.record.limit.as_deref();

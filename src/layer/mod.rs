@@ -12,7 +12,7 @@
 //!    extensions and a `Robots-Verdict` field; anything else goes on as it came. Search engines that people use are
 //!    tagged where others are refused, unless an override says otherwise.
 //!
-//! A refused call of gRPC ([`Original::is_grpc_call`]) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
+//! A refused call of gRPC ([`OriginalRequest::is_grpc_call`]) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
 //! neither 403 nor a page. gRPC-Web is answered as every other request, because its clients do read 403.
 //!
 //! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and [`Mode::Observe`](crate::policy::Mode::Observe) all of this only
@@ -99,6 +99,8 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 //! ```
 
 // What an application builds, and what its requests and responses go through.
+#[cfg(feature = "axum08")]
+mod axum08;
 mod grpc;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
@@ -133,12 +135,13 @@ pub use self::event::Event;
 pub use self::grpc::{GrpcCode, grpc_status, is_grpc};
 pub use self::judgement::Judgement;
 pub use self::layer::RobotsLayer;
-pub use self::original::Original;
+pub use self::original::OriginalRequest;
 pub use self::pace::PacedRequest;
 pub use self::record::{Limit, ROBOTS_VERDICT, Record};
+#[cfg(feature = "verify")]
+pub use self::sender_check::SenderCheck;
 pub use self::service::{ResponseBody, ResponseFuture, Robots};
 #[cfg(feature = "verify")]
-#[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub use self::verify::{Verify, VerifyFuture, VerifyLayer};
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use http::{Extensions, Uri};
 use http::{HeaderValue, Method};
 
 use super::event::Observers;
-use super::original::Original;
+use super::original::OriginalRequest;
 use crate::live::{LiveRobots, SiteIdentity};
 use crate::policy::{Action, Reason};
 
@@ -29,7 +29,7 @@ pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
 
 /// Whether the request is judged by its own target although that is not what the outermost router got.
 #[cfg(feature = "axum08")]
-pub(super) fn is_stripped(request: &Original<'_>) -> bool {
+pub(super) fn is_stripped(request: &OriginalRequest<'_>) -> bool {
     let original = original_uri(request.extensions).map(Uri::path_and_query);
     original.is_some_and(|original| request.own_uri().is_some_and(|own| own.path_and_query() != original))
 }
@@ -57,7 +57,7 @@ impl Mark {
     /// lines, which is rare, and judged again.
     pub(super) fn new(
         live: &LiveRobots,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         kept: &[HeaderValue],
         decision: (Action, Reason),
         is_sender_checked: bool,
@@ -95,7 +95,7 @@ impl Mark {
     }
 
     /// Whether a request is judged for this site by what the mark's was judged by.
-    pub(super) fn covers(&self, live: &LiveRobots, request: &Original<'_>, kept: &[HeaderValue]) -> bool {
+    pub(super) fn covers(&self, live: &LiveRobots, request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
         live.is(&self.site)
             && self.method == *request.method
             && request.target_uri().is_some_and(|uri| uri.path_and_query() == self.target.as_ref())
@@ -104,7 +104,7 @@ impl Mark {
 }
 
 /// The only line of `User-Agent`, or that there is no line; `None` where there are several.
-fn only_line<'r>(request: &Original<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
+fn only_line<'r>(request: &OriginalRequest<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
     let mut own = request.headers.get_all(USER_AGENT).into_iter();
     match kept {
         [] => {

@@ -12,12 +12,12 @@ use crate::source::Scheme;
 
 /// The request that is judged: method, target, host and fields as the client sent them.
 ///
-/// They are taken from an ordinary request as it is ([`Original::of`]). Where a proxy requests a decision about another
+/// They are taken from an ordinary request as it is ([`OriginalRequest::of`]). Where a proxy requests a decision about another
 /// request, it names method, target and host. The target is octets, because it may hold some that [`http::Uri`] refuses.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 #[non_exhaustive]
-pub struct Original<'a> {
+pub struct OriginalRequest<'a> {
     /// The method.
     pub method: &'a Method,
     /// Of HTTP, where it is the client's own.
@@ -45,7 +45,7 @@ enum HostIs<'a> {
     Given(Option<&'a [u8]>),
 }
 
-impl<'a> Original<'a> {
+impl<'a> OriginalRequest<'a> {
     /// A request that came here as its client sent it.
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use super::original::Original;
+use super::original::OriginalRequest;
 use crate::agent::{Agent, Identity};
 use crate::live::Snapshot;
 use crate::policy::{Decision, RateMode, is_asset};
@@ -65,7 +65,7 @@ pub(super) fn looked_at<'r>(
 pub(super) fn bucket<'a>(
     decision: &Decision<'_>,
     snapshot: &Snapshot,
-    request: &Original<'_>,
+    request: &OriginalRequest<'_>,
     agents: &'a [Agent],
     identity: Option<Identity>,
     address: impl FnOnce() -> Option<IpAddr>,
@@ -125,7 +125,7 @@ impl PacedRequest {
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// What a crawler that renders a page fetches for it, all at once.
-fn is_part_of_page(request: &Original<'_>) -> bool {
+fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
     // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);

@@ -38,7 +38,7 @@ impl<'a> Event<'a> {
     /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text. Of a
     /// request that came too soon it is [`limited`](Self::limited).
     ///
-    /// A [call of gRPC](super::Original::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
+    /// A [call of gRPC](super::OriginalRequest::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
     pub fn refusal(&self) -> Response<Bytes> {
         if self.record.reason == Reason::Limited {
             return self.limited();

@@ -12,7 +12,7 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode};
 
-use super::original::Original;
+use super::original::OriginalRequest;
 use crate::live::{Content, Snapshot, WhenMissing};
 
 /// Seconds after which a client repeats a request for a robots.txt that is not known yet.
@@ -24,7 +24,7 @@ const FIELDS: usize = 7;
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The response, or `None` where the inner service has to give it.
-pub(super) fn serve(snapshot: &Snapshot, request: &Original<'_>) -> Option<Response<Bytes>> {
+pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Option<Response<Bytes>> {
     let Some(content) = snapshot.content() else {
         return match snapshot.when_missing() {
             WhenMissing::Relay => None,

@@ -4,13 +4,14 @@
 //! walking over the few that there are, as for `Robots-Verdict`: that is cheaper than a look-up of a name that is
 //! hardly ever there.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName};
+use http::{Extensions, HeaderMap, HeaderName};
 
 use super::event::ListenerFrom;
-use super::original::Original;
+use super::original::OriginalRequest;
 use super::record::is_crawler;
 use super::sender::Sender;
 use crate::agent::{Agent, Identity};
@@ -21,18 +22,32 @@ use crate::source::evidence::{ClaimPath, Verifier};
 /// The field that describes the signatures of a request; without it there is none that can be checked.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
-/// How a layer checks senders.
+/// How a layer checks senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
 #[derive(Clone)]
-pub(super) struct SenderCheck {
+#[must_use]
+pub struct SenderCheck {
     pub(super) verifier: Verifier,
     /// The site's name in reports; `None` stands for the origin of its robots.txt.
-    pub(super) site: Option<Arc<str>>,
-    pub(super) listener_from: Option<ListenerFrom>,
+    site: Option<Arc<str>>,
+    listener_from: Option<ListenerFrom>,
 }
 
 impl SenderCheck {
-    pub(super) const fn new(verifier: Verifier) -> Self {
-        Self { verifier, site: None, listener_from: None }
+    /// By the evidence of this `Verifier`.
+    pub fn new(verifier: &Verifier) -> Self {
+        Self { verifier: verifier.clone(), site: None, listener_from: None }
+    }
+
+    /// Names the site in what the [`VerifierStatus`](crate::source::evidence::VerifierStatus) says about claims. Default: where
+    /// its robots.txt comes from.
+    pub fn site(self, site: impl Into<Arc<str>>) -> Self {
+        Self { site: Some(site.into()), ..self }
+    }
+
+    /// Finds the listener that a request came in at. Claims are counted by site and listener: at one of them every address may
+    /// be that of a proxy. Default: there is one.
+    pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
+        Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
     /// Who sends a request that claims to come from these agents. Waits for nothing: what is not at hand is requested, and
@@ -40,7 +55,7 @@ impl SenderCheck {
     pub(super) fn sender(
         &self,
         origin: &str,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         agents: &[Agent],
         address: impl FnOnce() -> Option<IpAddr>,
     ) -> Sender {
@@ -61,13 +76,19 @@ impl SenderCheck {
     /// Whether evidence about the sender is on its way.
     pub(super) fn is_awaited(
         &self,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         agents: &[Agent],
         address: impl FnOnce() -> Option<IpAddr>,
     ) -> bool {
         let Some(signed) = Signed::of(request, agents) else { return false };
         let now = self.verifier.now();
         signed.with_request(self, request, agents, address(), |request| self.verifier.is_awaited(request, now))
+    }
+}
+
+impl fmt::Debug for SenderCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SenderCheck").field("site", &self.site).finish_non_exhaustive()
     }
 }
 
@@ -80,7 +101,7 @@ enum Signed {
 
 impl Signed {
     /// `None` where a request claims nothing, by its agents or by a signature: nothing is to be checked.
-    fn of(request: &Original<'_>, agents: &[Agent]) -> Option<Self> {
+    fn of(request: &OriginalRequest<'_>, agents: &[Agent]) -> Option<Self> {
         // Requests have few fields: looking at each costs less than looking one up that nearly never is there.
         let is_signed = request.headers.keys().any(|name| *name == SIGNATURE_INPUT);
         match is_signed {
@@ -92,7 +113,7 @@ impl Signed {
     fn with_request<T>(
         self,
         check: &SenderCheck,
-        original: &Original<'_>,
+        original: &OriginalRequest<'_>,
         agents: &[Agent],
         address: Option<IpAddr>,
         read: impl FnOnce(&IdentityRequest<'_>) -> T,

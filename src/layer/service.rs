@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::enforce::{Enforcer, RobotsTxtRequests};
-use super::original::Original;
+use super::original::OriginalRequest;
 
 /// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
 #[derive(Clone)]
@@ -53,7 +53,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        match self.enforcer.answer(Original::of(&request), RobotsTxtRequests::Serve).carry_out(&mut request) {
+        match self.enforcer.answer(OriginalRequest::of(&request), RobotsTxtRequests::Serve).carry_out(&mut request) {
             None => ResponseFuture::pass(self.inner.call(request)),
             Some(response) => ResponseFuture::ready(response),
         }

@@ -10,7 +10,7 @@ mod requests;
 mod robots_txt;
 mod senders;
 mod service;
-#[cfg(all(feature = "tls", feature = "verify"))]
+#[cfg(feature = "verify")]
 mod signed;
 mod tags;
 #[cfg(feature = "verify")]

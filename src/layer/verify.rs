@@ -1,4 +1,4 @@
-//! A layer that waits a moment for evidence about a sender, in front of the one that judges.
+//! The layer judges by evidence about a sender, and a layer in front of it waits a moment for that.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -16,8 +16,42 @@ use tower_service::Service;
 
 use super::enforce::Enforcer;
 use super::layer::RobotsLayer;
-use super::original::Original;
+use super::original::OriginalRequest;
+use super::sender_check::SenderCheck;
 use crate::source::evidence::Verifier;
+
+impl RobotsLayer {
+    /// Has a `Verifier` check the claims that requests make about their sender.
+    ///
+    /// A request waits for nothing: it is judged by the evidence at hand, and what is missing is there for the next one. Who
+    /// wants to wait a moment puts a [`VerifyLayer`] outside of this layer. What becomes of impostors is up
+    /// to the policy ([`Impostors`](crate::policy::Impostors)). A request that is signed, and names no crawler, is judged as
+    /// that of the crawler whose keys signed it.
+    ///
+    /// The client's address has to be known: without [`RobotsLayer::address_from`] only signatures verify. The scheme of a
+    /// request, which a signature may be over, is `https` unless its target says otherwise.
+    ///
+    /// ```no_run
+    /// use std::net::SocketAddr;
+    /// use axum::extract::ConnectInfo;
+    /// use tower_robots::agent::Registry;
+    /// use tower_robots::layer::{RobotsLayer, SenderCheck};
+    /// use tower_robots::live::LiveRobots;
+    /// use tower_robots::policy::{Impostors, Mode, Policy};
+    /// use tower_robots::source::evidence::Verifier;
+    ///
+    /// let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
+    /// let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
+    /// let verifier = Verifier::builder(Registry::builtin()).saved_in("/var/lib/app/evidence").start()?;
+    /// let layer = RobotsLayer::for_axum08(live)
+    ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
+    ///     .verifier(SenderCheck::new(&verifier).site("shop"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn verifier(self, check: SenderCheck) -> Self {
+        self.with(|enforcer| enforcer.sender_check = Some(check))
+    }
+}
 
 /// Waits for names that are being looked up, so that the first request of an address is judged by them; makes [`Verify`].
 ///
@@ -78,7 +112,7 @@ impl VerifyLayer {
 
     /// Waits for the evidence about one request, as [`Verify`] does, for code that calls no Tower service. Returns at once where
     /// none is on its way.
-    pub async fn evidence(&self, request: &Original<'_>) {
+    pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;
         }
@@ -95,7 +129,7 @@ impl<S> Layer<S> for VerifyLayer {
 
 impl EvidenceWait {
     /// The wait of a request that evidence is on its way for.
-    fn begin(&self, request: Original<'_>) -> Option<WaitingForEvidence> {
+    fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
             let until = Instant::now() + self.longest;
@@ -105,7 +139,7 @@ impl EvidenceWait {
     }
 
     /// The same while it waits: its agents are counted once.
-    fn is_still_needed(&self, request: Original<'_>) -> bool {
+    fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
 
@@ -134,7 +168,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> VerifyFuture<S, B> {
-        let state = match self.wait.as_ref().and_then(|wait| wait.begin(Original::of(&request))) {
+        let state = match self.wait.as_ref().and_then(|wait| wait.begin(OriginalRequest::of(&request))) {
             None => State::Called { future: self.inner.call(request) },
             Some(evidence) => {
                 let next = self.inner.clone();
@@ -173,7 +207,7 @@ struct WaitingForEvidence {
 }
 
 impl WaitingForEvidence {
-    fn poll(&mut self, context: &mut Context<'_>, request: Original<'_>) -> Poll<()> {
+    fn poll(&mut self, context: &mut Context<'_>, request: OriginalRequest<'_>) -> Poll<()> {
         loop {
             let waited = self.looked_up.as_mut().poll(context);
             let is_first = !mem::replace(&mut self.is_registered, true);
@@ -226,7 +260,7 @@ where
             StateProjection::Called { future } => return future.poll(context),
             StateProjection::Waiting { waiting } => {
                 if let Some(waiting) = waiting {
-                    ready!(waiting.evidence.poll(context, Original::of(&waiting.request)));
+                    ready!(waiting.evidence.poll(context, OriginalRequest::of(&waiting.request)));
                 }
                 waiting.take()
             }

@@ -15,7 +15,7 @@ use super::switch::{Enforcement, Switches};
 use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
-use crate::policy::{Decision, Facts, Override, Policy, Reason};
+use crate::policy::{Decision, Override, Policy, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets, TooSoon};
 use crate::rules::{LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
@@ -145,7 +145,7 @@ impl Snapshot {
 
     /// Judges a request by agents that [`Content::agents`] recognised. It counts nothing: whether the request comes sooner than
     /// its [`Decision::pace`] allows is known in the layer only.
-    pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], request: Facts<'f>) -> Decision<'s> {
+    pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
             Some(_) if self.enforcement() == Enforcement::Off => Decision::unjudged(Reason::KillSwitch),

@@ -49,7 +49,6 @@ impl LiveRobots {
 }
 
 #[cfg(feature = "watch")]
-#[cfg_attr(docsrs, doc(cfg(feature = "watch")))]
 impl LiveBuilder<FileSource> {
     /// How often the file is read to find changes that no file system event announces. Default:
     /// [`DEFAULT_POLL`](super::DEFAULT_POLL); at least [`SHORTEST_POLL`](super::SHORTEST_POLL).

@@ -15,16 +15,13 @@
 mod builder;
 mod directory;
 #[cfg(feature = "verify")]
-#[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub mod evidence;
 #[cfg(feature = "fetch")]
-#[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
 pub mod fetch;
 mod file;
 mod file_source;
 mod file_system;
 #[cfg(feature = "fetch")]
-#[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
 pub mod follow;
 mod hosts;
 mod sites;

@@ -159,7 +159,7 @@ fn a_line_of_hundreds_of_names_is_judged_for_each_in_time() {
     let agents = recognizer(&file).agents(header.as_bytes());
     let rules = file.compile(Reading::Standard);
     let policy = tower_robots::Policy::builder().mode(tower_robots::policy::Mode::Refuse).build();
-    let facts = tower_robots::policy::Facts::of_target("GET", b"/x/..%2f/private");
+    let facts = tower_robots::policy::RequestFacts::of_target("GET", b"/x/..%2f/private");
     let decision = policy.decide(&rules, &agents, facts);
     let took = super::clock::spent() - start;
     assert_eq!(decision.action, tower_robots::policy::Action::Refuse);

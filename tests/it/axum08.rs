@@ -13,7 +13,7 @@ use axum::response::Response;
 use axum::routing::get;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_robots::agent::{Identity, Refutation};
-use tower_robots::layer::{Original, RobotsLayer};
+use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Impostors, Mode, Policy, SuspectHuman};
 use tower_robots::source::{HostMap, IntoSites, SiteMap, Sites};
@@ -390,7 +390,7 @@ async fn a_mark_that_is_copied_to_another_request_lets_nothing_pass() {
 #[tokio::test]
 async fn a_function_of_the_application_judges_once_too() {
     async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-        match layer.answer(&Original::of(&request)).carry_out(&mut request) {
+        match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
             Some(response) => response.map(Body::from),
             None => next.run(request).await,
         }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use tower_robots::agent::{Category, Class, IdentityMethod, IdentityOutcome, Obeys, Refutation, UndecidedReason};
 use tower_robots::check::Severity;
+use tower_robots::live::{Enforcement, WhenMissing};
 use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
 use tower_robots::rules::{Access, KeywordError, PathForm, Reading};
 
@@ -65,13 +66,8 @@ macro_rules! each {
 #[test]
 fn each_value_reads_back_what_it_writes_and_the_message_lists_all() {
     each!(read_back);
-    #[cfg(feature = "live")]
-    {
-        use tower_robots::live::{Enforcement, WhenMissing};
-
-        read_back(&[Enforcement::On, Enforcement::Off]);
-        read_back(&[WhenMissing::Fail, WhenMissing::Unavailable, WhenMissing::Relay]);
-    }
+    read_back(&[Enforcement::On, Enforcement::Off]);
+    read_back(&[WhenMissing::Fail, WhenMissing::Unavailable, WhenMissing::Relay]);
 }
 
 #[cfg(feature = "serde")]

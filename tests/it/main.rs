@@ -7,7 +7,7 @@
     reason = "a test stops at the first surprise"
 )]
 
-#[cfg(all(feature = "fetch", feature = "tls"))]
+#[cfg(feature = "tls")]
 mod certificate;
 mod clock;
 mod shared;
@@ -28,7 +28,6 @@ mod differences;
 mod directory;
 #[cfg(feature = "fetch")]
 mod fetch;
-#[cfg(feature = "live")]
 mod findings;
 mod fixes;
 #[cfg(all(target_os = "linux", feature = "watch"))]
@@ -38,7 +37,7 @@ mod gate;
 #[cfg(feature = "watch")]
 mod gate_pages;
 mod google_suite;
-#[cfg(feature = "signatures")]
+#[cfg(feature = "verify")]
 mod identity;
 mod keywords;
 mod lints;

@@ -2,7 +2,7 @@
 
 use tower_robots::check::{Options, check};
 use tower_robots::live::LiveRobots;
-use tower_robots::policy::{Action, Facts, Mode, Override, Policy};
+use tower_robots::policy::{Action, Mode, Override, Policy, RequestFacts};
 use tower_robots::rules::{RequestPath, RobotsTxt};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -19,7 +19,7 @@ fn is_refused(file: &str, agent: &str, method: &str, target: &str) -> bool {
     live.with(|snapshot| {
         let agents = snapshot.content().unwrap().agents(agent.as_bytes());
         let path = RequestPath::new(target.as_bytes());
-        snapshot.decide(&agents, Facts::new(method, &path)).action == Action::Refuse
+        snapshot.decide(&agents, RequestFacts::new(method, &path)).action == Action::Refuse
     })
 }
 
@@ -150,7 +150,7 @@ fn the_answer_for_one_header_is_not_the_answer_for_the_next() {
             live.with(|snapshot| {
                 let agents = snapshot.content().unwrap().agents(agent.as_bytes());
                 let path = RequestPath::new(b"/");
-                assert_eq!(snapshot.decide(&agents, Facts::new("GET", &path)).action, action, "{agent}");
+                assert_eq!(snapshot.decide(&agents, RequestFacts::new("GET", &path)).action, action, "{agent}");
             });
         }
     }

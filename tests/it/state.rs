@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tower_robots::live::{
     Cause, Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir, TroubleKind,
 };
-use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
+use tower_robots::policy::{Action, Mode, Policy, Reason, RequestFacts};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::{InlineSource, LiveBuilder};
 
@@ -70,7 +70,7 @@ fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
     live.with(|snapshot| {
         let agents = snapshot.content().unwrap().agents(GPTBOT);
         let path = RequestPath::new(target.as_bytes());
-        let decision = snapshot.decide(&agents, Facts::new("GET", &path));
+        let decision = snapshot.decide(&agents, RequestFacts::new("GET", &path));
         (decision.action, decision.reason)
     })
 }

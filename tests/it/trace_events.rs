@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use http::Uri;
 use http::{Request, Response, StatusCode};
 use tower::{Layer, ServiceExt, service_fn};
-use tower_robots::layer::{Original, RobotsLayer};
+use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Impostors, Mode, Override, Policy, RateMode};
 use tower_robots::source::Directory;
@@ -117,7 +117,7 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
                 "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0",
             ] {
                 let request = Request::get("/a").header("user-agent", agent).body(()).unwrap();
-                let _ = layer.answer(&Original::of(&request));
+                let _ = layer.answer(&OriginalRequest::of(&request));
             }
         });
         assert_eq!(live.status().unchecked_claims, warned);
@@ -136,7 +136,7 @@ fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own()
     let layer = RobotsLayer::new(LiveRobots::inline(file).policy(policy).open().unwrap());
     let request = |path: &str| {
         let request = Request::get(path).header("user-agent", "GPTBot/1.2").body(()).unwrap();
-        let _ = layer.answer(&Original::of(&request));
+        let _ = layer.answer(&OriginalRequest::of(&request));
     };
     let events = events(|| {
         request("/cart");

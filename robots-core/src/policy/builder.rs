@@ -190,7 +190,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// What becomes of requests whose claim is refuted ([`Facts::with_identity`](super::Facts::with_identity)), as far as the
+    /// What becomes of requests whose claim is refuted ([`RequestFacts::with_identity`](super::RequestFacts::with_identity)), as far as the
     /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], tagged at most under [`Mode::Tag`], and recorded under
     /// [`Mode::Observe`]. Default: [`Impostors::Observe`].
     ///

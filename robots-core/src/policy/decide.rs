@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::SystemTime;
 
 use super::decision::{Action, Decision, IdentityRules, Reason};
-use super::facts::Facts;
+use super::facts::RequestFacts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
 use super::overrides::{Mode, Override, is_called};
@@ -63,7 +63,7 @@ impl Policy {
     /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`](super::Pace) where it is limited
     ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), as far as the mode lets it, or where an override says so. The
     ///    decision does not depend on it: whether the request comes too soon is known where requests are counted, in the layer.
-    pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: Facts<'_>) -> Decision<'r> {
+    pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
 
@@ -75,7 +75,7 @@ impl Policy {
         rules: &'r RuleSet,
         grace: Option<&Grace>,
         agents: &[Agent],
-        request: Facts<'_>,
+        request: RequestFacts<'_>,
     ) -> Decision<'r> {
         let request = &request;
         let work = &mut MatchBudget::new();
@@ -218,7 +218,7 @@ impl Policy {
         rules: &'r RuleSet,
         grace: Option<&Grace>,
         agent: &Agent,
-        request: &Facts<'_>,
+        request: &RequestFacts<'_>,
         work: &mut MatchBudget,
     ) -> Decision<'r> {
         let star = self.star.holds(agent) && self.star.covers_method(request.method);
@@ -280,7 +280,7 @@ impl Policy {
         agent: &Agent,
         selection: Selection<'r>,
         verdict: Verdict<'r>,
-        request: &Facts<'_>,
+        request: &RequestFacts<'_>,
         work: &mut MatchBudget,
     ) -> (Handling, Verdict<'r>) {
         let of = |verdict: &Verdict<'_>| {

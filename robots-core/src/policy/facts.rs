@@ -15,7 +15,7 @@ use crate::rules::{PathForms, RequestPath};
 ///
 /// Path and address are only looked at once a group applies to the agent, and the clock only for disallowed requests.
 #[must_use]
-pub struct Facts<'a> {
+pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     path: FactsPath<'a>,
     address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
@@ -28,7 +28,7 @@ enum FactsPath<'a> {
     Unread { target: &'a [u8], read: OnceCell<RequestPath<'a>> },
 }
 
-impl<'a> Facts<'a> {
+impl<'a> RequestFacts<'a> {
     /// A request with this method for this path, which [`Policy::path`](super::Policy::path) makes of a target.
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
         Self { method, path: FactsPath::Read(path), address: None, clock: None, identity: Identity::Unclaimed }
@@ -80,13 +80,13 @@ impl<'a> Facts<'a> {
     }
 }
 
-impl fmt::Debug for Facts<'_> {
+impl fmt::Debug for RequestFacts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = match &self.path {
             FactsPath::Read(path) => path.as_bytes(),
             FactsPath::Unread { target, .. } => target,
         };
-        f.debug_struct("Facts")
+        f.debug_struct("RequestFacts")
             .field("method", &self.method)
             .field("target", &target.escape_ascii().to_string())
             .finish_non_exhaustive()

@@ -18,7 +18,7 @@ pub use self::builder::PolicyBuilder;
 pub use self::decide::Policy;
 pub use self::decision::{Action, Decision, IdentityNeeded, Impostors, Reason, Would};
 pub use self::error::{PolicyError, PolicyErrorKind};
-pub use self::facts::Facts;
+pub use self::facts::RequestFacts;
 pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
 pub use self::overrides::{Mode, Override};
 pub use self::rate::{Pace, RateMode, is_asset};

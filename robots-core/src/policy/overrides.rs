@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use super::error::PolicyError;
-use super::facts::Facts;
+use super::facts::RequestFacts;
 use crate::agent::{Agent, Category, NamedAs, Recognizer, Registry};
 use crate::keyword_enum;
 use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt};
@@ -77,7 +77,7 @@ impl<M: Copy> Override<M> {
     }
 
     /// Ends it: from this moment on it fits nothing. Default: it does not end. Where a request comes without a clock
-    /// (see [`Facts::with_clock`]), it holds still.
+    /// (see [`RequestFacts::with_clock`]), it holds still.
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
@@ -112,7 +112,7 @@ impl<M: Copy> Override<M> {
     }
 
     /// Whether it has not ended. The clock is looked at only for one that ends.
-    pub(super) fn holds(&self, request: &Facts<'_>) -> bool {
+    pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::facts::Facts;
+use super::facts::RequestFacts;
 use super::overrides::{Mode, Override};
 use crate::agent::{Agent, Class, Identity};
 use crate::keyword_enum;
@@ -91,7 +91,7 @@ impl RateRules {
         agent: &Agent,
         selection: Selection<'r>,
         verdict: Verdict<'r>,
-        request: &Facts<'_>,
+        request: &RequestFacts<'_>,
         is_believed: bool,
     ) -> Option<Pace<'r>> {
         // Before all else: nearly every policy and every file.
@@ -119,7 +119,7 @@ impl RateRules {
         bound: impl FnOnce() -> Mode,
         agent: &Agent,
         selection: Selection<'_>,
-        request: &Facts<'_>,
+        request: &RequestFacts<'_>,
         is_believed: bool,
     ) -> RateMode {
         let identity = request.identity;

@@ -42,7 +42,7 @@ impl Site {
         let agents: Vec<_> =
             fields.iter().flat_map(|field| self.recognizer.agents(field.as_bytes()).to_vec()).collect();
         let path = policy.path(target.as_bytes());
-        let decision = policy.decide(&self.rules, &agents, Facts::new(method, &path));
+        let decision = policy.decide(&self.rules, &agents, RequestFacts::new(method, &path));
         (decision.action, decision.reason)
     }
 }
@@ -108,7 +108,7 @@ fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
         (&[GPTBOT, FIREFOX], 0),
     ] {
         let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
-        assert_eq!(policy.decide(&site.rules, &agents, Facts::new("GET", &path)).agent, agent, "{fields:?}");
+        assert_eq!(policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path)).agent, agent, "{fields:?}");
     }
 }
 

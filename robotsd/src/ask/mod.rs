@@ -11,13 +11,13 @@
 //!
 //! HAProxy may ask on the same listener in messages of SPOP, which are the questions of its preset by other means ([`spoe`]).
 //!
-//! The preset says which fields name the original request ([`original_request`]); they are never guessed. A question that names
+//! The preset says which fields name the original request ([`asked_request`]); they are never guessed. A question that names
 //! none is passed or refused as the config says, counted and logged ([`question_error`]); a path is never made up. What is there and
-//! written oddly is judged as strictly as it can be read ([`original_request`]), by every site it may be for ([`site_table`]). The
+//! written oddly is judged as strictly as it can be read ([`asked_request`]), by every site it may be for ([`site_table`]). The
 //! verdicts are the layer's, so a refusal is the same here and there.
 
+mod asked_request;
 mod ext_authz;
-mod original_request;
 mod preset;
 mod question_error;
 mod response;
@@ -37,7 +37,7 @@ use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use tower_robots::layer::{Answer, Original, Outcome, ROBOTS_VERDICT, Record, RobotsLayer};
+use tower_robots::layer::{Answer, OriginalRequest, Outcome, ROBOTS_VERDICT, Record, RobotsLayer};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
@@ -45,8 +45,8 @@ pub(crate) use self::question_error::QuestionErrors;
 pub(crate) use self::site_table::{DecisionSite, DecisionSites};
 pub(crate) use self::spoe::MESSAGES;
 
+use self::asked_request::AskedRequest;
 use self::ext_authz::{CallError, CheckQuestion, CheckResponse, IncomingMessage, ServiceRequest};
-use self::original_request::OriginalRequest;
 use self::preset::Preset;
 use self::question_error::QuestionError;
 use self::response::DecisionBody;
@@ -270,7 +270,7 @@ impl DecisionState {
             let sites = self.sites.load_full();
             let Some(DecisionSite { judge, .. }) = sites.of_host(host) else { return response::elsewhere().into() };
             let mut counted = judge.counts.request(target.as_bytes(), request.method().into(), self.counts.listener());
-            let answer = judge.answer(&Original::of(request), RobotsTxtFrom::Site, &mut counted).await;
+            let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
                 // The proxy's own site may have one to show; that of another site would be worse than none.
@@ -316,7 +316,7 @@ impl DecisionState {
         &self,
         preset: Preset,
         question: &Request<()>,
-        asked: &OriginalRequest<'_>,
+        asked: &AskedRequest<'_>,
         site: Option<&str>,
         kind: QuestionKind,
     ) -> Result<Decided, QuestionError> {
@@ -332,7 +332,7 @@ impl DecisionState {
         if let Some(odd) = asked.odd.filter(|_| kind == QuestionKind::Decision) {
             self.errors.report_odd(odd);
         }
-        let original = Original::of(question).with_method(&asked.method).with_host(asked.host);
+        let original = OriginalRequest::of(question).with_method(&asked.method).with_host(asked.host);
         let Some((DecisionSite { judge, quiet }, target)) = strictest(possible, original, asked) else {
             return Ok(Decided { outcome: Outcome::Pass, record: None, site: None, counted: None });
         };
@@ -383,8 +383,8 @@ fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
 /// The site and the target by which a request is decided: of several the one whose decision is the strictest, where all are possible.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
-    original: Original<'_>,
-    asked: &OriginalRequest<'a>,
+    original: OriginalRequest<'_>,
+    asked: &AskedRequest<'a>,
 ) -> Option<(&'s DecisionSite, &'a [u8])> {
     if let ([site], []) = (sites, &*asked.further_targets) {
         return Some((site, asked.target));
@@ -427,7 +427,7 @@ impl Strictness {
 }
 
 /// What a layer that counts nothing decides.
-fn decided(quiet: &RobotsLayer, request: &Original<'_>) -> Answer {
+fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(request).answer(request, None)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::source::{HostMap, Origin};
 
-use super::original_request::OriginalRequest;
+use super::asked_request::AskedRequest;
 use crate::config::UnknownHost;
 use crate::request::SiteJudge;
 
@@ -57,7 +57,7 @@ impl DecisionSites {
     ///
     /// A client writes its `Host` as it likes, and the proxy has chosen its own site by rules that are not known here. So a
     /// field that names no host, or two places that name different sites, leave every site possible.
-    pub(super) fn of_request(&self, asked: &OriginalRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
+    pub(super) fn of_request(&self, asked: &AskedRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
         let mut places = Vec::with_capacity(2);
         for host in [asked.host, asked.host_in_target].into_iter().flatten() {
             if !is_host(host) {

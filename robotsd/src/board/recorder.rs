@@ -11,7 +11,7 @@ use tower_robots::agent::{Agent, Identity};
 use tower_robots::internals::Mutex;
 use tower_robots::layer::{Event, Record};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
-use tower_robots::policy::{Facts, Policy};
+use tower_robots::policy::{Policy, RequestFacts};
 use tower_robots::rules::{Access, PathForm, RequestPath};
 
 use super::requested_paths::RequestedPaths;
@@ -263,7 +263,7 @@ impl KnownVersions {
         for KnownVersion { content, name, .. } in
             versions().filter(is_live).chain(versions().filter(|version| !is_live(version)))
         {
-            let facts = Facts::of_target(event.request.method.as_str(), event.request.target());
+            let facts = RequestFacts::of_target(event.request.method.as_str(), event.request.target());
             let decision = self.policy.as_ref().map(|policy| policy.decide(content.rules(), agents, facts));
             match decision.and_then(|decision| decision.verdict) {
                 Some(verdict) if verdict.access() == Access::Disallow => {

@@ -6,7 +6,7 @@ mod shared_pace;
 
 use std::sync::Arc;
 
-use tower_robots::layer::{Answer, Original, RobotsLayer, VerifyLayer};
+use tower_robots::layer::{Answer, OriginalRequest, RobotsLayer, VerifyLayer};
 
 pub(crate) use self::shared_pace::PaceStore;
 use crate::counting::{CountedRequest, OutcomeCounts};
@@ -37,7 +37,7 @@ impl SiteJudge {
     /// The answer to a request that has begun to be counted.
     pub(crate) async fn answer(
         &self,
-        request: &Original<'_>,
+        request: &OriginalRequest<'_>,
         robots_txt: RobotsTxtFrom,
         counted: &mut CountedRequest,
     ) -> Answer {

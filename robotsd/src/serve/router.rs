@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
-use tower_robots::layer::Original;
+use tower_robots::layer::OriginalRequest;
 use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
@@ -100,7 +100,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         if let Some(fields) = ClientRequest::access_of(request.extensions()) {
             fields.add("site", &*judge.name);
         }
-        let answer = judge.answer(&Original::of(&request), RobotsTxtFrom::Site, &mut counted).await;
+        let answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
         let response = match answer.carry_out(&mut request) {
             Some(response) => response.map(|body| Either::Right(Full::new(body))),
             None => site.backend.clone().answer(request).await.map(Either::Left),

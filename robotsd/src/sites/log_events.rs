@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
-use tower_robots::layer::{Event, Original, Record};
+use tower_robots::layer::{Event, OriginalRequest, Record};
 use tower_robots::live::{
     Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent, Status,
     TroubleKind,
@@ -145,7 +145,7 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<Ac
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,
-    request: &Original<'e>,
+    request: &OriginalRequest<'e>,
     identity: Option<Identity>,
     privacy: LogPrivacy,
 ) -> LogEntry<'e> {

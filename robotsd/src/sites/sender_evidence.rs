@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tower_robots::agent::Registry;
 use tower_robots::internals::Mutex;
-use tower_robots::layer::RobotsLayer;
+use tower_robots::layer::{RobotsLayer, SenderCheck};
 use tower_robots::source::evidence::Verifier;
 
 use super::log_events::{self, SiteName};
@@ -92,10 +92,8 @@ impl SenderEvidence {
     /// A layer of a site that checks senders.
     pub(super) fn checked(&self, layer: RobotsLayer, site: &SiteName) -> RobotsLayer {
         let names = ListenerNames::default();
-        layer
-            .verifier(&self.verifier)
-            .claims_on_site(site.clone())
-            .listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?))
+        let check = SenderCheck::new(&self.verifier).site(site.clone());
+        layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
     /// What is at hand.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Request, Response};
-use tower_robots::layer::{Original, grpc_status};
+use tower_robots::layer::{OriginalRequest, grpc_status};
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
@@ -35,7 +35,7 @@ pub(super) enum RequestProtocol {
 
 impl RequestProtocol {
     pub(super) fn of<B>(request: &Request<B>) -> Self {
-        if Original::of(request).is_grpc_call() { Self::Grpc } else { Self::Http }
+        if OriginalRequest::of(request).is_grpc_call() { Self::Grpc } else { Self::Http }
     }
 }
 

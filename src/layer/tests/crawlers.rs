@@ -74,10 +74,10 @@ async fn an_exempt_agent_that_only_the_file_names_is_a_crawler_too() {
 fn an_answer_shows_what_a_request_will_carry() {
     let layer = RobotsLayer::new(robots(Mode::Tag));
     let request = get("/", GPTBOT);
-    let with = layer.clone().with_crawler_extension().answer(&Original::of(&request));
+    let with = layer.clone().with_crawler_extension().answer(&OriginalRequest::of(&request));
     assert_eq!(with.record.expect("a crawler").name(), "GPTBot");
-    assert!(layer.answer(&Original::of(&request)).record.is_none());
-    assert!(layer.with_crawler_records().answer(&Original::of(&request)).record.is_some());
+    assert!(layer.answer(&OriginalRequest::of(&request)).record.is_none());
+    assert!(layer.with_crawler_records().answer(&OriginalRequest::of(&request)).record.is_some());
 }
 
 #[tokio::test]

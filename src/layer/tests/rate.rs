@@ -74,8 +74,8 @@ fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
 
 /// The refusal of a request that a store says this of, if it is refused.
 fn told(layer: &RobotsLayer, mut request: Request<Body>, wait: Option<Duration>) -> Option<Response<Bytes>> {
-    let judgement = layer.clone().counted_in_store().judge(&Original::of(&request));
-    let answer = judgement.answer(&Original::of(&request), wait);
+    let judgement = layer.clone().counted_in_store().judge(&OriginalRequest::of(&request));
+    let answer = judgement.answer(&OriginalRequest::of(&request), wait);
     answer.carry_out(&mut request)
 }
 
@@ -360,7 +360,7 @@ async fn a_verified_crawler_has_a_word_of_its_own_where_the_file_names_another_o
     // Many strangers, who fill the buckets of networks several times over.
     for number in 0..200_000_u32 {
         let [_, b, c, d] = number.to_be_bytes();
-        let _ = layer.answer(&Original::of(&from("Googlebot-Image/1.0", [10, b, c, d])));
+        let _ = layer.answer(&OriginalRequest::of(&from("Googlebot-Image/1.0", [10, b, c, d])));
     }
     assert_eq!(passed(&layer, image).await, 0);
 }
@@ -383,7 +383,7 @@ async fn exempt_requests_take_nothing() {
     for cookie in ["monitor=1", "session=1"] {
         let exempt = || with(from(GPTBOT, [192, 0, 2, 1]), "cookie", cookie);
         assert_eq!(passed(&layer, exempt).await, 10, "{cookie}");
-        assert!(layer.clone().counted_in_store().judge(&Original::of(&exempt())).paced().is_none(), "{cookie}");
+        assert!(layer.clone().counted_in_store().judge(&OriginalRequest::of(&exempt())).paced().is_none(), "{cookie}");
     }
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
 }
@@ -394,7 +394,7 @@ fn a_bucket_of_a_network_is_told_from_that_of_a_crawler() {
     for (request, has_network) in
         [(from(GPTBOT, [192, 0, 2, 1]), true), (known(GPTBOT, [192, 0, 2, 1], VERIFIED), false)]
     {
-        let judgement = layer.clone().counted_in_store().judge(&Original::of(&request));
+        let judgement = layer.clone().counted_in_store().judge(&OriginalRequest::of(&request));
         assert_eq!(judgement.paced().expect("a bucket").has_network, has_network);
     }
 }
@@ -422,7 +422,8 @@ async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
     let policy = refusing().exempt_agents(["GPTBot"]).expect("a name");
     let (layer, _, _) = limited(policy);
     let store = layer.clone().counted_in_store();
-    let key = |request: Request<Body>| store.judge(&Original::of(&request)).paced().map(|paced| paced.key.clone());
+    let key =
+        |request: Request<Body>| store.judge(&OriginalRequest::of(&request)).paced().map(|paced| paced.key.clone());
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], VERIFIED)), None);
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], REFUTED)).as_deref(), Some("gptbot refuted"));
     assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 1], REFUTED)).await, 5);

@@ -187,7 +187,7 @@ async fn the_content_type_alone_makes_no_call() {
     // The version of a question is not the one of the request that it is about; its method is.
     let mut question = call("/auth", GPTBOT);
     *question.version_mut() = Version::HTTP_11;
-    let original = Original::of(&question).with_target(b"/drafts/x");
+    let original = OriginalRequest::of(&question).with_target(b"/drafts/x");
     for (method, status) in [(Method::POST, Some("7")), (Method::GET, None)] {
         let original = original.with_method(&method);
         let Outcome::Respond(response) = layer.decide(&original).answer(&original, None).outcome else {

@@ -46,16 +46,17 @@ fn a_decision_is_about_the_original_request() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).target_from(|extensions| extensions.get::<Uri>());
     let mut question = get("/auth?x=/drafts/", GPTBOT);
     question.extensions_mut().insert(Uri::from_static("/elsewhere"));
-    let refused =
-        |original: &Original<'_>| matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_));
+    let refused = |original: &OriginalRequest<'_>| {
+        matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_))
+    };
     // What `http::Uri` refuses is an ordinary target here.
     for target in [&b"/drafts/\xFF"[..], b"/x/..//drafts/ \"", b"http://h.test/drafts/x"] {
-        assert!(refused(&Original::of(&question).with_target(target)), "{}", target.escape_ascii());
+        assert!(refused(&OriginalRequest::of(&question).with_target(target)), "{}", target.escape_ascii());
     }
-    assert!(!refused(&Original::of(&question)));
-    assert!(!refused(&Original::of(&question).with_target(b"/")));
+    assert!(!refused(&OriginalRequest::of(&question)));
+    assert!(!refused(&OriginalRequest::of(&question).with_target(b"/")));
     // A robots.txt is no decision, and an answer of the layer's all the same.
-    let file = Original::of(&question).with_target(b"/robots.txt");
+    let file = OriginalRequest::of(&question).with_target(b"/robots.txt");
     assert!(matches!(layer.decide(&file).answer(&file, None).outcome, Outcome::Pass));
     let Outcome::Respond(response) = layer.answer(&file).outcome else { panic!("no answer") };
     assert_eq!((response.status(), &**response.body()), (StatusCode::OK, FILE.as_bytes()));
@@ -71,12 +72,13 @@ fn the_original_host_and_method_decide_where_they_are_given() {
     hosts.insert("b.test", star).expect("a host");
     let layer = RobotsLayer::new(hosts);
     let question = with(get("/drafts/x", GPTBOT), "host", "a.test");
-    let refused =
-        |original: &Original<'_>| matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_));
-    assert!(refused(&Original::of(&question)));
-    assert!(!refused(&Original::of(&question).with_host(Some(b"other.test"))));
-    assert!(!refused(&Original::of(&question).with_host(None)));
-    assert!(refused(&Original::of(&question).with_host(Some(b"b.test:8080"))));
+    let refused = |original: &OriginalRequest<'_>| {
+        matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_))
+    };
+    assert!(refused(&OriginalRequest::of(&question)));
+    assert!(!refused(&OriginalRequest::of(&question).with_host(Some(b"other.test"))));
+    assert!(!refused(&OriginalRequest::of(&question).with_host(None)));
+    assert!(refused(&OriginalRequest::of(&question).with_host(Some(b"b.test:8080"))));
     // The groups for `*` hold for GET and HEAD.
-    assert!(!refused(&Original::of(&question).with_host(Some(b"b.test")).with_method(&Method::POST)));
+    assert!(!refused(&OriginalRequest::of(&question).with_host(Some(b"b.test")).with_method(&Method::POST)));
 }

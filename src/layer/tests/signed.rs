@@ -25,7 +25,7 @@ fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
     let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);
     let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).rate(RateMode::Refuse).build();
     let live = LiveRobots::inline(PLAYED).registry(registry).policy(policy).open().expect("rules");
-    RobotsLayer::new(live).verifier(&builder.start().expect("a verifier"))
+    RobotsLayer::new(live).verifier(SenderCheck::new(&builder.start().expect("a verifier")))
 }
 
 fn request(host: &str, target: &str, fields: &[(&'static str, String)]) -> Request<Body> {
@@ -58,7 +58,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     // A store learns whose request it is.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
-    let paced = |fields: &[_]| store.judge(&Original::of(&ours(fields))).paced().map(|paced| paced.key.clone());
+    let paced = |fields: &[_]| store.judge(&OriginalRequest::of(&ours(fields))).paced().map(|paced| paced.key.clone());
     assert_eq!(paced(&fields).as_deref(), Some("playbot verified"));
     assert_eq!(paced(&[]), None);
 

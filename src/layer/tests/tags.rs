@@ -102,7 +102,7 @@ async fn a_layer_inside_another_keeps_its_tag() {
 #[test]
 fn carrying_out_marks_what_goes_on() {
     let mut request = with(get("/drafts/x", GPTBOT), "robots-verdict", "allow");
-    let answer = RobotsLayer::new(live(Mode::Tag)).answer(&Original::of(&request));
+    let answer = RobotsLayer::new(live(Mode::Tag)).answer(&OriginalRequest::of(&request));
     let field = answer.record.as_ref().expect("a record").to_field();
     assert!(answer.carry_out(&mut request).is_none());
     assert_eq!(request.headers().get_all("robots-verdict").iter().collect::<Vec<_>>(), [field]);

@@ -26,7 +26,7 @@ async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr
     let sink = identities.clone();
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<IpAddr>().copied())
-        .verifier(&verifier)
+        .verifier(SenderCheck::new(&verifier))
         .observe_crawlers(move |event| sink.lock().push(event.record.identity));
     let service = VerifyLayer::new(&layer, wait).layer(layer.layer(service_fn(app)));
     for address in addresses {

@@ -202,7 +202,6 @@ impl FetcherBuilder {
     ///
     /// If it holds no certificate, or one that cannot be read.
     #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn trust_only(mut self, pem: &[u8]) -> io::Result<Self> {
         self.client.tls.distrust_system();
         self.trust(pem)
@@ -214,7 +213,6 @@ impl FetcherBuilder {
     ///
     /// If it holds no certificate, or one that cannot be read.
     #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn trust(mut self, pem: &[u8]) -> io::Result<Self> {
         let trusted = self.client.tls.trust(pem);
         trusted.map_err(|message| io::Error::new(io::ErrorKind::InvalidData, message))?;

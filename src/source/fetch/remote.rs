@@ -71,7 +71,6 @@ impl LiveRobots {
     /// assert!(live.snapshot().content().is_none(), "nothing is known yet, so nothing is enforced");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, UrlError> {
         let target = FetchTarget::new(url.parse()?, FetchMode::Site, MAX_FILE);
         Ok(LiveBuilder::new(UrlSource(Remote::at(target))).when_missing(WhenMissing::Unavailable))
@@ -94,7 +93,6 @@ impl LiveRobots {
     /// # Errors
     ///
     /// If an upstream is no address, has a path, or cannot be spoken to, or `host` is no host.
-    #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn upstream<U: AsRef<str>>(
         upstreams: impl IntoIterator<Item = U>,
         host: &str,
@@ -122,13 +120,11 @@ impl<S: RemoteSource> LiveBuilder<S> {
     /// let live = LiveRobots::file("robots.txt").fetcher(&Fetcher::new()?).open();
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn fetcher(self, fetcher: &Fetcher) -> Self {
         self.with_source(|source| source.remote().fetcher = Some(fetcher.clone()))
     }
 
     /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::new`].
-    #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.remote().schedule = schedule)
     }
@@ -137,7 +133,6 @@ impl<S: RemoteSource> LiveBuilder<S> {
 #[cfg(feature = "tls")]
 impl LiveBuilder<UpstreamSource> {
     /// The name that the certificate of an `https` upstream must be valid for. Default: the host it is written with.
-    #[cfg_attr(docsrs, doc(cfg(all(feature = "fetch", feature = "tls"))))]
     pub fn server_name(self, name: &str) -> Self {
         self.with_source(|source| source.0.target.server_name = Some(name.into()))
     }

@@ -45,7 +45,7 @@ fn exempt_agents_and_networks_pass_unjudged() {
     {
         let address = address.map(|address| address.parse().expect("an address"));
         let find = || address;
-        let facts = Facts::new("GET", &path).with_address(&find);
+        let facts = RequestFacts::new("GET", &path).with_address(&find);
         assert_eq!(policy.decide(&site.rules, &agents, facts).action, action, "{address:?}");
     }
 }
@@ -56,7 +56,7 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
     let weigh = |policy: &Policy, evidence: HumanEvidence<'_>| {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
         let path = RequestPath::new(b"/");
-        let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
+        let decision = policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path));
         let decision = policy.weigh(decision, &evidence);
         (decision.action, decision.reason, decision.signs.names().collect::<Vec<_>>())
     };
@@ -95,7 +95,7 @@ fn each_sign_of_a_person_counts_by_itself() {
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
     let path = RequestPath::new(b"/");
     let reason = |evidence: HumanEvidence<'_>| {
-        let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
+        let decision = policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path));
         policy.weigh(decision, &evidence).reason
     };
     assert_eq!(reason(HumanEvidence::new().cookies(b"sid=1")), Reason::SuspectHuman);

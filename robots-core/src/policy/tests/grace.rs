@@ -16,7 +16,7 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
     let at = |hour: u64, fields: &[&str], target: &str| {
         let path = RequestPath::new(target.as_bytes());
         let clock = || start + hours(hour);
-        let facts = Facts::new("GET", &path).with_clock(&clock);
+        let facts = RequestFacts::new("GET", &path).with_clock(&clock);
         let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
         let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts);
         (decision.action, decision.reason)
@@ -49,7 +49,7 @@ fn grace_ends_at_its_very_end() {
     let path = RequestPath::new(b"/");
     let at = |grace: &Grace, now: SystemTime| {
         let clock = || now;
-        let facts = Facts::new("GET", &path).with_clock(&clock);
+        let facts = RequestFacts::new("GET", &path).with_clock(&clock);
         refusing().build().decide_with_grace(&site.rules, Some(grace), &agents, facts).reason
     };
     let tick = Duration::from_nanos(1);
@@ -83,7 +83,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
         let at = |now: SystemTime| {
             let clock = || now;
-            let facts = Facts::new("GET", &path).with_clock(&clock);
+            let facts = RequestFacts::new("GET", &path).with_clock(&clock);
             let pace = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts).pace;
             pace.map(|pace| (pace.mode, pace.interval.as_secs()))
         };

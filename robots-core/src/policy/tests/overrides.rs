@@ -19,7 +19,8 @@ fn of_rules_with_one_mode_the_decision_shows_the_one_for_the_path_as_sent() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /old/\nDisallow: /private/\n");
     let shown = |builder: PolicyBuilder| {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
-        let decision = builder.build().decide(&site.rules, &agents, Facts::of_target("GET", b"/old/../private/x"));
+        let decision =
+            builder.build().decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/old/../private/x"));
         let rule = decision.verdict.and_then(|verdict| verdict.rule()).expect("a rule");
         (decision.action, String::from_utf8_lossy(rule.pattern()).into_owned())
     };
@@ -73,7 +74,7 @@ fn an_override_holds_until_it_ends() {
         .build();
     let at = |now: Option<SystemTime>| {
         let path = RequestPath::new(b"/x");
-        let facts = Facts::new("GET", &path);
+        let facts = RequestFacts::new("GET", &path);
         let clock = || now.expect("a clock is asked only where there is one");
         let facts = if now.is_some() { facts.with_clock(&clock) } else { facts };
         policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], facts).action

@@ -77,7 +77,7 @@ fn a_request_that_would_take_too_long_to_judge_counts_as_disallowed() {
     for target in [format!("/zz{letters}"), format!("//a/x//../%u00CF;%5CC//%5C/zz{letters}/.")] {
         let path = policy.path(target.as_bytes());
         let agents: Vec<_> = [GPTBOT; 3].iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
-        let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
+        let decision = policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path));
         let rule = decision.verdict.and_then(|verdict| verdict.rule()).expect("a rule");
         assert_eq!((decision.action, rule.pattern()), (Action::Refuse, &b"/first/"[..]));
     }
@@ -150,7 +150,8 @@ fn a_request_that_obeys_no_group_costs_nothing_of_its_path_and_address() {
             None
         };
         let clock = || panic!("nothing ends");
-        let facts = Facts::of_target("GET", b"/x/..;a/%2e%2E//private%2Fx").with_address(&address).with_clock(&clock);
+        let facts =
+            RequestFacts::of_target("GET", b"/x/..;a/%2e%2E//private%2Fx").with_address(&address).with_clock(&clock);
         let agent = site.recognizer.identify(field.as_bytes());
         let decision = policy.decide_for(policy.mode(), &site.rules, None, &agent, &facts, &mut MatchBudget::new());
         assert_eq!((decision.action, decision.reason), if judged { REFUSED } else { NO_GROUP }, "{field}");
@@ -165,7 +166,7 @@ fn a_target_is_read_in_the_forms_of_the_policy() {
     let all = refusing().build();
     let none = refusing().forms(PathForms::NONE).build();
     for (policy, action) in [(&all, Action::Refuse), (&none, Action::Pass)] {
-        let facts = Facts::of_target("GET", b"/x/../private/");
+        let facts = RequestFacts::of_target("GET", b"/x/../private/");
         assert_eq!(policy.decide(&site.rules, &agents, facts).action, action);
     }
 }

@@ -67,7 +67,7 @@ fn the_last_override_that_fits_an_engine_wins_over_the_default() {
         let path = RequestPath::new(b"/search");
         let clock = || now;
         let agents = [site.recognizer.identify(GOOGLEBOT.as_bytes())];
-        policy.decide(&site.rules, &agents, Facts::new("GET", &path).with_clock(&clock)).action
+        policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path).with_clock(&clock)).action
     };
     assert_eq!((at(end - Duration::from_secs(1)), at(end)), (Action::Refuse, Action::Tag));
 }
@@ -90,7 +90,7 @@ fn the_action_for_a_rule_is_that_of_a_decision() {
             let agent = crate::agent::Agent::from(agent.registered().expect("a crawler"));
             let path = RequestPath::new(rule.as_bytes());
             let clock = || now;
-            let facts = Facts::new("GET", &path).with_clock(&clock);
+            let facts = RequestFacts::new("GET", &path).with_clock(&clock);
             let decision = policy.decide(&site.rules, std::slice::from_ref(&agent), facts);
             let want = (decision.action, decision.reason);
             assert_eq!(policy.action_for_rule(&agent, Some(rule.as_bytes()), now), want, "{field} {rule}");

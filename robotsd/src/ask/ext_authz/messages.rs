@@ -15,7 +15,7 @@ use tower_robots::agent::Category;
 use tower_robots::layer::{GrpcCode, ROBOTS_VERDICT, Record, grpc_status};
 use tower_robots::rules::Access;
 
-use crate::ask::original_request::{OriginalRequest, STRICTEST_METHOD, host_of_url, is_target};
+use crate::ask::asked_request::{AskedRequest, STRICTEST_METHOD, host_of_url, is_target};
 use crate::ask::preset::{Preset, value_of};
 use crate::ask::question_error::{QuestionError, QuestionFault};
 use crate::counting::RequestOutcome;
@@ -280,7 +280,7 @@ impl CheckQuestion {
     }
 
     /// Method, target and host, which are never guessed.
-    pub(crate) fn original(&self) -> Result<OriginalRequest<'_>, QuestionError> {
+    pub(crate) fn original(&self) -> Result<AskedRequest<'_>, QuestionError> {
         let HttpAttributes { method, path, host, .. } = &self.http;
         for (value, place) in [(path, PATH), (method, METHOD)] {
             if value.is_empty() {
@@ -293,7 +293,7 @@ impl CheckQuestion {
             odd = Some(unreadable(METHOD));
             STRICTEST_METHOD
         });
-        Ok(OriginalRequest {
+        Ok(AskedRequest {
             method,
             target: path,
             further_targets: Vec::new(),

@@ -14,7 +14,7 @@ use super::question_error::{QuestionError, QuestionFault};
 
 /// The request that a proxy asks about.
 #[derive(Debug)]
-pub(super) struct OriginalRequest<'a> {
+pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
     /// Other targets, where the question names several: each is judged.
@@ -36,7 +36,7 @@ impl Preset {
         method: &Method,
         below: &'a str,
         fields: &'a HeaderMap,
-    ) -> Result<OriginalRequest<'a>, QuestionError> {
+    ) -> Result<AskedRequest<'a>, QuestionError> {
         let fields_read = PresetFields::of(self);
         let mut odd = None;
         let mut note = |fault, name: &HeaderName| {
@@ -86,7 +86,7 @@ impl Preset {
                 (host, host_of_url(target))
             }
         };
-        Ok(OriginalRequest { method, target, further_targets, host, host_in_target, odd })
+        Ok(AskedRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
     /// The client's address as the proxy saw it, if the question names exactly one.
