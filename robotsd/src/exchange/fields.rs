@@ -60,7 +60,7 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// One look at each name: nearly all messages have little or nothing to remove.
-fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
+pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
         fields.remove(name);

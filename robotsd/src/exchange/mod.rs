@@ -5,8 +5,6 @@
 
 mod client_request;
 mod request_body;
-mod request_stream;
-mod service;
 mod write_turn;
 
 pub(crate) mod fields;
@@ -19,13 +17,23 @@ pub(crate) mod write_timeout;
 #[cfg(test)]
 pub(crate) mod test_peer;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tower::BoxError;
+
 pub(crate) use self::client_request::{AccessFields, AccessValue, ClientRequest, OriginalAgent, Peer};
 pub(crate) use self::frames::FrameBudget;
-pub(crate) use self::interim::InterimResponses;
-pub(crate) use self::request_body::{RequestBody, RequestBodyError};
-pub(crate) use self::request_stream::RequestStream;
-pub(crate) use self::service::EdgeService;
+pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
+pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
 pub(crate) use self::trailers::AnnouncedTrailers;
 pub(crate) use self::tunnel::Tunnel;
-pub(crate) use self::write_timeout::{IdleTimeout, StallObserver, Transfer};
+pub(crate) use self::write_timeout::{IdleTimeout, StallObserver, Transfer, client_does_not_read, poll_due};
 pub(crate) use self::write_turn::yield_before_write;
+
+/// What answers every request behind the edge. A request is boxed: futures that hold one are moved into each other.
+pub(crate) trait EdgeService: Clone + Send + 'static {
+    type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
+
+    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
+}

@@ -2,6 +2,7 @@
 //!
 //! Nothing here waits without a deadline.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -10,14 +11,32 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
-use http::Response;
 use http::request::Builder;
+use http::{Request, Response};
+use http_body::Body;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
+use tower::{BoxError, Service, ServiceExt};
+
+use super::{EdgeService, RequestBody};
 
 /// Long against anything that should happen, short against a build.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Any service of Tower that answers every request.
+impl<S, B> EdgeService for S
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Body = B;
+
+    async fn answer(self, request: Box<Request<RequestBody>>) -> Response<B> {
+        let Ok(response) = self.oneshot(*request).await;
+        response
+    }
+}
 
 /// Waits for something that has to happen.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {

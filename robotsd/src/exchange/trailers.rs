@@ -60,7 +60,7 @@ impl AnnouncedTrailers {
 
     /// Those of the trailers that were announced; none where there are none.
     pub(crate) fn select(&self, mut trailers: HeaderMap) -> Option<HeaderMap> {
-        retain(&mut trailers, |name| self.0.contains(name));
+        fields::remove(&mut trailers, |name| !self.0.contains(name));
         (!trailers.is_empty()).then_some(trailers)
     }
 }
@@ -69,15 +69,8 @@ fn allowed(mut trailers: HeaderMap, is_allowed: impl Fn(&str) -> bool) -> Option
     if trailers.len() > FIELDS {
         return None;
     }
-    retain(&mut trailers, |name| is_allowed(name.as_str()));
+    fields::remove(&mut trailers, |name| !is_allowed(name.as_str()));
     (!trailers.is_empty()).then_some(trailers)
-}
-
-fn retain(trailers: &mut HeaderMap, is_kept: impl Fn(&HeaderName) -> bool) {
-    let dropped: Vec<HeaderName> = trailers.keys().filter(|name| !is_kept(name)).cloned().collect();
-    for name in dropped {
-        trailers.remove(name);
-    }
 }
 
 fn is_allowed_in_request(name: &str) -> bool {

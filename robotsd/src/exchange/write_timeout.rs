@@ -16,45 +16,10 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
-
-#[derive(Debug)]
-pub(crate) struct WriteTimeout(IdleTimeout);
-
-impl WriteTimeout {
-    pub(crate) fn new(limit: Duration) -> Self {
-        Self(IdleTimeout::new(limit))
-    }
-
-    /// Whether a write has had to wait since the client last took something.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.0.is_waiting()
-    }
-
-    /// The client has taken something. Returns whether it had to be waited for; `transfer` is only called then.
-    pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
-        let has_waited = self.0.is_waiting();
-        if has_waited && let Some(transfer) = transfer() {
-            transfer.resumed();
-        }
-        self.0.reset();
-        has_waited
-    }
-
-    /// A write has to wait. Ready once that has lasted too long, or once the upstream connection is needed elsewhere.
-    pub(crate) fn poll_stalled(&mut self, transfer: Option<&Transfer>, cx: &mut Context<'_>) -> Poll<()> {
-        let is_revoked = transfer.is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
-        if is_revoked { Poll::Ready(()) } else { self.0.poll_expired(cx) }
-    }
-
-    /// The error of a write that has waited too long.
-    pub(crate) fn error() -> io::Error {
-        io::Error::new(io::ErrorKind::TimedOut, "the client does not read from its connection")
-    }
-}
 
 /// Expires after a wait of a given time without a [`reset`](Self::reset).
 #[derive(Debug)]
@@ -87,6 +52,40 @@ impl IdleTimeout {
             timer.as_mut().reset(Instant::now() + self.limit);
         }
         timer.as_mut().poll(cx)
+    }
+
+    /// The client has taken something. Returns whether it had to be waited for; `transfer` is only called then.
+    pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
+        let has_waited = self.is_waiting;
+        if has_waited && let Some(transfer) = transfer() {
+            transfer.resumed();
+        }
+        self.reset();
+        has_waited
+    }
+
+    /// A write has to wait. Ready once that has lasted too long, or once the upstream connection is needed elsewhere.
+    pub(crate) fn poll_stalled(&mut self, transfer: Option<&Transfer>, cx: &mut Context<'_>) -> Poll<()> {
+        let is_revoked = transfer.is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
+        if is_revoked { Poll::Ready(()) } else { self.poll_expired(cx) }
+    }
+}
+
+/// The error of a write that has waited too long.
+pub(crate) fn client_does_not_read() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the client does not read from its connection")
+}
+
+/// Ready once a moment has come that may be put off while the timer for it runs.
+pub(crate) fn poll_due(mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>, due: impl Fn(Instant) -> Instant) -> Poll<()> {
+    loop {
+        ready!(timer.as_mut().poll(cx));
+        let now = Instant::now();
+        let due = due(now);
+        if due <= now {
+            return Poll::Ready(());
+        }
+        timer.as_mut().reset(due);
     }
 }
 

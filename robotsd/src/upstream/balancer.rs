@@ -4,7 +4,6 @@
 //!
 //! The balancer and its connections belong to one worker.
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use super::http1_connection::Pool;
 use super::http2::Http2Pool;
 use super::origins::OriginsState;
 use super::server::Server;
-use super::server_search::{Pooled, SearchOutcome, ServerSearch};
+use super::server_search::{Pooled, ServerSearch};
 use super::shares::Standing;
 use super::usage::ClientKey;
 use super::wait_queue::{Demand, QueuedRequest};
@@ -90,16 +89,6 @@ impl Balancer {
         self.find(StartAt(at.map_or(0, |at| at + 1)), Pooled::Excluded, requirement).await
     }
 
-    /// The request on this connection was answered.
-    pub(super) fn succeeded(&self, lease: &Lease) {
-        self.shared.succeeded(&lease.candidate.server, lease.ticket);
-    }
-
-    /// A new connection broke before an answer.
-    pub(super) fn failed(&self, lease: &Lease, error: &dyn fmt::Display) {
-        self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
-    }
-
     /// Closes idle connections that are too old, dead, or of servers that are out.
     pub(super) fn sweep(&self) {
         self.follow();
@@ -139,8 +128,8 @@ impl Balancer {
         loop {
             let standing = waiting.as_ref().map_or(Standing::Within, QueuedRequest::standing);
             // Registered before looking, so that what comes free while looking is not missed.
-            let mut freed = pin!(connection_limit.freed(standing));
-            let mut returned = pin!(self.demand.returned(standing));
+            let mut freed = pin!(connection_limit.freed.of(standing).notified());
+            let mut returned = pin!(self.demand.returned.of(standing).notified());
             if waiting.is_some() {
                 freed.as_mut().enable();
                 returned.as_mut().enable();
@@ -149,10 +138,8 @@ impl Balancer {
                 let candidates = self.candidates(deadline).await?;
                 let (shared, candidates) = (&*self.shared, &*candidates);
                 let search = ServerSearch { shared, candidates, pooled, requirement, deadline };
-                match search.from(first).await {
-                    SearchOutcome::Lease(lease) => return Ok(lease),
-                    SearchOutcome::Failed(failure) => return Err(failure),
-                    SearchOutcome::Busy => {}
+                if let Some(lease) = search.from(first).await? {
+                    return Ok(lease);
                 }
             }
             is_looking = true;

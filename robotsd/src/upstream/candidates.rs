@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::endpoint::HttpVersions;
+use super::failure_kind::FailureKind;
 use super::health::Ticket;
 use super::http1_connection::{Certainty, Pool, UpstreamConnection};
 use super::http2::{Http2Pool, Http2Slot};
 use super::server::Server;
-use super::tracked_io::BodyFailure;
 use super::usage::ClientKey;
 
 /// The candidates for the servers a site has.
@@ -56,7 +56,7 @@ pub(super) struct ExchangeState {
     pub(super) is_reused: bool,
     pub(super) nothing_received: bool,
     /// How the client broke off its own request, if it did.
-    pub(super) body_failure: Option<BodyFailure>,
+    pub(super) body_failure: Option<FailureKind>,
     /// Whether more came than a head may have.
     pub(super) is_flooded: bool,
 }

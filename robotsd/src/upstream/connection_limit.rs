@@ -13,7 +13,6 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 use tower_robots::internals::Mutex;
 
 use super::server::Server;
@@ -28,7 +27,9 @@ pub(super) struct ConnectionLimit {
     per_server: usize,
     /// Requests that wait for a permit, on all workers.
     pub(super) waiting: ByStanding<AtomicUsize>,
-    freed: ByStanding<Notify>,
+    /// Notified when a permit is free, one waiting request at a time.
+    pub(super) freed: ByStanding<Notify>,
+    /// Notified when a request begins to wait, and now and then while it does.
     pub(super) wanted: Notify,
     shares: Mutex<Shares>,
     pub(super) start: Instant,
@@ -75,16 +76,6 @@ impl ConnectionLimit {
             short_until: AtomicU64::new(0),
             fruitless_until: AtomicU64::new(0),
         }
-    }
-
-    /// Notified when a request begins to wait, and now and then while it does.
-    pub(super) fn wanted(&self) -> Notified<'_> {
-        self.wanted.notified()
-    }
-
-    /// Notified when a permit is free, one waiting request at a time.
-    pub(super) fn freed(&self, standing: Standing) -> Notified<'_> {
-        self.freed.of(standing).notified()
     }
 
     /// Whether a transfer was given up a moment ago, so that clients beyond their share get no connection.

@@ -5,31 +5,32 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use http::Uri;
+use http::uri::Scheme;
 use tower_robots::rules::{Authority, Port};
 
 /// One upstream of a site: `http://host:port`, `https://host:port` or `unix:/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(super) address: EndpointAddress,
-    pub(super) scheme: EndpointScheme,
+    pub(super) scheme: Scheme,
 }
 
 /// Where an endpoint is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EndpointAddress {
-    Ip(SocketAddr),
-    /// `localhost`, which is no matter for a resolver (RFC 6761, section 6.3).
-    Loopback(u16),
+    Server(ServerAddress),
     /// Everything a name resolves to.
     Name(String, u16),
-    Unix(PathBuf),
 }
 
-/// What HTTP is spoken over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndpointScheme {
-    Plain,
-    Tls,
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ServerAddress {
+    Tcp(SocketAddr),
+    /// `localhost`, which is no matter for a resolver (RFC 6761, section 6.3). Either address of this machine: it is one server
+    /// that listens on one of them or on both.
+    Loopback(u16),
+    Unix(PathBuf),
 }
 
 impl Endpoint {
@@ -37,9 +38,9 @@ impl Endpoint {
     pub(crate) fn is_listener(&self, listener: SocketAddr) -> bool {
         // An unspecified address is the loopback for who connects to it, and every address for who listens on it.
         let (ip, port) = match &self.address {
-            EndpointAddress::Ip(address) => (Some(address.ip().to_canonical()), address.port()),
-            EndpointAddress::Loopback(port) => (None, *port),
-            EndpointAddress::Name(..) | EndpointAddress::Unix(_) => return false,
+            EndpointAddress::Server(ServerAddress::Tcp(address)) => (Some(address.ip().to_canonical()), address.port()),
+            EndpointAddress::Server(ServerAddress::Loopback(port)) => (None, *port),
+            EndpointAddress::Name(..) | EndpointAddress::Server(ServerAddress::Unix(_)) => return false,
         };
         let own = listener.ip().to_canonical();
         // One that is unspecified in IPv6 takes IPv4 too, unless the system says otherwise.
@@ -67,12 +68,13 @@ impl Endpoint {
             if cfg!(not(unix)) {
                 return wrong("this system has no Unix sockets");
             }
-            return Ok(Self { address: EndpointAddress::Unix(folder.join(path)), scheme: EndpointScheme::Plain });
+            let address = EndpointAddress::Server(ServerAddress::Unix(folder.join(path)));
+            return Ok(Self { address, scheme: Scheme::HTTP });
         }
         let Ok(uri) = url.parse::<Uri>() else { return wrong("it is not a URL") };
         let (scheme, usual_port) = match uri.scheme_str() {
-            Some("http") => (EndpointScheme::Plain, 80),
-            Some("https") => (EndpointScheme::Tls, 443),
+            Some("http") => (Scheme::HTTP, 80),
+            Some("https") => (Scheme::HTTPS, 443),
             Some(_) => {
                 return wrong(
                     "the scheme is http, https or unix; HTTP/2 in the clear is http2 = true in [site.upstream]",
@@ -99,9 +101,9 @@ impl Endpoint {
         }
         let literal = std::str::from_utf8(authority.bare_host()).unwrap_or(host);
         let address = match literal.parse::<IpAddr>() {
-            Ok(address) => EndpointAddress::Ip(SocketAddr::new(address, port)),
+            Ok(address) => EndpointAddress::Server(ServerAddress::Tcp(SocketAddr::new(address, port))),
             Err(_) if host.starts_with('[') => return wrong("what stands in brackets is no IPv6 address"),
-            Err(_) if host.eq_ignore_ascii_case("localhost") => EndpointAddress::Loopback(port),
+            Err(_) if host.eq_ignore_ascii_case("localhost") => EndpointAddress::Server(ServerAddress::Loopback(port)),
             Err(_) => EndpointAddress::Name(host.to_owned(), port),
         };
         Ok(Self { address, scheme })
@@ -109,13 +111,13 @@ impl Endpoint {
 
     /// Whether the connection is encrypted.
     pub(crate) fn is_tls(&self) -> bool {
-        self.scheme == EndpointScheme::Tls
+        self.scheme == Scheme::HTTPS
     }
 
     /// What stands in `Host` where a client named none.
     pub(super) fn authority(&self) -> String {
         match &self.address {
-            EndpointAddress::Unix(_) => "localhost".to_owned(),
+            EndpointAddress::Server(ServerAddress::Unix(_)) => "localhost".to_owned(),
             address => address.to_string(),
         }
     }
@@ -123,9 +125,9 @@ impl Endpoint {
     /// Whom a certificate has to be for.
     pub(super) fn host(&self) -> String {
         match &self.address {
-            EndpointAddress::Ip(address) => address.ip().to_string(),
+            EndpointAddress::Server(ServerAddress::Tcp(address)) => address.ip().to_string(),
             EndpointAddress::Name(host, _) => host.clone(),
-            EndpointAddress::Loopback(_) | EndpointAddress::Unix(_) => "localhost".to_owned(),
+            EndpointAddress::Server(_) => "localhost".to_owned(),
         }
     }
 }
@@ -133,10 +135,9 @@ impl Endpoint {
 /// As an operator writes it.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.address, self.scheme) {
-            (EndpointAddress::Unix(_), _) => write!(f, "{}", self.address),
-            (address, EndpointScheme::Plain) => write!(f, "http://{address}"),
-            (address, EndpointScheme::Tls) => write!(f, "https://{address}"),
+        match &self.address {
+            EndpointAddress::Server(ServerAddress::Unix(_)) => self.address.fmt(f),
+            address => write!(f, "{}://{address}", self.scheme),
         }
     }
 }
@@ -144,9 +145,17 @@ impl fmt::Display for Endpoint {
 impl fmt::Display for EndpointAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ip(address) => write!(f, "{address}"),
-            Self::Loopback(port) => write!(f, "localhost:{port}"),
+            Self::Server(address) => address.fmt(f),
             Self::Name(host, port) => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Loopback(port) => write!(f, "localhost:{port}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }

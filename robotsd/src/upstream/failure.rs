@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Request, Response};
-use tower_robots::layer::{OriginalRequest, grpc_status};
+use http::{HeaderValue, Response};
+use tower_robots::layer::grpc_status;
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
@@ -26,33 +26,22 @@ pub(crate) struct UpstreamFailure {
     pub(crate) detail: String,
 }
 
-/// What a request is answered in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestProtocol {
-    Http,
-    Grpc,
-}
-
-impl RequestProtocol {
-    pub(super) fn of<B>(request: &Request<B>) -> Self {
-        if OriginalRequest::of(request).is_grpc_call() { Self::Grpc } else { Self::Http }
-    }
-}
-
 impl UpstreamFailure {
     pub(super) fn new(kind: FailureKind, detail: impl fmt::Display) -> Self {
         Self { kind, detail: detail.to_string() }
     }
 
-    /// The response to a request, as its protocol has it.
-    pub(super) fn into_response(self, protocol: RequestProtocol) -> Response<ResponseBody> {
+    /// The response to a call of gRPC.
+    pub(super) fn into_grpc_response(self) -> Response<ResponseBody> {
+        let mut response = Response::new(ResponseBody::empty());
+        *response.headers_mut() = grpc_status(self.kind.grpc_code(), self.kind.answer().1.trim_end());
+        response.extensions_mut().insert(self);
+        response
+    }
+
+    /// The response to any other request.
+    pub(super) fn into_response(self) -> Response<ResponseBody> {
         let (status, text) = self.kind.answer();
-        if protocol == RequestProtocol::Grpc {
-            let mut response = Response::new(ResponseBody::empty());
-            *response.headers_mut() = grpc_status(self.kind.grpc_code(), text.trim_end());
-            response.extensions_mut().insert(self);
-            return response;
-        }
         let mut response = Response::new(ResponseBody::own(Bytes::from_static(text.as_bytes())));
         *response.status_mut() = status;
         let fields = response.headers_mut();

@@ -23,7 +23,6 @@ use super::http1_fast::{UnreadBody, unify_framing};
 use super::origins::OriginsState;
 use super::outgoing_request::{InterimRelay, prepare, without_body};
 use super::response_body::ResponseBody;
-use super::tracked_io::BodyFailure;
 use super::usage::ClientKey;
 use crate::counter::Counter;
 use crate::exchange::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
@@ -78,7 +77,7 @@ impl UpstreamState {
                         .then(|| without_body(&request));
                     match connection.exchange(request, engine, client, interim.as_ref(), &self.shared.limits).await {
                         Ok(response) => {
-                            self.balancer.succeeded(&lease);
+                            self.shared.succeeded(&lease);
                             return self.receive(response, lease, wants_websocket).await;
                         }
                         Err(failed) => (failed, copy),
@@ -90,7 +89,7 @@ impl UpstreamState {
                     let relay = InterimRelay::new(interim.as_ref());
                     match Box::pin(slot.exchange(request, scheme, accepts_trailers, relay, &self.shared.limits)).await {
                         Ok(response) => {
-                            self.balancer.succeeded(&lease);
+                            self.shared.succeeded(&lease);
                             return Ok(response.map(|body| ResponseBody::http2(body, lease.into_slot())));
                         }
                         Err(failed) => (failed, None),
@@ -107,7 +106,8 @@ impl UpstreamState {
                 && error.is_of_transport()
                 && lease.connection.is_first_to_blame()
             {
-                self.balancer.failed(&lease, error);
+                // A new connection broke before an answer.
+                self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
             }
             request = match (failed, copy) {
                 (ExchangeError::Unsent(request, _), _) if !is_second => request,
@@ -177,7 +177,7 @@ impl UpstreamState {
             loop {
                 let is_wanted = tokio::select! {
                     () = tokio::time::sleep(pause) => false,
-                    () = connection_limit.wanted() => true,
+                    () = connection_limit.wanted.notified() => true,
                 };
                 let Some(this) = this.upgrade() else { return };
                 if is_wanted { this.balancer.give_up() } else { this.balancer.sweep() }
@@ -211,11 +211,7 @@ async fn switch(
 
 /// Attributes a broken exchange to the client or the upstream.
 fn failure(lease: &Lease, state: ExchangeState, error: &Cause) -> UpstreamFailure {
-    let kind = match state.body_failure {
-        Some(BodyFailure::Idle) => FailureKind::RequestTimeout,
-        Some(BodyFailure::Broken) => FailureKind::RequestBody,
-        None if error.is_parse() || state.is_flooded => FailureKind::Invalid,
-        None => FailureKind::Broken,
-    };
-    UpstreamFailure::new(kind, format_args!("{lease}: {error}"))
+    let is_invalid = error.is_parse() || state.is_flooded;
+    let of_upstream = if is_invalid { FailureKind::Invalid } else { FailureKind::Broken };
+    UpstreamFailure::new(state.body_failure.unwrap_or(of_upstream), format_args!("{lease}: {error}"))
 }

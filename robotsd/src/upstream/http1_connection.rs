@@ -31,7 +31,7 @@ use super::outgoing_request::{InterimRelay, OutgoingBody};
 use super::tracked_io::{ExchangeProgress, TrackedIo};
 use super::usage::ClientKey;
 use super::wait_queue::Demand;
-use crate::exchange::{InterimResponses, RequestBody};
+use crate::exchange::{InterimResponses, RequestBody, poll_due};
 use crate::socket::Socket;
 
 /// A connection that is used for one exchange at a time.
@@ -153,13 +153,7 @@ impl UpstreamConnection {
             if let Poll::Ready(read) = fast.poll_answer(cx, request.method()) {
                 return Poll::Ready(Some(read));
             }
-            while timer.as_mut().poll(cx).is_ready() {
-                if due <= Instant::now() {
-                    return Poll::Ready(None);
-                }
-                timer.as_mut().reset(due);
-            }
-            Poll::Pending
+            poll_due(timer.as_mut(), cx, |_| due).map(|()| None)
         })
         .await
     }
@@ -215,18 +209,11 @@ impl UpstreamConnection {
             if progress.upload.awaits_client() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
-            while timer.as_mut().poll(cx).is_ready() {
-                let now = Instant::now();
-                // An upload may take long: while the client is to blame its own deadline counts, and while the upstream
-                // takes octets it is alive.
-                let upload = &progress.upload;
-                let due = if upload.awaits_client() { now } else { upload.last_taken() } + limits.response_header;
-                if due <= now {
-                    return Poll::Ready(None);
-                }
-                timer.as_mut().reset(due);
-            }
-            Poll::Pending
+            // An upload may take long: while the client is to blame its own deadline counts, and while the upstream takes
+            // octets it is alive.
+            let upload = &progress.upload;
+            let last_taken = |now| if upload.awaits_client() { now } else { upload.last_taken() };
+            poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
         })
         .await;
         match answer {

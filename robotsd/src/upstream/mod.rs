@@ -50,6 +50,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use http::{Request, Response};
+use tower_robots::layer::OriginalRequest;
 
 pub(crate) use self::endpoint::{Endpoint, HttpVersions};
 pub(crate) use self::failure::{UpstreamEvent, UpstreamEventKind};
@@ -59,7 +60,6 @@ pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::tls::{TlsSettings, Trust, check_server_name, secured};
 
-use self::failure::RequestProtocol;
 use self::forward::UpstreamState;
 use crate::exchange::{EdgeService, RequestBody};
 
@@ -80,7 +80,7 @@ impl Upstream {
 
     /// Forwards a request. The answer is always a response; a [`UpstreamFailure`](failure::UpstreamFailure) is in its extensions where it is our own.
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
-        let protocol = RequestProtocol::of(&request);
+        let is_grpc_call = OriginalRequest::of(&request).is_grpc_call();
         match self.0.forward(request).await {
             Ok(response) => {
                 self.0.answered.add_one();
@@ -88,7 +88,7 @@ impl Upstream {
             }
             Err(failure) => {
                 self.0.shared.reporter.failed(&failure);
-                failure.into_response(protocol)
+                if is_grpc_call { failure.into_grpc_response() } else { failure.into_response() }
             }
         }
     }

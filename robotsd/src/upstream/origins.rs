@@ -13,15 +13,16 @@ use http::HeaderValue;
 use tokio::sync::Notify;
 use tower_robots::internals::Mutex;
 
+use super::candidates::Lease;
 use super::connection_limit::ConnectionLimit;
-use super::endpoint::{Endpoint, EndpointAddress, HttpVersions};
+use super::endpoint::{Endpoint, EndpointAddress, HttpVersions, ServerAddress};
 use super::failure::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
 use super::failure_kind::FailureKind;
 use super::health::{Health, HealthPolicy, Outage, ServerStatus, ServerStatusKind, Ticket};
 use super::limits::UpstreamLimits;
 use super::read_ahead::BufferBudget;
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
-use super::server::{Server, ServerAddress};
+use super::server::Server;
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
 use crate::counter::Counter;
 
@@ -125,18 +126,17 @@ impl Origins {
             } else {
                 None
             };
-            let address = match &endpoint.address {
-                EndpointAddress::Ip(address) => ServerAddress::Tcp(*address),
-                EndpointAddress::Loopback(port) => ServerAddress::Loopback(*port),
-                EndpointAddress::Unix(path) => ServerAddress::Unix(path.clone()),
+            Ok(match &endpoint.address {
+                EndpointAddress::Server(address) => {
+                    let health = Health::new(settings.health.clone(), start);
+                    OriginEntry::Fixed(Arc::new(Server::new(address.clone(), tls, settings.versions, health)))
+                }
                 EndpointAddress::Name(host, port) => {
                     let schedule = Arc::new(LookupSchedule::new(start));
                     let (host, port, known) = (host.clone(), *port, Mutex::default());
-                    return Ok(OriginEntry::Named(NamedOrigin { host, port, tls, schedule, known }));
+                    OriginEntry::Named(NamedOrigin { host, port, tls, schedule, known })
                 }
-            };
-            let health = Health::new(settings.health.clone(), start);
-            Ok(OriginEntry::Fixed(Arc::new(Server::new(address, tls, settings.versions, health))))
+            })
         };
         let entries = settings.endpoints.iter().map(entry).collect::<Result<Vec<_>, String>>()?;
         let authority = settings.endpoints.first().map(Endpoint::authority);
@@ -243,9 +243,10 @@ impl OriginsState {
         self.entries.iter().any(is_under_way)
     }
 
-    /// A request on a server was answered.
-    pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
-        if server.health.succeeded(ticket, Instant::now) {
+    /// The request on this connection was answered.
+    pub(super) fn succeeded(&self, lease: &Lease) {
+        let server = &lease.candidate.server;
+        if server.health.succeeded(lease.ticket, Instant::now) {
             self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
         }
     }

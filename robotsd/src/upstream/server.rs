@@ -1,13 +1,13 @@
 //! One server behind a site: an address, how it does, and how many connections to it are open.
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::AtomicUsize;
 
+use http::uri::Scheme;
 use tokio::net::TcpStream;
 
-use super::endpoint::{EndpointScheme, HttpVersions};
+use super::endpoint::{HttpVersions, ServerAddress};
 use super::health::Health;
 use super::tls::{TlsClient, Unreachable};
 use crate::socket::Socket;
@@ -23,15 +23,6 @@ pub(super) struct Server {
     pub(super) open: AtomicUsize,
 }
 
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ServerAddress {
-    Tcp(SocketAddr),
-    /// Either address of this machine: it is one server that listens on one of them or on both.
-    Loopback(u16),
-    Unix(PathBuf),
-}
-
 impl Server {
     /// Spoken to in `versions`; without TLS nothing is negotiated.
     pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, versions: HttpVersions, health: Health) -> Self {
@@ -42,8 +33,8 @@ impl Server {
         Self { address, tls, versions, health, open: AtomicUsize::new(0) }
     }
 
-    pub(super) fn scheme(&self) -> EndpointScheme {
-        if self.tls.is_some() { EndpointScheme::Tls } else { EndpointScheme::Plain }
+    pub(super) fn scheme(&self) -> Scheme {
+        if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP }
     }
 
     /// Connects, and shakes hands where that is due, in which `versions` are offered.
@@ -74,10 +65,6 @@ impl Server {
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.address {
-            ServerAddress::Tcp(address) => write!(f, "{address}"),
-            ServerAddress::Loopback(port) => write!(f, "localhost:{port}"),
-            ServerAddress::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
+        self.address.fmt(f)
     }
 }

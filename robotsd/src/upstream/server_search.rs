@@ -44,34 +44,21 @@ pub(super) enum Pooled {
 struct OpenFailure {
     kind: FailureKind,
     why: String,
-    blame: Blame,
-}
-
-/// Whether that is held against the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blame {
-    Server,
-    Nobody,
+    /// Whether that is held against the server.
+    is_of_server: bool,
 }
 
 impl OpenFailure {
+    /// There was no time, which is held against nobody.
     fn late(why: &str) -> Self {
-        Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), blame: Blame::Nobody }
+        Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), is_of_server: false }
     }
 }
 
-/// The result of trying every server.
-pub(super) enum SearchOutcome {
-    Lease(Lease),
-    /// No server could be reached.
-    Failed(UpstreamFailure),
-    /// A server could be tried, with a permit for a connection.
-    Busy,
-}
-
 impl ServerSearch<'_> {
-    /// Tries every server once, beginning with the one at `first`.
-    pub(super) async fn from(&self, first: usize) -> SearchOutcome {
+    /// Tries every server once, beginning with the one at `first`. None where a server could be tried with a permit for a
+    /// connection, which there is not; an error where no server could be reached.
+    pub(super) async fn from(&self, first: usize) -> Result<Option<Lease>, UpstreamFailure> {
         let candidates = self.candidates;
         let mut is_full = false;
         let mut failure = None;
@@ -89,10 +76,10 @@ impl ServerSearch<'_> {
             if self.pooled == Pooled::Allowed
                 && let Some(lease) = candidate.lease(self.requirement, ticket)
             {
-                return SearchOutcome::Lease(lease);
+                return Ok(Some(lease));
             }
             match self.open(candidate, ticket, left).await {
-                Ok(Some(lease)) => return SearchOutcome::Lease(lease),
+                Ok(Some(lease)) => return Ok(Some(lease)),
                 Ok(None) => is_full = true,
                 Err(error) => failure = Some(error),
             }
@@ -100,21 +87,18 @@ impl ServerSearch<'_> {
         }
         // A server that is in service and busy is waited for; one that is out is tried only when there is no other.
         if is_full {
-            return SearchOutcome::Busy;
+            return Ok(None);
         }
         for candidate in out {
             let ticket = candidate.server.health.admit_anyway();
             match self.open(candidate, ticket, left).await {
-                Ok(Some(lease)) => return SearchOutcome::Lease(lease),
+                Ok(Some(lease)) => return Ok(Some(lease)),
                 Ok(None) => is_full = true,
                 Err(error) => failure = Some(error),
             }
             left -= 1;
         }
-        match failure {
-            Some(failure) if !is_full => SearchOutcome::Failed(failure),
-            _ => SearchOutcome::Busy,
-        }
+        failure.filter(|_| !is_full).map_or(Ok(None), Err)
     }
 
     /// A new connection, or a place on one; none without a permit.
@@ -128,17 +112,14 @@ impl ServerSearch<'_> {
             None => self.connect(candidate, left).await,
             Some(http2) => self.join(candidate, http2, left).await,
         };
-        match opened {
-            Ok(Some(connection)) => Ok(Some(Lease { connection, candidate: Arc::clone(candidate), ticket })),
-            Ok(None) => Ok(None),
-            Err(failed) => {
-                let server = &candidate.server;
-                if failed.blame == Blame::Server {
-                    self.shared.failed(server, ticket, failed.kind, &failed.why);
-                }
-                Err(UpstreamFailure::new(failed.kind, format_args!("{server}: {}", failed.why)))
+        let lease = |connection| Lease { connection, candidate: Arc::clone(candidate), ticket };
+        opened.map(|connection| connection.map(lease)).map_err(|failed| {
+            let server = &candidate.server;
+            if failed.is_of_server {
+                self.shared.failed(server, ticket, failed.kind, &failed.why);
             }
-        }
+            UpstreamFailure::new(failed.kind, format_args!("{server}: {}", failed.why))
+        })
     }
 
     /// A new connection, within a fair part of the time that is left for `left` servers.
@@ -166,18 +147,17 @@ impl ServerSearch<'_> {
                 }
             })
         };
-        let (kind, why, blame) = match timeout(share, opening).await {
+        let (kind, why, is_of_server) = match timeout(share, opening).await {
             Ok(Ok(connection)) => return Ok(Some(connection)),
-            Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), Blame::Server),
-            Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), Blame::Server),
+            Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
+            Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
             // A request that can be made in fewer versions than others says nothing about the server for those.
             Ok(Err(Unreachable::Versions(error))) => {
-                let blame = if versions == candidate.server.versions { Blame::Server } else { Blame::Nobody };
-                (FailureKind::Tls, error.to_string(), blame)
+                (FailureKind::Tls, error.to_string(), versions == candidate.server.versions)
             }
-            Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned(), Blame::Server),
+            Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned(), true),
         };
-        Err(OpenFailure { kind, why, blame })
+        Err(OpenFailure { kind, why, is_of_server })
     }
 
     /// A place on a connection that others use too; a new one where none has room. Requests that come while it is made wait for
@@ -208,10 +188,10 @@ impl ServerSearch<'_> {
             Err(_) => return Err(OpenFailure::late("no SETTINGS in time")),
         }
         if let Some(failed) = turn.as_ref().filter(|failed| failed.at >= arrived) {
-            return Err(OpenFailure { kind: failed.kind, why: failed.why.clone(), blame: Blame::Nobody });
+            return Err(OpenFailure { kind: failed.kind, why: failed.why.clone(), is_of_server: false });
         }
         let opened = self.connect(candidate, left).await;
-        *turn = opened.as_ref().err().filter(|failed| failed.blame == Blame::Server).map(|failed| ConnectFailure {
+        *turn = opened.as_ref().err().filter(|failed| failed.is_of_server).map(|failed| ConnectFailure {
             at: tokio::time::Instant::now(),
             kind: failed.kind,
             why: failed.why.clone(),

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::connection_limit::Permit;
+use super::failure_kind::FailureKind;
 use super::usage::Usage;
 use crate::exchange::RequestBodyError;
 use crate::socket::{Socket, poll_write_slices};
@@ -183,7 +184,7 @@ impl ExchangeProgress {
         self.before_head.store(before_head, Ordering::Relaxed);
         self.replays.store(false, Ordering::Relaxed);
         self.upload.note_awaits_client(false);
-        self.upload.failure.store(0, Ordering::Relaxed);
+        self.upload.failure.store(NO_FAILURE, Ordering::Relaxed);
         self.upload.note_taken_at(now);
     }
 
@@ -238,17 +239,16 @@ pub(super) struct UploadProgress {
     taken: AtomicU64,
     /// Whether the upstream waits for the client to go on.
     awaits_client: AtomicBool,
+    /// The place in [`FailureKind::ALL`] of how the body ended early; past its end where it did not.
     failure: AtomicU8,
 }
 
-/// Values of `failure`; zero for none.
-const IDLE: u8 = 1;
-const BROKEN: u8 = 2;
+const NO_FAILURE: u8 = u8::MAX;
 
 impl UploadProgress {
     pub(super) fn new() -> Self {
-        let (taken, awaits_client, failure) = Default::default();
-        Self { opened: Instant::now(), taken, awaits_client, failure }
+        let (taken, awaits_client) = Default::default();
+        Self { opened: Instant::now(), taken, awaits_client, failure: AtomicU8::new(NO_FAILURE) }
     }
 
     pub(super) fn last_taken(&self) -> Instant {
@@ -259,13 +259,9 @@ impl UploadProgress {
         self.awaits_client.load(Ordering::Relaxed)
     }
 
-    /// How the body ended early, if it did.
-    pub(super) fn failure(&self) -> Option<BodyFailure> {
-        match self.failure.load(Ordering::Relaxed) {
-            IDLE => Some(BodyFailure::Idle),
-            BROKEN => Some(BodyFailure::Broken),
-            _ => None,
-        }
+    /// How the client broke its own body off, if it did.
+    pub(super) fn failure(&self) -> Option<FailureKind> {
+        FailureKind::ALL.get(usize::from(self.failure.load(Ordering::Relaxed))).copied()
     }
 
     pub(super) fn note_awaits_client(&self, awaits: bool) {
@@ -273,20 +269,14 @@ impl UploadProgress {
     }
 
     pub(super) fn note_failure(&self, error: &RequestBodyError) {
-        let failure = if matches!(error, RequestBodyError::Idle) { IDLE } else { BROKEN };
-        self.failure.store(failure, Ordering::Relaxed);
+        let kind = match error {
+            RequestBodyError::Idle => FailureKind::RequestTimeout,
+            RequestBodyError::Broken(_) => FailureKind::RequestBody,
+        };
+        self.failure.store(kind as u8, Ordering::Relaxed);
     }
 
     pub(super) fn note_taken_at(&self, now: Instant) {
         self.taken.store(now.duration_since(self.opened).as_millis() as u64, Ordering::Relaxed);
     }
-}
-
-/// What a client did to its own request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyFailure {
-    /// It stopped sending.
-    Idle,
-    /// It left, or broke the framing.
-    Broken,
 }

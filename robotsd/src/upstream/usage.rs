@@ -42,6 +42,7 @@ pub(super) struct Usage {
     pub(super) server: Arc<Server>,
     /// What times are counted from; the same for all connections of a site.
     start: Instant,
+    /// The place in [`ConnectionUse::ALL`] of what it is used for.
     what: AtomicU8,
     address: AtomicU64,
     connection: AtomicU64,
@@ -50,10 +51,6 @@ pub(super) struct Usage {
     pub(super) stalled: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }
-
-const IDLE: u8 = 0;
-const EXCHANGE: u8 = 1;
-const TUNNEL: u8 = 2;
 
 /// A value of `stalled`: the connection has been taken from its client.
 const GIVEN_UP: u64 = u64::MAX;
@@ -76,7 +73,7 @@ impl Usage {
         Self {
             server,
             start,
-            what: AtomicU8::new(EXCHANGE),
+            what: AtomicU8::new(ConnectionUse::Exchange as u8),
             address: AtomicU64::new(client.address),
             connection: AtomicU64::new(client.connection),
             stalled: AtomicU64::new(0),
@@ -85,11 +82,8 @@ impl Usage {
     }
 
     pub(super) fn what(&self) -> ConnectionUse {
-        match self.what.load(Ordering::Relaxed) {
-            IDLE => ConnectionUse::Idle,
-            TUNNEL => ConnectionUse::Tunnel,
-            _ => ConnectionUse::Exchange,
-        }
+        let place = usize::from(self.what.load(Ordering::Relaxed));
+        ConnectionUse::ALL.get(place).copied().unwrap_or(ConnectionUse::Exchange)
     }
 
     pub(super) fn client(&self) -> ClientKey {
@@ -106,19 +100,19 @@ impl Usage {
     pub(super) fn begin(&self, client: ClientKey) {
         self.address.store(client.address, Ordering::Relaxed);
         self.connection.store(client.connection, Ordering::Relaxed);
-        self.what.store(EXCHANGE, Ordering::Relaxed);
+        self.what.store(ConnectionUse::Exchange as u8, Ordering::Relaxed);
         self.moved();
     }
 
     /// The exchange is over, and the connection kept.
     pub(super) fn rest(&self) {
-        self.what.store(IDLE, Ordering::Relaxed);
+        self.what.store(ConnectionUse::Idle as u8, Ordering::Relaxed);
         self.moved();
     }
 
     /// The connection has become a tunnel.
     pub(super) fn tunnel(&self) {
-        self.what.store(TUNNEL, Ordering::Relaxed);
+        self.what.store(ConnectionUse::Tunnel as u8, Ordering::Relaxed);
         self.passed();
     }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 
 use super::connection_limit::{ByStanding, ConnectionLimit};
 use super::shares::{Shares, Standing};
@@ -21,7 +20,8 @@ pub(super) struct Demand {
     waiting: ByStanding<AtomicUsize>,
     /// Those of them that only wait; the others are connecting by now.
     parked: ByStanding<AtomicUsize>,
-    returned: ByStanding<Notify>,
+    /// Notified when a connection of this worker is free.
+    pub(super) returned: ByStanding<Notify>,
     /// Connections that came back while requests of this worker waited.
     turn: AtomicUsize,
 }
@@ -61,11 +61,6 @@ impl Demand {
         let waiting = QueuedRequest { demand: self, client, standing };
         waiting.enter(&mut shares);
         waiting
-    }
-
-    /// Notified when a connection of this worker is free.
-    pub(super) fn returned(&self, standing: Standing) -> Notified<'_> {
-        self.returned.of(standing).notified()
     }
 
     /// Whether another worker needs the permit of a connection that could be used again.

@@ -31,9 +31,7 @@ use tokio::net::TcpListener;
 use crate::edge::connection_state::{ConnectionState, IdleClose, Unsent};
 use crate::edge::http2::session::{Http2Session, TooManyFrames};
 use crate::edge::tls::SettledProtocol;
-use crate::exchange::frames;
-use crate::exchange::interim::InterimClient;
-use crate::exchange::write_timeout::WriteTimeout;
+use crate::exchange::{IdleTimeout, InterimClient, client_does_not_read, frames};
 use crate::socket::poll_write_slices;
 
 #[derive(Debug)]
@@ -44,8 +42,8 @@ pub(crate) struct WatchedSocket<T> {
     /// What has been looked at, and is read once more.
     unread: Bytes,
     state: Arc<ConnectionState>,
-    writing: WriteTimeout,
-    flushing: WriteTimeout,
+    writing: IdleTimeout,
+    flushing: IdleTimeout,
     protocol: Protocol,
     /// Interim responses that are being written.
     interim: Bytes,
@@ -92,8 +90,8 @@ impl<T> WatchedSocket<T> {
             early,
             unread: Bytes::new(),
             state,
-            writing: WriteTimeout::new(write_idle),
-            flushing: WriteTimeout::new(write_idle),
+            writing: IdleTimeout::new(write_idle),
+            flushing: IdleTimeout::new(write_idle),
             protocol,
             interim: Bytes::new(),
             unsent: Unsent::Nothing,
@@ -242,7 +240,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
                 Poll::Ready(result)
             }
             Poll::Pending => {
-                timeout.poll_stalled(delivery.transfer().as_ref(), cx).map(|()| Err(WriteTimeout::error()))
+                timeout.poll_stalled(delivery.transfer().as_ref(), cx).map(|()| Err(client_does_not_read()))
             }
         };
         self.record_progress();

@@ -17,8 +17,7 @@ use tower_robots::internals::Mutex;
 
 use crate::date;
 use crate::edge::connection_state::ConnectionState;
-use crate::exchange::interim::{InterimClient, InterimQueue};
-use crate::exchange::write_timeout::{Transfer, WriteTimeout};
+use crate::exchange::{IdleTimeout, InterimClient, InterimQueue, Transfer, client_does_not_read};
 use crate::socket::Socket;
 
 /// Octets read at once, through the stack; a request head that is longer is hyper's.
@@ -32,7 +31,7 @@ pub(crate) struct FastSocket {
     /// Octets to be written, and how many of them have been.
     out: Vec<u8>,
     sent: usize,
-    timeout: WriteTimeout,
+    timeout: IdleTimeout,
     /// The upstream connection that the response being written holds.
     transfer: Option<Transfer>,
     write_idle: Duration,
@@ -50,7 +49,7 @@ impl FastSocket {
         stop: watch::Receiver<bool>,
         connection: Arc<ConnectionState>,
     ) -> Self {
-        let timeout = WriteTimeout::new(write_idle);
+        let timeout = IdleTimeout::new(write_idle);
         let (early, out) = (Bytes::new(), Vec::new());
         Self { socket, early, out, sent: 0, timeout, transfer: None, write_idle, clock, stop, connection }
     }
@@ -166,7 +165,7 @@ impl FastSocket {
     /// Gives up everything but the socket.
     pub(crate) fn park(&mut self) {
         self.out = Vec::new();
-        self.timeout = WriteTimeout::new(self.write_idle);
+        self.timeout = IdleTimeout::new(self.write_idle);
     }
 
     /// The client has taken something.
@@ -177,7 +176,7 @@ impl FastSocket {
 
     /// A write has to wait.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.timeout.poll_stalled(self.transfer.as_ref(), cx).map(|()| Err(WriteTimeout::error()))
+        self.timeout.poll_stalled(self.transfer.as_ref(), cx).map(|()| Err(client_does_not_read()))
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {

@@ -16,7 +16,7 @@ use http_body::Body;
 use super::stream_timeout::StreamConsumer;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
-use crate::exchange::{fields, interim};
+use crate::exchange::{InterimClient, fields, interim};
 
 /// Waits for a response and sends it. A client that resets the stream ends both; one that has sent only a part of its request
 /// when the response is complete is told that the rest is not needed.

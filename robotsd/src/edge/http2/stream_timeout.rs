@@ -15,15 +15,13 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use crate::edge::connection_state::ConnectionState;
-use crate::exchange::interim::{InterimClient, InterimQueue, InterimResponses};
-use crate::exchange::write_timeout::{IdleTimeout, Transfer, WriteTimeout};
+use crate::exchange::{IdleTimeout, InterimClient, InterimQueue, InterimResponses, Transfer};
 
-/// What takes the frames of a response body.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StreamConsumer(Arc<StreamDelivery>);
+/// What takes the frames of a response body, shared by the stream's task, the body and its exchange.
+pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
-struct StreamDelivery {
+pub(crate) struct StreamDelivery {
     /// Odd from when a frame is handed out until the next one is polled for; never twice the same value for two frames.
     turn: AtomicUsize,
     /// Octets of the body that the stream has taken.
@@ -41,60 +39,55 @@ impl InterimClient for StreamDelivery {
     }
 }
 
-impl StreamConsumer {
+impl StreamDelivery {
     /// Where interim responses for the stream are sent.
-    pub(crate) fn interim_responses(&self) -> InterimResponses {
-        InterimResponses::to(Arc::clone(&self.0))
-    }
-
-    /// Those that have been sent there.
-    pub(crate) fn interim(&self) -> &InterimQueue {
-        self.0.interim()
+    pub(crate) fn interim_responses(self: &Arc<Self>) -> InterimResponses {
+        InterimResponses::to(Arc::clone(self))
     }
 
     pub(crate) fn polled(&self) {
-        self.0.turn.store(self.turn().next_multiple_of(2), Ordering::Relaxed);
+        self.turn.store(self.turn().next_multiple_of(2), Ordering::Relaxed);
     }
 
     pub(crate) fn handed_out(&self) {
-        self.0.turn.store(self.turn() | 1, Ordering::Relaxed);
+        self.turn.store(self.turn() | 1, Ordering::Relaxed);
     }
 
     /// The stream has taken so many octets of the body.
     pub(crate) fn note_sent(&self, octets: usize) {
-        self.0.sent.fetch_add(octets as u64, Ordering::Relaxed);
+        self.sent.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
     /// Octets of the body that the stream has taken.
     pub(crate) fn sent(&self) -> u64 {
-        self.0.sent.load(Ordering::Relaxed)
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// The stream has taken the end of the response.
     pub(crate) fn note_end(&self) {
-        self.0.is_ended.store(true, Ordering::Relaxed);
+        self.is_ended.store(true, Ordering::Relaxed);
     }
 
     /// Whether the stream has taken the whole response.
     pub(crate) fn is_ended(&self) -> bool {
-        self.0.is_ended.load(Ordering::Relaxed)
+        self.is_ended.load(Ordering::Relaxed)
     }
 
     /// The response holds a connection to an upstream.
     pub(crate) fn hold(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
         // A stream has one response.
-        let _ = self.0.holds.set((transfer, connection));
+        let _ = self.holds.set((transfer, connection));
     }
 
     fn turn(&self) -> usize {
         // Only the stream's own task reads and writes it; atomic so that the task may change threads.
-        self.0.turn.load(Ordering::Relaxed)
+        self.turn.load(Ordering::Relaxed)
     }
 }
 
 /// A stream with a deadline for standing still.
 pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
-    Watched { stream, consumer, seen: 0, timeout: WriteTimeout::new(idle), turns: Turns::new(TURN, LOOK) }
+    Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: Turns::new(TURN, LOOK) }
 }
 
 pin_project! {
@@ -103,7 +96,7 @@ pin_project! {
         stream: F,
         consumer: StreamConsumer,
         seen: usize,
-        timeout: WriteTimeout,
+        timeout: IdleTimeout,
         turns: Turns,
     }
 }
@@ -161,7 +154,7 @@ impl<F: Future> Future for Watched<F> {
         if this.stream.poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        let held = this.consumer.0.holds.get();
+        let held = this.consumer.holds.get();
         let turn = this.consumer.turn();
         if *this.seen != turn {
             *this.seen = turn;
@@ -186,8 +179,8 @@ impl<F: Future> Future for Watched<F> {
 mod tests {
     use super::*;
     use crate::edge::limits::EdgeLimits;
+    use crate::exchange::StallObserver;
     use crate::exchange::test_peer::soon;
-    use crate::exchange::write_timeout::StallObserver;
 
     /// How often the transfer was reported to stand still, and to have moved.
     #[derive(Debug, Default)]
@@ -215,7 +208,7 @@ mod tests {
         consumer.hold(Transfer::new(&reports), Arc::clone(&connection));
         consumer.handed_out();
         let turns = Turns::new(turn, Duration::from_millis(1));
-        let timeout = WriteTimeout::new(Duration::from_secs(600));
+        let timeout = IdleTimeout::new(Duration::from_secs(600));
         let stream = tokio::spawn(Watched { stream: std::future::pending::<()>(), consumer, seen: 0, timeout, turns });
         soon(async {
             while reports.stalled.load(Ordering::Relaxed) < 20 {

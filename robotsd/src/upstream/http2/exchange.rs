@@ -19,14 +19,12 @@ use tokio::time::{Instant, sleep_until};
 use super::pool::Http2Slot;
 use super::request_upload::{RequestUpload, UploadEnd};
 use super::response_stream::{ExpectedBody, Http2Body};
-use crate::exchange::RequestBody;
-use crate::upstream::endpoint::EndpointScheme;
-use crate::upstream::failure_kind::Cause;
+use crate::exchange::{RequestBody, poll_due};
+use crate::upstream::failure_kind::{Cause, FailureKind};
 use crate::upstream::http1_connection::ExchangeError;
 use crate::upstream::http1_fast::{self, unify_framing};
 use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::outgoing_request::{InterimRelay, TooManyInterim};
-use crate::upstream::tracked_io::BodyFailure;
 
 /// Why there is no response.
 enum NoResponse {
@@ -42,7 +40,7 @@ impl Http2Slot {
     pub(in crate::upstream) async fn exchange(
         &mut self,
         mut request: Box<Request<RequestBody>>,
-        scheme: EndpointScheme,
+        scheme: Scheme,
         accepts_trailers: bool,
         relay: InterimRelay,
         limits: &UpstreamLimits,
@@ -74,7 +72,7 @@ impl Http2Slot {
             }
             Err(NoResponse::Invalid(why)) => Err(ExchangeError::Broken(Cause::Invalid(why))),
             Err(NoResponse::Body) => {
-                self.body_failure = progress.and_then(|progress| progress.failure()).or(Some(BodyFailure::Broken));
+                self.body_failure = progress.and_then(|progress| progress.failure()).or(Some(FailureKind::RequestBody));
                 Err(ExchangeError::Broken(io::Error::other("the client did not send all of its request body").into()))
             }
             Err(NoResponse::Stream(error)) => Err(match self.connection.passed.fault(stream) {
@@ -107,21 +105,14 @@ async fn head_of(
                 Poll::Pending => {}
             }
         }
-        while timer.as_mut().poll(cx).is_ready() {
-            let now = Instant::now();
-            // As on HTTP/1.1: while the client is to blame its own deadline counts, and while the server takes octets it is
-            // alive.
-            let due = match &progress {
-                Some(progress) if is_sending && progress.awaits_client() => now,
-                Some(progress) => progress.last_taken(),
-                None => sent,
-            } + limits.response_header;
-            if due <= now {
-                return Poll::Ready(Err(NoResponse::Late));
-            }
-            timer.as_mut().reset(due);
-        }
-        Poll::Pending
+        // As on HTTP/1.1: while the client is to blame its own deadline counts, and while the server takes octets it is
+        // alive.
+        let last_taken = |now| match &progress {
+            Some(progress) if is_sending && progress.awaits_client() => now,
+            Some(progress) => progress.last_taken(),
+            None => sent,
+        };
+        poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| Err(NoResponse::Late))
     })
     .await
     .inspect(|_| {
@@ -201,18 +192,11 @@ fn failed(
 /// Turns the head of a request for HTTP/1.1 into one for HTTP/2; `None` where its host cannot be an authority.
 ///
 /// `Host` becomes `:authority`, and is not said twice. What HTTP/1.1 says of its connection goes.
-pub(super) fn convert(
-    request: &Request<RequestBody>,
-    scheme: EndpointScheme,
-    accepts_trailers: bool,
-) -> Option<Request<()>> {
+pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_trailers: bool) -> Option<Request<()>> {
     let host = request.headers().get(HOST)?;
     let mut uri = http::uri::Parts::default();
     uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
-    uri.scheme = Some(match scheme {
-        EndpointScheme::Plain => Scheme::HTTP,
-        EndpointScheme::Tls => Scheme::HTTPS,
-    });
+    uri.scheme = Some(scheme);
     uri.path_and_query = Some(request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")));
     let mut head = Request::new(());
     *head.method_mut() = request.method().clone();
@@ -249,11 +233,11 @@ mod tests {
         ] {
             request.headers_mut().append(name, HeaderValue::from_static(value));
         }
-        let head = convert(&request, EndpointScheme::Tls, true).unwrap();
+        let head = convert(&request, Scheme::HTTPS, true).unwrap();
         assert_eq!(head.uri(), "https://h.test:8080/a%2Fb?c=%20");
         assert_eq!(head.headers().keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["x-a", "te"]);
         assert_eq!(head.headers().get_all("x-a").iter().count(), 2);
         request.headers_mut().insert(HOST, HeaderValue::from_static("a b"));
-        assert!(convert(&request, EndpointScheme::Plain, false).is_none());
+        assert!(convert(&request, Scheme::HTTP, false).is_none());
     }
 }

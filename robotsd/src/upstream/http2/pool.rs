@@ -21,7 +21,6 @@ use super::connection::{Admission, Http2Connection};
 use super::passed::Passed;
 use crate::socket::Socket;
 use crate::upstream::endpoint::HttpVersions;
-use crate::upstream::tracked_io::BodyFailure;
 
 /// The connections to one server.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ pub(in crate::upstream) struct Http2Slot {
     /// Whether a response had come on the connection before.
     pub(in crate::upstream) is_reused: bool,
     /// How the client broke off the request, if it did.
-    pub(in crate::upstream) body_failure: Option<BodyFailure>,
+    pub(in crate::upstream) body_failure: Option<FailureKind>,
     pool: Arc<Http2Pool>,
 }
 
@@ -144,14 +143,10 @@ impl Http2Pool {
     /// Closes connections that have been idle for too long.
     pub(in crate::upstream) fn sweep(&self) {
         let now = Instant::now();
-        let mut gone = Vec::new();
-        self.connections.lock().retain(|connection| {
-            let is_kept = !connection.is_expired(now, self.timeout);
-            if !is_kept {
-                gone.push(Arc::clone(connection));
-            }
-            is_kept
-        });
+        let mut connections = self.connections.lock();
+        let gone: Vec<_> = connections.extract_if(.., |connection| connection.is_expired(now, self.timeout)).collect();
+        // Closed outside the lock.
+        drop(connections);
         drop(gone);
     }
 

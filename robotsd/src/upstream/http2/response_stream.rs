@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::pool::Http2Slot;
 use super::request_upload::UploadTask;
+use crate::exchange::poll_due;
 use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
 /// How long a stream is waited for whose body is complete by its length and whose end has not come.
@@ -159,21 +160,15 @@ impl Http2Body {
 
     /// Fails once nothing has moved for too long, in either direction.
     fn poll_idle<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
-        let now = Instant::now();
-        let moved = *self.moved.get_or_insert(now);
+        let moved = *self.moved.get_or_insert_with(Instant::now);
         let sent = self.upload.as_ref().and_then(UploadTask::last_taken);
         let due = sent.map_or(moved, |sent| sent.max(moved)) + self.idle;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        while timer.as_mut().poll(cx).is_ready() {
-            if due <= now {
-                if let Some(slot) = &self.slot {
-                    slot.connection.doubt(moved);
-                }
-                return self.fail(ResponseBodyError::Idle, cx);
-            }
-            timer.as_mut().reset(due);
+        ready!(poll_due(timer.as_mut(), cx, |_| due));
+        if let Some(slot) = &self.slot {
+            slot.connection.doubt(moved);
         }
-        Poll::Pending
+        self.fail(ResponseBodyError::Idle, cx)
     }
 
     fn broken<T>(&mut self, error: h2::Error, cx: &mut Context<'_>) -> Poll<T> {
