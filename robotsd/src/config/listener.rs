@@ -109,7 +109,7 @@ fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCe
             };
             Fault::new(span, unusable.to_string())
         })?;
-        if pair.names().is_empty() && !pairs.is_empty() {
+        if pair.names.is_empty() && !pairs.is_empty() {
             let message = format!(
                 "{}: the certificate has no DNS name, so no client would get it: only the first of a listener, \
                  which is the default, can do without one",

@@ -75,15 +75,15 @@ impl fmt::Display for ConnectionError {
 pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
 /// Counts connection errors and calls back for some of them.
-pub(crate) struct ConnectionErrorReporter<F> {
-    on_error: F,
+pub(crate) struct ConnectionErrorReporter {
+    on_error: Box<dyn Fn(&ConnectionError) + Send + Sync>,
     start: Instant,
     tallies: [EventCounter; ConnectionErrorKind::ALL.len()],
 }
 
-impl<F: Fn(&ConnectionError)> ConnectionErrorReporter<F> {
-    pub(crate) fn new(on_error: F) -> Self {
-        Self { on_error, start: Instant::now(), tallies: Default::default() }
+impl ConnectionErrorReporter {
+    pub(crate) fn new(on_error: impl Fn(&ConnectionError) + Send + Sync + 'static) -> Self {
+        Self { on_error: Box::new(on_error), start: Instant::now(), tallies: Default::default() }
     }
 
     /// Counts an event; the error is formatted only when it is reported.
@@ -104,10 +104,11 @@ mod tests {
     use tower_robots::internals::Mutex;
 
     use super::*;
+    use crate::exchange::test_peer::shared;
 
     #[test]
     fn a_burst_is_reported_once_and_counted() {
-        let reported = Mutex::new(Vec::new());
+        let reported: &Mutex<Vec<ConnectionError>> = shared();
         let reporter = ConnectionErrorReporter::new(|error: &ConnectionError| reported.lock().push(error.clone()));
         // All but instantaneous; a burst that straddles a second is reported once more.
         for _ in 0..1000 {

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 use tower_robots::internals::Mutex;
 
 use super::connection_state::{ConnectionState, Idleness};
-use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter};
+use crate::edge::connection_error::{ConnectionErrorKind, ConnectionErrorReporter};
 
 /// The connections of one worker.
 #[derive(Debug, Default)]
@@ -277,10 +277,10 @@ impl ClientSlots {
     }
 
     /// Waits for a slot, for which idle connections close, those of the `own` worker first.
-    pub(crate) async fn acquire<F: Fn(&ConnectionError)>(
+    pub(crate) async fn acquire(
         &self,
         own: &Arc<WorkerConnections>,
-        reporter: &ConnectionErrorReporter<F>,
+        reporter: &ConnectionErrorReporter,
     ) -> OwnedSemaphorePermit {
         let mut acquiring = pin!(Arc::clone(&self.slots).acquire_owned());
         let waiter = self.claims.wait();

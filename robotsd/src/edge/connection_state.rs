@@ -48,7 +48,7 @@ pub(crate) struct ConnectionState {
     declined: AtomicU64,
     /// An [`IdleClose`].
     idle_close: AtomicU8,
-    delivery: Delivery,
+    pub(crate) delivery: Delivery,
     /// Those of the request in progress, on HTTP/1.1.
     interim: InterimQueue,
     ended: AtomicBool,
@@ -58,8 +58,8 @@ pub(crate) struct ConnectionState {
     heard: AtomicBool,
     /// The next response on HTTP/1.1 is its last.
     leaving: AtomicBool,
-    /// Those of its worker.
-    counts: Arc<ResponseCounts>,
+    /// Where its responses are counted.
+    pub(crate) counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
     tunnel: Mutex<Option<PendingTunnel>>,
@@ -110,16 +110,6 @@ impl ConnectionState {
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
         }
-    }
-
-    /// Counts its responses there.
-    pub(crate) fn counted_by(self, counts: Arc<ResponseCounts>) -> Self {
-        Self { counts, ..self }
-    }
-
-    /// Where its responses are counted.
-    pub(crate) fn counts(&self) -> &ResponseCounts {
-        &self.counts
     }
 
     /// Octets came from the client.
@@ -280,13 +270,8 @@ impl ConnectionState {
     }
 
     pub(crate) fn idle_close(&self) -> IdleClose {
-        const REQUESTED: u8 = IdleClose::Requested as u8;
-        const DONE: u8 = IdleClose::Done as u8;
-        match self.idle_close.load(Ordering::Relaxed) {
-            REQUESTED => IdleClose::Requested,
-            DONE => IdleClose::Done,
-            _ => IdleClose::No,
-        }
+        let place = usize::from(self.idle_close.load(Ordering::Relaxed));
+        [IdleClose::No, IdleClose::Requested, IdleClose::Done][place]
     }
 
     pub(crate) fn set_idle_close(&self, close: IdleClose) {
@@ -300,10 +285,6 @@ impl ConnectionState {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn delivery(&self) -> &Delivery {
-        &self.delivery
     }
 
     fn is_unsent(&self) -> bool {

@@ -73,10 +73,8 @@ struct SharedConnections {
     /// Connections so far; a connection's number is part of its requests' ids.
     opened: AtomicU64,
     listeners: ListenerCounts,
-    reporter: ConnectionErrorReporter<OnConnectionError>,
+    reporter: ConnectionErrorReporter,
 }
-
-type OnConnectionError = Box<dyn Fn(&ConnectionError) + Send + Sync>;
 
 impl Edge {
     /// `on_error` is called for connection errors, for each kind at most once a second; `on_access` for every request.
@@ -90,7 +88,7 @@ impl Edge {
             limit: ClientSlots::new(limits.connections),
             opened: AtomicU64::new(0),
             listeners: ListenerCounts::default(),
-            reporter: ConnectionErrorReporter::new(Box::new(on_error)),
+            reporter: ConnectionErrorReporter::new(on_error),
         };
         let settings = ArcSwap::from_pointee(ConnectionSettings::new(limits, on_access));
         Self { shared: Arc::new(shared), settings: Arc::new(settings) }
@@ -190,9 +188,9 @@ impl Edge {
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
             let (listener_settings, service, clock) = (listener_settings.clone(), service.clone(), Arc::clone(&clock));
             let (shared, settings, mut stopped) = (Arc::clone(&shared), for_connections.load_full(), stopped.clone());
-            let state = ConnectionState::new(&settings.limits).counted_by(Arc::clone(&counts));
-            let counted = Arc::clone(&counts).open();
-            let state = Arc::new(state);
+            let mut state = ConnectionState::new(&settings.limits);
+            state.counts = Arc::clone(&counts);
+            let (state, counted) = (Arc::new(state), Arc::clone(&counts).open());
             let registered = register.add(&state);
             async move {
                 state.enter_task().await;

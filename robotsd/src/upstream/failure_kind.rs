@@ -116,24 +116,6 @@ impl fmt::Display for Cause {
 
 impl Error for Cause {}
 
-impl From<io::Error> for Cause {
-    fn from(error: io::Error) -> Self {
-        Self::Socket(error)
-    }
-}
-
-impl From<h2::Error> for Cause {
-    fn from(error: h2::Error) -> Self {
-        Self::Http2(error)
-    }
-}
-
-impl From<hyper::Error> for Cause {
-    fn from(error: hyper::Error) -> Self {
-        Self::Protocol(error)
-    }
-}
-
 /// Why a response body ended early. The client sees its connection or stream cut off, never a complete body.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -17,7 +17,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, Connection as Http1Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -127,7 +126,7 @@ impl UpstreamConnection {
                     return Ok(self.answered(is_head, response.map(UnreadBody::Fast)));
                 }
                 Some(Ok(FastAnswer::Other(early))) => early,
-                Some(Err(error)) => return Err(ExchangeError::Unanswered(request, error.into())),
+                Some(Err(error)) => return Err(ExchangeError::Unanswered(request, Cause::Socket(error))),
             },
         };
         // Boxed, because most requests need no room for it.
@@ -175,13 +174,13 @@ impl UpstreamConnection {
                 let mut hyper = http1::Builder::new();
                 match hyper.max_buf_size(limits.buffer_bytes).handshake(TokioIo::new(stream)).await {
                     Ok((sender, connection)) => Driver::Hyper(sender, Box::new(HyperDriver::Running(connection))),
-                    Err(error) => return Err(ExchangeError::Broken(error.into())),
+                    Err(error) => return Err(ExchangeError::Broken(Cause::Protocol(error))),
                 }
             }
             driver => driver,
         };
         let Driver::Hyper(sender, connection) = &mut self.driver else {
-            return Err(ExchangeError::Broken(io::Error::from(io::ErrorKind::NotConnected).into()));
+            return Err(ExchangeError::Broken(Cause::Socket(io::ErrorKind::NotConnected.into())));
         };
         let mut request = request.map(|body| OutgoingBody { body, progress: Arc::clone(&self.progress) });
         if relay.client.is_some() {
@@ -222,7 +221,13 @@ impl UpstreamConnection {
                 self.progress.has_head();
                 Ok(response)
             }
-            Some(Err(Some(error))) => Err(ExchangeError::from(error)),
+            Some(Err(Some(mut error))) => Err(match error.take_message() {
+                Some(request) => {
+                    let request = Box::new(request.map(|outgoing| outgoing.body));
+                    ExchangeError::Unsent(request, Cause::Protocol(error.into_error()))
+                }
+                None => ExchangeError::Broken(Cause::Protocol(error.into_error())),
+            }),
             Some(Err(None)) => Err(ExchangeError::GivenUp),
         }
     }
@@ -318,15 +323,6 @@ pub(super) enum Certainty {
     EventLoop,
     /// By the kernel's state, for one system call more.
     AskKernel,
-}
-
-impl From<TrySendError<Request<OutgoingBody>>> for ExchangeError {
-    fn from(mut error: TrySendError<Request<OutgoingBody>>) -> Self {
-        match error.take_message() {
-            Some(request) => Self::Unsent(Box::new(request.map(|outgoing| outgoing.body)), error.into_error().into()),
-            None => Self::Broken(error.into_error().into()),
-        }
-    }
 }
 
 #[derive(Debug)]

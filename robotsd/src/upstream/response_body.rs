@@ -307,7 +307,7 @@ impl StreamState {
                         rest.left -= octets.len() as u64;
                         Ok(Frame::data(octets))
                     }
-                    Err(error) => Err(error.into()),
+                    Err(error) => Err(Cause::Socket(error)),
                 }));
             }
         };
@@ -320,7 +320,7 @@ impl StreamState {
             }
             frame = Pin::new(incoming).poll_frame(&mut silent);
         }
-        frame.map_err(Cause::from)
+        frame.map_err(Cause::Protocol)
     }
 
     /// Gives the connection back.

@@ -191,9 +191,8 @@ pub(super) fn millis(start: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::endpoint::HttpVersions;
+    use crate::upstream::endpoint::{HttpVersions, ServerAddress};
     use crate::upstream::health::{Health, HealthPolicy};
-    use crate::upstream::server::ServerAddress;
 
     fn usage() -> Usage {
         let start = Instant::now();

@@ -29,7 +29,7 @@ use self::settings::ConnectionSettings;
 use self::watched_socket::{PREFACE, WatchedSocket};
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::connection_state::{ConnectionState, IdleClose, Unsent};
-use super::http1_fast::{self, DateClock, FastPathEnd, Handover};
+use super::http1_fast::{self, DateClock, Handover};
 use super::http2::Http2Connection;
 use super::request::service::RequestService;
 use super::spop::{self, SpopMessages};
@@ -46,13 +46,12 @@ pub(crate) async fn serve<S: EdgeService>(
     stop: watch::Receiver<bool>,
     messages: Option<SpopMessages>,
 ) -> Result<(), ConnectionFailure> {
-    match http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await {
-        FastPathEnd::Ended(ended) => ended,
-        // Boxed, because most connections end without it.
-        FastPathEnd::Handover(handover) => match messages.filter(|_| spop::begins(&handover)) {
-            Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
-            None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
-        },
+    let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
+    let Some(handover) = served else { return Ok(()) };
+    // Boxed, because most connections end without it.
+    match messages.filter(|_| spop::begins(&handover)) {
+        Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
+        None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
     }
 }
 
@@ -198,7 +197,7 @@ struct UntakenStreams(Option<(u32, Instant)>);
 
 impl UntakenStreams {
     fn deadline(&mut self, state: &ConnectionState, body_idle: Duration, now: Instant) -> Option<Instant> {
-        let Unsent::Streams(turn) = state.delivery().unsent() else {
+        let Unsent::Streams(turn) = state.delivery.unsent() else {
             self.0 = None;
             return None;
         };

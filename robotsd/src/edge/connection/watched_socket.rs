@@ -115,7 +115,7 @@ impl<T> WatchedSocket<T> {
         let unsent = if is_blocked { Unsent::Socket } else { streams.map_or(Unsent::Nothing, Unsent::Streams) };
         if self.unsent != unsent {
             self.unsent = unsent;
-            self.state.delivery().set_unsent(unsent);
+            self.state.delivery.set_unsent(unsent);
         }
         if self.partial != partial {
             self.partial = partial;
@@ -226,7 +226,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<R>> {
         let Self { state, writing, flushing, .. } = self;
-        let delivery = state.delivery();
+        let delivery = &state.delivery;
         let timeout = match operation {
             Operation::Write => writing,
             // With TLS, octets that have been written may still be here.

@@ -46,13 +46,6 @@ use crate::edge::tls::SettledProtocol;
 use crate::exchange::{EdgeService, RequestBody};
 use crate::socket::Socket;
 
-/// How the fast path leaves a connection.
-#[expect(clippy::large_enum_variant, reason = "made once a connection, and taken apart at once")]
-pub(crate) enum FastPathEnd<S> {
-    Handover(Handover<S>),
-    Ended(Result<(), ConnectionFailure>),
-}
-
 /// A connection for hyper or HTTP/2.
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
@@ -63,14 +56,14 @@ pub(crate) struct Handover<S> {
     pub(crate) service: RequestService<S>,
 }
 
-/// Answers requests until one comes that is not for the fast path.
+/// Answers requests until one comes that is not for the fast path, or the connection ends.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: RequestService<S>,
     settings: &ConnectionSettings,
     clock: Arc<DateClock>,
     stop: &watch::Receiver<bool>,
-) -> FastPathEnd<S> {
+) -> Result<Option<Handover<S>>, ConnectionFailure> {
     let limits = &settings.limits;
     // Boxed, because it goes into every response and comes back.
     let mut client =
@@ -83,25 +76,19 @@ pub(crate) async fn serve<S: EdgeService>(
         let octets = match wait.as_mut().next(&mut client, &mut stop_signal, service.connection(), &mut response).await
         {
             Next::Octets(octets) => octets,
-            Next::Closed(Ok(())) => return FastPathEnd::Ended(Ok(())),
+            Next::Closed(Ok(())) => return Ok(None),
             // A client that has been answered and then resets an idle connection has only left.
-            Next::Closed(Err(_)) | Next::Overdue if service.connection().has_served() => {
-                return FastPathEnd::Ended(Ok(()));
-            }
-            Next::Closed(Err(error)) => {
-                return FastPathEnd::Ended(Err((ConnectionErrorKind::Broken, error.into())));
-            }
-            Next::Overdue => {
-                return FastPathEnd::Ended(Err((ConnectionErrorKind::Slow, "no request in time".into())));
-            }
+            Next::Closed(Err(_)) | Next::Overdue if service.connection().has_served() => return Ok(None),
+            Next::Closed(Err(error)) => return Err((ConnectionErrorKind::Broken, error.into())),
+            Next::Overdue => return Err((ConnectionErrorKind::Slow, "no request in time".into())),
             Next::Stop => {
                 client.close().await;
-                return FastPathEnd::Ended(Ok(()));
+                return Ok(None);
             }
             Next::Reclaimed => {
                 // A new connection waits for this one's slot.
                 client.close_now();
-                return FastPathEnd::Ended(Ok(()));
+                return Ok(None);
             }
         };
         let parsed = match service.settled_protocol() {
@@ -115,7 +102,7 @@ pub(crate) async fn serve<S: EdgeService>(
                 let has_served = service.connection().has_served().then_some(SettledProtocol::Http1);
                 let protocol = has_served.or(service.settled_protocol());
                 let socket = client.into_socket();
-                return FastPathEnd::Handover(Handover { socket, octets, protocol, service });
+                return Ok(Some(Handover { socket, octets, protocol, service }));
             }
         };
         let is_head = request.method() == Method::HEAD;
@@ -133,10 +120,10 @@ pub(crate) async fn serve<S: EdgeService>(
             AfterResponse::Next => wait.as_mut().again(limits.keep_alive),
             AfterResponse::Close => {
                 client.close().await;
-                return FastPathEnd::Ended(Ok(()));
+                return Ok(None);
             }
-            AfterResponse::Gone => return FastPathEnd::Ended(Ok(())),
-            AfterResponse::Broken(error) => return FastPathEnd::Ended(Err((ConnectionErrorKind::Broken, error))),
+            AfterResponse::Gone => return Ok(None),
+            AfterResponse::Broken(error) => return Err((ConnectionErrorKind::Broken, error)),
         }
     }
 }

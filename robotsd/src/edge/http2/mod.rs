@@ -194,7 +194,7 @@ impl KeepAlive {
     pub(crate) fn poll_gone(&mut self, connection: &ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
         let Some(pings) = &mut self.pings else { return Poll::Pending };
         loop {
-            let taken = connection.delivery().taken();
+            let taken = connection.delivery.taken();
             let has_taken = std::mem::replace(&mut self.taken, taken) != taken;
             // Whatever comes is an answer.
             if self.is_asked && (pings.poll_pong(cx).is_ready() || connection.take_heard() || has_taken) {
@@ -202,7 +202,7 @@ impl KeepAlive {
                 self.timer.as_mut().reset(Instant::now() + self.interval);
             }
             ready!(self.timer.as_mut().poll(cx));
-            if connection.delivery().unsent() == Unsent::Socket {
+            if connection.delivery.unsent() == Unsent::Socket {
                 self.timer.as_mut().reset(Instant::now() + self.patience);
                 continue;
             }

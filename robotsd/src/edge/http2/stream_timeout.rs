@@ -134,7 +134,7 @@ impl Turns {
 
     /// Whether the connection has moved for others since the last call.
     fn have_passed(&mut self, connection: &ConnectionState) -> bool {
-        let taken = connection.delivery().taken();
+        let taken = connection.delivery.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
     }
 
@@ -213,7 +213,7 @@ mod tests {
         soon(async {
             while reports.stalled.load(Ordering::Relaxed) < 20 {
                 if is_taking {
-                    connection.delivery().note_taken();
+                    connection.delivery.note_taken();
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -280,23 +280,23 @@ impl Exchange {
     /// The head of the response is known.
     pub(crate) fn answered(&mut self, status: StatusCode) {
         self.is_answered = true;
-        self.connection().counts().answered(status);
+        self.connection().counts.answered(status);
     }
 
     /// The response holds a connection to an upstream.
     pub(crate) fn hold(&mut self, transfer: Transfer) {
         self.holds_transfer = true;
-        self.connection().delivery().set_transfer(Some(transfer));
+        self.connection().delivery.set_transfer(Some(transfer));
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.connection().counts().unanswered();
+            self.connection().counts.unanswered();
         }
         if self.holds_transfer {
-            self.connection().delivery().set_transfer(None);
+            self.connection().delivery.set_transfer(None);
         }
         if let (Some(stream), Some(record)) = (&self.stream, &mut self.record) {
             record.sent(stream.sent());

@@ -215,7 +215,7 @@ impl<S: EdgeService> RequestService<S> {
                     finish(response, upgrade, exchange.connection(), stream.as_ref(), takes_trailers)
                 }
                 Err(refusal) => {
-                    exchange.connection().counts().siteless(method, refusal.status);
+                    exchange.connection().counts.siteless(method, refusal.status);
                     refusal.into_response(version)
                 }
             };

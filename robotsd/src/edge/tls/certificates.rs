@@ -27,7 +27,7 @@ use super::pair::{CertificatePair, PairPaths, PairVersion, provider, version};
 /// The certificates of a listener, by name; at least one.
 #[derive(Debug)]
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
-    certificates: Vec<P>,
+    pub(super) certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
     /// By the name after `*.`.
     wildcard: HashMap<String, Vec<usize>>,
@@ -64,10 +64,6 @@ impl<P> CertificatesByName<P> {
     pub(super) fn may_choose(&self, place: usize, name: &str) -> bool {
         let mut candidates = self.candidates(name).peekable();
         if candidates.peek().is_none() { place == DEFAULT } else { candidates.any(|candidate| candidate == place) }
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &P> {
-        self.certificates.iter()
     }
 
     /// The places of the certificates for a name, the best first.
@@ -180,15 +176,17 @@ impl LiveCertificates {
     /// When the certificates in force end, by the files of their chains.
     pub(crate) fn ends(&self) -> Vec<(PathBuf, SystemTime)> {
         let current = self.current();
-        let pairs = self.0.paths.iter().zip(current.iter());
-        pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.end_time()?))).collect()
+        let pairs = self.0.paths.iter().zip(&current.certificates);
+        pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?.end))).collect()
     }
 
     /// The certificates in force, and warnings about them.
     pub(crate) fn report_all(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let mut events = Vec::new();
-        for ((paths, shown), report) in self.0.paths.iter().zip(self.current().iter()).zip(reports.iter_mut()) {
+        for ((paths, shown), report) in
+            self.0.paths.iter().zip(self.current().certificates.iter()).zip(reports.iter_mut())
+        {
             events.push(CertificateEvent::new(
                 CertificateEventKind::InForce,
                 paths,
@@ -204,7 +202,8 @@ impl LiveCertificates {
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen: Vec<_> = self.0.paths.iter().map(version).collect();
-        let is_current = self.current().iter().map(|shown| Some(shown.pair.version())).eq(seen.iter().copied());
+        let is_current =
+            self.current().certificates.iter().map(|shown| Some(shown.pair.version)).eq(seen.iter().copied());
         if !is_current {
             std::thread::sleep(settling);
         }
@@ -233,9 +232,11 @@ impl LiveCertificates {
         let mut events = Vec::new();
         let current = self.current();
         let mut next = Vec::with_capacity(self.0.paths.len());
-        for (place, ((paths, before), report)) in self.0.paths.iter().zip(current.iter()).zip(reports).enumerate() {
+        for (place, ((paths, before), report)) in
+            self.0.paths.iter().zip(&current.certificates).zip(reports).enumerate()
+        {
             let seen = seen(place);
-            let is_back = seen == Some(before.pair.version());
+            let is_back = seen == Some(before.pair.version);
             let after = if is_back { None } else { self.read(paths, seen, report, &mut events) };
             if let Some(after) = &after {
                 events.push(CertificateEvent::new(
@@ -254,7 +255,7 @@ impl LiveCertificates {
             report.report_warning(paths, &shown.pair, now, &mut events);
             next.push(shown);
         }
-        if !next.iter().zip(current.iter()).all(|(next, before)| Arc::ptr_eq(next, before)) {
+        if !next.iter().zip(&current.certificates).all(|(next, before)| Arc::ptr_eq(next, before)) {
             self.0.current.store(Arc::new(by_name(next)));
         }
         events
@@ -270,7 +271,7 @@ impl LiveCertificates {
     ) -> Option<Arc<ServedCertificate>> {
         let rejection = match CertificatePair::read(paths) {
             // Still changing: the next look reads it.
-            Ok(pair) if seen != Some(pair.version()) => return None,
+            Ok(pair) if seen != Some(pair.version) => return None,
             Err(_) if seen != version(paths) => return None,
             Ok(pair) => match self.0.making.shown(pair) {
                 Ok(shown) => return Some(shown),
@@ -310,7 +311,7 @@ impl CertificateEvent {
 }
 
 fn by_name(shown: Vec<Arc<ServedCertificate>>) -> CertificatesByName<Arc<ServedCertificate>> {
-    CertificatesByName::new(shown, |shown| shown.pair.names())
+    CertificatesByName::new(shown, |shown| &shown.pair.names)
 }
 
 #[cfg(test)]

@@ -30,9 +30,10 @@ pub(crate) struct PairPaths {
 pub(crate) struct CertificatePair {
     pub(super) key: Arc<CertifiedKey>,
     /// The DNS names the certificate is for, in lower case; a wildcard begins with `*.`.
-    names: Vec<String>,
-    validity: Option<Validity>,
-    version: PairVersion,
+    pub(crate) names: Vec<String>,
+    /// None where it cannot be read.
+    pub(super) validity: Option<Validity>,
+    pub(super) version: PairVersion,
     /// Whether others than owner and group may read the key, or the group may change it.
     exposed: bool,
 }
@@ -88,20 +89,6 @@ impl CertificatePair {
         Ok(Self { key: Arc::new(key), names, validity, version, exposed })
     }
 
-    /// The DNS names the certificate is for, in lower case; a wildcard begins with `*.`.
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// When the certificate ends, where that can be read.
-    pub(super) fn end_time(&self) -> Option<SystemTime> {
-        self.validity.map(|validity| validity.end_time())
-    }
-
-    pub(super) fn version(&self) -> PairVersion {
-        self.version
-    }
-
     /// A warning about the certificate or its key, if there is one.
     pub(super) fn warning(&self, now: SystemTime) -> Option<String> {
         if let Some(warning) = self.validity.and_then(|validity| validity.warning(now)) {
@@ -138,7 +125,7 @@ impl fmt::Display for CertificatePair {
         if let Some(more) = self.names.len().checked_sub(SHOWN).filter(|more| *more > 0) {
             write!(f, " and {more} more")?;
         }
-        self.validity.map_or(Ok(()), |validity| write!(f, ", until {}", validity.end()))
+        self.validity.map_or(Ok(()), |validity| write!(f, ", until {}", validity.last_day()))
     }
 }
 

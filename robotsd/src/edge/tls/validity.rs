@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     begin: SystemTime,
-    end: SystemTime,
+    pub(crate) end: SystemTime,
 }
 
 impl Validity {
@@ -33,13 +33,8 @@ impl Validity {
         Some(Self { begin, end })
     }
 
-    /// When it ends.
-    pub(crate) const fn end_time(&self) -> SystemTime {
-        self.end
-    }
-
     /// The last day, as `2027-01-31`.
-    pub(crate) fn end(&self) -> String {
+    pub(crate) fn last_day(&self) -> String {
         let mut day = date::rfc3339(self.end);
         day.truncate(10);
         day
@@ -52,10 +47,10 @@ impl Validity {
             return Some(format!("the certificate does not hold before {begin}"));
         }
         match self.end.duration_since(now) {
-            Err(_) => Some(format!("the certificate expired on {}: renew it", self.end())),
+            Err(_) => Some(format!("the certificate expired on {}: renew it", self.last_day())),
             Ok(left) if left <= SOON => {
                 let days = left.as_secs() / (24 * 3600);
-                Some(format!("the certificate expires on {}, in {days} days: renew it", self.end()))
+                Some(format!("the certificate expires on {}, in {days} days: renew it", self.last_day()))
             }
             Ok(_) => None,
         }
@@ -142,7 +137,7 @@ mod tests {
             ((2051, 1, 1), (4096, 1, 1), "4096-01-01"),
         ] {
             let validity = Validity::of(&made(begin, end)).unwrap();
-            assert_eq!(validity.end(), text);
+            assert_eq!(validity.last_day(), text);
             let (year, month, day) = begin;
             assert_eq!(validity.begin, at(&format!("{year}-{month:02}-{day:02}T00:00:00Z")));
         }

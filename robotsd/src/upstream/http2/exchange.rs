@@ -52,7 +52,7 @@ impl Http2Slot {
         let is_head = *request.method() == Method::HEAD;
         let (response, stream) = match self.sender.send_request(head, is_whole) {
             Ok(sent) => sent,
-            Err(error) => return Err(ExchangeError::Unsent(request, error.into())),
+            Err(error) => return Err(ExchangeError::Unsent(request, Cause::Http2(error))),
         };
         let sent = Instant::now();
         let mut upload = (!is_whole).then(|| {
@@ -73,7 +73,8 @@ impl Http2Slot {
             Err(NoResponse::Invalid(why)) => Err(ExchangeError::Broken(Cause::Invalid(why))),
             Err(NoResponse::Body) => {
                 self.body_failure = progress.and_then(|progress| progress.failure()).or(Some(FailureKind::RequestBody));
-                Err(ExchangeError::Broken(io::Error::other("the client did not send all of its request body").into()))
+                let why = io::Error::other("the client did not send all of its request body");
+                Err(ExchangeError::Broken(Cause::Socket(why)))
             }
             Err(NoResponse::Stream(error)) => Err(match self.connection.passed.fault(stream) {
                 Some(why) => ExchangeError::Broken(Cause::Invalid(why)),
@@ -174,18 +175,18 @@ fn failed(
     let is_refused = error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM));
     if is_whole {
         return match error {
-            error if is_refused => ExchangeError::Unsent(request, error.into()),
+            error if is_refused => ExchangeError::Unsent(request, Cause::Http2(error)),
             // Whether it was read is unknown.
-            error if error.is_io() => ExchangeError::Unanswered(request, error.into()),
-            error => ExchangeError::Broken(error.into()),
+            error if error.is_io() => ExchangeError::Unanswered(request, Cause::Http2(error)),
+            error => ExchangeError::Broken(Cause::Http2(error)),
         };
     }
     match upload.filter(|_| is_refused).and_then(RequestUpload::into_body) {
         Some(body) => {
             *request.body_mut() = body;
-            ExchangeError::Unsent(request, error.into())
+            ExchangeError::Unsent(request, Cause::Http2(error))
         }
-        None => ExchangeError::Broken(error.into()),
+        None => ExchangeError::Broken(Cause::Http2(error)),
     }
 }
 

@@ -2,9 +2,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::super::health::{Health, HealthPolicy};
-use super::super::server::ServerAddress;
 use super::*;
-use crate::upstream::endpoint::HttpVersions;
+use crate::upstream::endpoint::{HttpVersions, ServerAddress};
 
 const NOW: u64 = 100_000;
 
