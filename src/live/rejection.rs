@@ -119,17 +119,12 @@ impl Rejection {
 
     /// Examines a document before it is compiled: bytes that are no robots.txt are not published.
     pub(crate) fn of(robots: &RobotsTxt, origin: &Arc<str>) -> Option<Self> {
-        let bytes = robots.bytes();
-        let kind = if bytes.trim_ascii().is_empty() {
-            RejectionKind::Empty
-        } else if FileKind::of(robots) == FileKind::Html {
-            RejectionKind::Html
-        } else if is_binary(bytes) {
-            RejectionKind::Binary
-        } else if !is_robots_txt(robots) {
-            RejectionKind::NoField
-        } else {
-            return None;
+        let kind = match FileKind::of(robots) {
+            _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,
+            FileKind::Html => RejectionKind::Html,
+            FileKind::Utf16 | FileKind::Binary => RejectionKind::Binary,
+            FileKind::Rules if !is_robots_txt(robots) => RejectionKind::NoField,
+            FileKind::Rules => return None,
         };
         Some(Self::new(kind, origin))
     }
@@ -195,14 +190,6 @@ impl Error for Rejection {
     }
 }
 
-/// Text in an old encoding has octets that are not UTF-8, and damaged text may hold a NUL or two, but only what was
-/// never text (an image, an archive) has both, and only UTF-16 and files that lost their blocks are full of NULs.
-fn is_binary(bytes: &[u8]) -> bool {
-    let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
-    let nuls = memchr::memchr_iter(0, bytes).count();
-    nuls * 100 > bytes.len() || std::str::from_utf8(bytes).is_err() && bytes.iter().any(is_control)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,6 +209,8 @@ mod tests {
         assert_eq!(kind(&[0; 4096]), Some(RejectionKind::Binary));
         assert_eq!(kind(b"U\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0*\0\n\0"), Some(RejectionKind::Binary));
         assert_eq!(kind(&[&b"User-agent: *\nDisallow: /a\0b\n"[..], &[b'#'; 100]].concat()), None);
+        assert_eq!(kind(b"User-agent: *\nDisallow: /a\0b\n"), None, "a person meant it, whatever slipped in");
+        assert_eq!(kind(b"# caf\xe9\nUser-agent: *\nDisallow: /x\n\x1a"), None, "an old editor ends a file so");
         assert_eq!(kind(b" \r\n"), Some(RejectionKind::Empty));
         assert_eq!(kind(b"Not Found"), Some(RejectionKind::NoField));
         assert_eq!(kind(&[b'D'; 5000]), Some(RejectionKind::NoField));

@@ -37,16 +37,31 @@ impl FileKind {
     }
 }
 
-/// Whether a file was never text. Text in an old encoding has octets that are not UTF-8, and damaged text may hold a
-/// control character or two, but only an image or an archive is made of both.
+/// How a file begins: octets in which archives and images show what they are, whatever text they hold further on.
+const HEAD: usize = 512;
+
+/// NULs that may have slipped into a text.
+const FEW: usize = 4;
+
+/// Whether a file was never text, or has lost so much of it that no person meant it so. Text in an old encoding has octets that
+/// are not UTF-8, and text that somebody wrote may hold a control character or a few NULs; but only an image or an archive is made of
+/// both, and only archives and files that lost their blocks are full of NULs.
 pub(super) fn is_binary(file: &[u8]) -> bool {
-    let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
-    let controls = file.iter().filter(|byte| is_control(byte)).count();
-    if controls * 32 <= file.len() {
-        return false;
+    is_made_of_others(file) || is_made_of_others(&file[..file.len().min(HEAD)])
+}
+
+fn is_made_of_others(octets: &[u8]) -> bool {
+    let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
+    let controls = octets.iter().filter(|octet| is_control(octet)).count();
+    let nuls = memchr::memchr_iter(0, octets).count();
+    if nuls > FEW && nuls * 100 > octets.len() {
+        return true;
     }
-    let invalid: usize = file.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
-    (controls + invalid) * 5 > file.len()
+    // Most files have no control character at all, and are not looked at further.
+    controls * 32 > octets.len() && {
+        let invalid: usize = octets.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+        (controls + invalid) * 5 > octets.len()
+    }
 }
 
 /// The order of the two octets of a character.

@@ -54,12 +54,19 @@ fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
             && is_binary(&[0; 4096])
             && is_binary(&[b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &gzip].concat())
     );
+    // An archive that holds a long robots.txt as it is, and one of which a block was lost.
+    let rules = b"User-agent: *\nDisallow: /x\n".repeat(4096);
+    let tar = [b"robots.txt".as_slice(), &[0; 502], &rules].concat();
+    let zip = [b"PK\x03\x04\x14\0\0\0\0\0\x21\0\x21\0\xd8\x9e\x01\0".as_slice(), &rules].concat();
+    let holed = [&rules[..], &[0; 4096], &rules].concat();
+    assert!([tar, zip, holed].iter().all(|file| is_binary(file)));
     for text in [
         &b""[..],
         b"# caf\xe9 \xfc\xe4\xf6\nUser-agent: *\n",
         b"# \x83\x8d\x83{\x83b\x83g\n",
         b"User-agent: *\nDisallow: /a\0b\n",
         b"\x1b[31mUser-agent\xff: *\n\x0c",
+        b"# caf\xe9\nUser-agent: *\nDisallow: /x\n\x1a",
     ] {
         assert!(!is_binary(text), "{text:?}");
     }
