@@ -128,20 +128,6 @@ impl fmt::Display for AskError {
 /// Writes a line about a wait.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
-/// How long an answer is waited for: without a word, and in all.
-#[derive(Clone, Copy, Debug)]
-struct Patience {
-    silent: Duration,
-    whole: Duration,
-}
-
-impl Patience {
-    fn for_target(target: &str) -> Self {
-        let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
-        Self { silent: SILENT, whole: if opens_files { RELOADED } else { WHOLE } }
-    }
-}
-
 /// Sends a request to a running robotsd and reads the JSON it answers. That an answer takes long is announced.
 pub(crate) fn ask<T: DeserializeOwned>(
     place: &AdminEndpoint,
@@ -149,11 +135,18 @@ pub(crate) fn ask<T: DeserializeOwned>(
     target: &str,
     announce: Announce,
 ) -> Result<T, AskError> {
-    ask_within(Patience::for_target(target), place, method, target, &announce)
+    ask_within((SILENT, whole_for(target)), place, method, target, &announce)
 }
 
+/// How long to wait in all.
+fn whole_for(target: &str) -> Duration {
+    let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
+    if opens_files { RELOADED } else { WHOLE }
+}
+
+/// Waits so long without a word, and so long in all.
 fn ask_within<T: DeserializeOwned>(
-    patience: Patience,
+    (silent, whole): (Duration, Duration),
     place: &AdminEndpoint,
     method: &Method,
     target: &str,
@@ -164,7 +157,6 @@ fn ask_within<T: DeserializeOwned>(
         .enable_all()
         .build()
         .map_err(|error| broken(format!("the runtime cannot be started: {error}")))?;
-    let Patience { silent, whole } = patience;
     let answered = runtime.block_on(async {
         let mut answering = std::pin::pin!(exchange(place, method, target));
         if let Ok(answer) = timeout(silent, &mut answering).await {
@@ -364,7 +356,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = AdminEndpoint::Address(listener.local_addr().unwrap());
         let said = std::cell::RefCell::new(Vec::new());
-        let patience = Patience { silent: Duration::from_millis(20), whole: Duration::from_millis(60) };
+        let patience = (Duration::from_millis(20), Duration::from_millis(60));
         let answer: Result<bool, AskError> =
             ask_within(patience, &place, &Method::GET, "/status", &|word| said.borrow_mut().push(word.to_string()));
         let error = answer.unwrap_err().to_string();
@@ -373,7 +365,7 @@ mod tests {
         for (target, whole) in
             [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)]
         {
-            assert_eq!(Patience::for_target(target).whole, whole, "{target}");
+            assert_eq!(whole_for(target), whole, "{target}");
         }
     }
 

@@ -20,10 +20,9 @@ mod state;
 
 pub(crate) mod client;
 
-pub(crate) use self::config_state::ConfigState;
 pub(crate) use self::connections::{ConnectionSlots, most_connections};
 pub(crate) use self::listen::{AddressSocket, CommandPlace, CommandSocket, InheritedSocket, OpenListener};
 pub(crate) use self::server::serve;
-pub(crate) use state::{
-    CONFIG_PATIENCE, ConfigRequests, Phase, ReloadWaiter, ServerState, Serving, UpgradeRequests, UpgradeWaiter,
+pub(crate) use self::state::{
+    CONFIG_PATIENCE, ControlRequests, Phase, ReloadWaiter, ServerState, Serving, UpgradeWaiter,
 };

@@ -19,7 +19,7 @@ use super::reply::{AdminReply, Answer};
 use super::state::{Phase, ServerState, Serving};
 use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, PageReload, csv, seconds, style};
 use crate::report::{ChangeReport, ReloadReport};
-use crate::sites::{ChangeError, Sites, UnknownSite};
+use crate::sites::{ChangeError, Sites};
 
 /// Every path there is.
 pub(super) const ROUTES: &[Route] = &[
@@ -165,20 +165,19 @@ async fn reload(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site"])?;
     serving(state)?;
     let config = match query.value("site") {
-        None => state.requests.reconfigure().await,
+        None => state.reconfigure().await,
         Some(_) => None,
     };
     // Those of the config as it is now.
     let sites = &serving(state)?.sites;
-    let reloaded = sites.reload(query.value("site")).await;
-    let report = reloaded.map_err(|UnknownSite(name)| refused(ChangeError::Unknown(sites.unknown(&name))))?;
+    let report = sites.reload(query.value("site")).await.map_err(refused)?;
     Ok(AdminReply::json(&ReloadReport { config, ..report }))
 }
 
 /// Has a new process take the place of this one, and waits for what comes of it.
 async fn upgrade(state: &ServerState, query: &Query) -> Answer {
     query.only(&[])?;
-    let report = state.upgrades.upgrade().await;
+    let report = state.upgrade().await;
     report.map(|report| AdminReply::json(&report)).ok_or_else(|| AdminReply::unavailable("this process starts or ends"))
 }
 

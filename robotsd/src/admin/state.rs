@@ -29,8 +29,10 @@ pub(crate) struct ServerState {
     serving: ArcSwapOption<Serving>,
     /// The names of the sites that had no robots.txt when every listener listened for the first time.
     began_without: OnceLock<BTreeSet<String>>,
-    pub(crate) requests: ConfigRequests,
-    pub(crate) upgrades: UpgradeRequests,
+    requests: mpsc::Sender<ReloadWaiter>,
+    upgrades: mpsc::Sender<UpgradeWaiter>,
+    /// The last upgrade that is under way or has failed.
+    pub(crate) last_upgrade: Mutex<Option<UpgradeReport>>,
     /// Read while an operator changes something, written while another process may take over.
     pub(crate) changes: Arc<RwLock<()>>,
     /// Whether the config file is what is served.
@@ -67,26 +69,25 @@ word_enum! {
 }
 
 impl ServerState {
-    pub(crate) fn new(
-        requests: ConfigRequests,
-        upgrades: UpgradeRequests,
-        config: ConfigState,
-        log: Log,
-        lost: Option<LostLines>,
-    ) -> Self {
-        Self {
+    /// The state of a process that starts with the config at this path, and what receives the requests to the control thread.
+    pub(crate) fn new(path: PathBuf, log: Log, lost: Option<LostLines>) -> (Self, ControlRequests) {
+        let (requests, reloads) = mpsc::channel(16);
+        let (upgrades, upgrades_requested) = mpsc::channel(4);
+        let state = Self {
             started: (SystemTime::now(), Instant::now()),
             phase: watch::Sender::new(Phase::Starting),
             serving: ArcSwapOption::empty(),
             began_without: OnceLock::new(),
             requests,
             upgrades,
+            last_upgrade: Mutex::default(),
             changes: Arc::default(),
-            config,
+            config: ConfigState::new(path),
             board: OnceLock::new(),
             log,
             lost,
-        }
+        };
+        (state, ControlRequests { reloads, upgrades: upgrades_requested })
     }
 
     /// Every listener listens, for these sites; also when others take their place.
@@ -128,13 +129,33 @@ impl ServerState {
 
     /// The process that has taken this one's place.
     pub(super) fn successor(&self) -> Option<u32> {
-        self.upgrades.last().filter(|upgrade| upgrade.state == "done").and_then(|upgrade| upgrade.process)
+        self.last_upgrade.lock().as_ref().filter(|upgrade| upgrade.state == "done").and_then(|upgrade| upgrade.process)
     }
 
     /// Lines that each log has lost, by its name.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let access = self.lost.iter().map(|lost| ("access", lost.total()));
         [("events", self.log.dropped())].into_iter().chain(access)
+    }
+
+    /// Has the config file read again and applied, and waits for the outcome. None while the process starts or ends.
+    pub(crate) async fn reconfigure(&self) -> Option<ReloadOutcome> {
+        let (waiter, outcome) = oneshot::channel();
+        let requesting = async {
+            self.requests.send(waiter).await.ok()?;
+            outcome.await.ok()
+        };
+        timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
+            let message = format!("still being read after {} s; the outcome is logged", CONFIG_PATIENCE.as_secs());
+            Some(ReloadOutcome { outcome: "kept".to_owned(), message })
+        })
+    }
+
+    /// Has the place of this process taken, and waits for the outcome. None while the process starts or ends.
+    pub(super) async fn upgrade(&self) -> Option<UpgradeReport> {
+        let (waiter, outcome) = oneshot::channel();
+        self.upgrades.send(waiter).await.ok()?;
+        outcome.await.ok()
     }
 
     pub(crate) fn report(&self) -> StatusReport {
@@ -147,7 +168,7 @@ impl ServerState {
             started: date::rfc3339(since),
             uptime_seconds: clock.elapsed().as_secs(),
             config: Some(self.config.report()),
-            upgrade: self.upgrades.last(),
+            upgrade: self.last_upgrade.lock().clone(),
             registry: serving.as_ref().map(|serving| serving.sites.registry_report()),
             identity: serving.as_ref().and_then(|serving| serving.sites.identity_report()),
             rate_store: serving.as_ref().and_then(|serving| serving.sites.rate_store_report()),
@@ -220,7 +241,7 @@ impl Serving {
     /// In one line, for a supervisor.
     pub(crate) fn summary(&self) -> String {
         let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
-        let (sites, listeners) = (self.sites.count(), self.listeners.len());
+        let (sites, listeners) = (self.sites.iter().len(), self.listeners.len());
         format!("serving {} on {}", number(sites, "site"), number(listeners, "listener"))
     }
 }
@@ -228,62 +249,15 @@ impl Serving {
 /// How long a request waits for its outcome, and how long one that hangs holds up a newer one.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Sends the requests. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(crate) struct ConfigRequests(mpsc::Sender<ReloadWaiter>);
-
-/// Receives the outcome of a request.
+/// Receives the outcome of a request to read the config again.
 pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 
-impl ConfigRequests {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<ReloadWaiter>) {
-        let (requests, requested) = mpsc::channel(16);
-        (Self(requests), requested)
-    }
-
-    /// Has the config file read again and applied, and waits for the outcome. None while the process starts or ends.
-    pub(crate) async fn reconfigure(&self) -> Option<ReloadOutcome> {
-        let (waiter, outcome) = oneshot::channel();
-        let requesting = async {
-            self.0.send(waiter).await.ok()?;
-            outcome.await.ok()
-        };
-        timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
-            let message = format!("still being read after {} s; the outcome is logged", CONFIG_PATIENCE.as_secs());
-            Some(ReloadOutcome { outcome: "kept".to_owned(), message })
-        })
-    }
-}
-
-/// Receives the outcome of a request.
+/// Receives the outcome of a request for an upgrade.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// Sends the requests, and keeps the last upgrade that is under way or has failed.
+/// What clients request of the control thread.
 #[derive(Debug)]
-pub(crate) struct UpgradeRequests {
-    requests: mpsc::Sender<UpgradeWaiter>,
-    last: Mutex<Option<UpgradeReport>>,
-}
-
-impl UpgradeRequests {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<UpgradeWaiter>) {
-        let (requests, requested) = mpsc::channel(4);
-        (Self { requests, last: Mutex::default() }, requested)
-    }
-
-    /// Has the place of this process taken, and waits for the outcome. None while the process starts or ends.
-    pub(crate) async fn upgrade(&self) -> Option<UpgradeReport> {
-        let (waiter, outcome) = oneshot::channel();
-        self.requests.send(waiter).await.ok()?;
-        outcome.await.ok()
-    }
-
-    /// What there is to say about the last upgrade.
-    pub(crate) fn note(&self, report: UpgradeReport) {
-        *self.last.lock() = Some(report);
-    }
-
-    pub(crate) fn last(&self) -> Option<UpgradeReport> {
-        self.last.lock().clone()
-    }
+pub(crate) struct ControlRequests {
+    pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,
+    pub(crate) upgrades: mpsc::Receiver<UpgradeWaiter>,
 }

@@ -21,7 +21,7 @@ const LAST: Duration = Duration::from_secs(5);
 /// The board, its clock, and what is being written.
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
-    ticks: Interval,
+    pub(super) ticks: Interval,
     writing: Option<JoinHandle<Result<(), String>>>,
     /// What was logged last, so that it is logged once.
     trouble: Option<String>,
@@ -33,9 +33,7 @@ impl BoardKeeper {
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory().map(|state| state.path().to_owned());
         let board = Arc::new(Board::new(config.board?, folder.as_deref(), seconds(SystemTime::now())));
-        let mut ticks = interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Some(Self { board, ticks, writing: None, trouble: None, log: log.clone() })
+        Some(Self { board, ticks: ticks(TICK), writing: None, trouble: None, log: log.clone() })
     }
 
     /// Takes what was counted, and begins to write it where that is due. Waits for nothing.
@@ -84,10 +82,17 @@ impl BoardKeeper {
     }
 }
 
-/// The next tick of a keeper; never, where there is none.
-pub(super) async fn next_tick(keeper: &mut Option<BoardKeeper>) {
-    match keeper {
-        Some(keeper) => drop(keeper.ticks.tick().await),
+/// Ticks that come so far apart at least, however late one is.
+pub(super) fn ticks(every: Duration) -> Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// The next tick; never, where there are none.
+pub(super) async fn next_tick(ticks: Option<&mut Interval>) {
+    match ticks {
+        Some(ticks) => drop(ticks.tick().await),
         None => std::future::pending().await,
     }
 }

@@ -2,21 +2,19 @@
 //!
 //! Nothing in it waits for a file: files are read on blocking threads, which send their results back.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+use tokio::time::{Interval, timeout};
 use tower_robots::live::StateDir;
 
-use super::board_keeper::{BoardKeeper, next_tick};
+use super::board_keeper::{BoardKeeper, next_tick, ticks};
 use super::reconfigure::ActiveConfig;
 use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade_keeper::{AfterStep, UpgradeKeeper, UpgradeStep};
 use super::watched_files;
-use crate::admin::{Phase, ReloadWaiter, ServerState, UpgradeWaiter};
+use crate::admin::{ControlRequests, Phase, ServerState};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
 /// How long the end waits for the state directory: a file system may hang.
@@ -34,8 +32,7 @@ pub(super) struct ControlLoop<'a> {
     flush: FlushOnDrop,
     active: ActiveConfig,
     signals: Signals,
-    requested: mpsc::Receiver<ReloadWaiter>,
-    upgrades_requested: mpsc::Receiver<UpgradeWaiter>,
+    requests: ControlRequests,
     upgrade: UpgradeKeeper,
     supervisor: Supervisor,
     access: Option<&'a AccessLog>,
@@ -56,33 +53,25 @@ impl<'a> ControlLoop<'a> {
     pub(super) fn new(
         active: ActiveConfig,
         signals: Signals,
-        (requested, upgrades_requested): (mpsc::Receiver<ReloadWaiter>, mpsc::Receiver<UpgradeWaiter>),
+        requests: ControlRequests,
         supervisor: Supervisor,
         access: Option<&'a AccessLog>,
         board: Option<BoardKeeper>,
     ) -> Self {
         let mut background = JoinSet::new();
         background.spawn(active.certificates.clone().watch());
-        let heartbeat = Supervisor::pulse().map(|every| {
-            let mut heartbeat = interval(every);
-            heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            heartbeat
-        });
-        let mut pages = interval(PAGES);
-        pages.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let flush = FlushOnDrop { state: active.sites.state.directory().cloned(), log: active.log.clone() };
         Self {
             flush,
             active,
             signals,
-            requested,
-            upgrades_requested,
+            requests,
             upgrade: UpgradeKeeper::default(),
             supervisor,
             access,
-            heartbeat,
+            heartbeat: Supervisor::pulse().map(ticks),
             board,
-            pages,
+            pages: ticks(PAGES),
             reading_pages: None,
             background,
             is_stopped: false,
@@ -133,9 +122,9 @@ impl<'a> ControlLoop<'a> {
                     }
                 },
                 // While draining no config is read: dropping the waiter ends its request.
-                Some(waiter) = self.upgrades_requested.recv() => self.upgrade.begin(&self.active, Some(waiter)),
+                Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
-                Some(waiter) = self.requested.recv() => if !self.upgrade.puts_reload_off() && is_serving {
+                Some(waiter) = self.requests.reloads.recv() => if !self.upgrade.puts_reload_off() && is_serving {
                     self.active.request(Some(waiter));
                 },
                 () = config_changed.notified() => if !self.upgrade.puts_reload_off() && is_serving {
@@ -146,7 +135,8 @@ impl<'a> ControlLoop<'a> {
                     self.upgrade.resume(&self.active);
                 }
                 () = registry_changed.notified() => {
-                    self.background.spawn(Arc::clone(&self.active.sites).follow_registry());
+                    let sites = Arc::clone(&self.active.sites);
+                    self.background.spawn(async { drop(sites.reload_registry().await) });
                 }
                 () = others_changed.notified() => {
                     let changed = self.active.watches.changed();
@@ -156,8 +146,8 @@ impl<'a> ControlLoop<'a> {
                     }
                     self.background.spawn(Arc::clone(&self.active.sites).follow(changed));
                 }
-                () = next_beat(&mut self.heartbeat) => self.report_alive(),
-                () = next_tick(&mut self.board) => if let Some(board) = &mut self.board {
+                () = next_tick(self.heartbeat.as_mut()) => self.report_alive(),
+                () = next_tick(self.board.as_mut().map(|board| &mut board.ticks)) => if let Some(board) = &mut self.board {
                     // Another process may write.
                     if !self.upgrade.is_under_way() && !self.upgrade.has_successor() {
                         board.tick(&self.active.sites).await;
@@ -270,20 +260,11 @@ impl Drop for FlushOnDrop {
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
     // The outcome is logged. The sites reloaded are those of the config as it is then.
-    let _ = state.requests.reconfigure().await;
+    let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
     // No site is named, so none is unknown.
     let _ = serving.sites.reload(None).await;
     if let Some(serving) = state.serving().filter(|_| state.phase() == Phase::Serving) {
         supervisor.ready(&serving.summary());
-    }
-}
-
-async fn next_beat(heartbeat: &mut Option<Interval>) {
-    match heartbeat {
-        Some(heartbeat) => {
-            heartbeat.tick().await;
-        }
-        None => pending().await,
     }
 }

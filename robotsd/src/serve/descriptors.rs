@@ -85,10 +85,12 @@ impl Descriptors {
         admin: u64,
     ) -> Result<ConnectionBound, String> {
         let wanted = configured.unwrap_or(usual);
-        let Some(limit) = self.limit else {
-            let reason = format!("at most {wanted} connections");
-            return Ok(ConnectionBound { connections: wanted, reason, is_short: false });
+        let bound = |connections, reason: String| ConnectionBound {
+            connections,
+            reason: format!("at most {connections} connections{reason}"),
+            is_short: configured.is_some_and(|configured| connections < configured),
         };
+        let Some(limit) = self.limit else { return Ok(bound(wanted, String::new())) };
         let left = limit.saturating_sub(self.used).saturating_sub(SPARE.saturating_add(admin));
         let idle = (idle as u64).min(left / IDLE_SHARE);
         let fit = (left - idle) / A_CONNECTION;
@@ -97,15 +99,11 @@ impl Descriptors {
             return Err(format!("{open_files}: that leaves none for connections; raise it (LimitNOFILE=, ulimit -n)"));
         }
         let fit = usize::try_from(fit).unwrap_or(usize::MAX);
-        if wanted <= fit {
-            let reason = format!("at most {wanted} connections; {open_files}");
-            return Ok(ConnectionBound { connections: wanted, reason, is_short: false });
-        }
-        let reason = match configured {
-            Some(configured) => format!("at most {fit} connections, not {configured} as configured: {open_files}"),
-            None => format!("at most {fit} connections: {open_files}"),
-        };
-        Ok(ConnectionBound { connections: fit, reason, is_short: configured.is_some() })
+        Ok(match configured {
+            _ if wanted <= fit => bound(wanted, format!("; {open_files}")),
+            Some(configured) => bound(fit, format!(", not {configured} as configured: {open_files}")),
+            None => bound(fit, format!(": {open_files}")),
+        })
     }
 }
 

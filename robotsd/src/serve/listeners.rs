@@ -21,7 +21,7 @@ use std::sync::Arc;
 use super::socket_activation::InheritedSockets;
 use super::upgrade::SocketPlace;
 use super::workers::{ListenerId, Workers};
-use crate::ask::{self, QuestionErrors};
+use crate::ask::{self, Decisions, QuestionErrors};
 use crate::config::{self, Config, ListenerKind};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
 use crate::log::{Log, LogEvent};
@@ -315,10 +315,14 @@ impl OpenListener {
         for sockets in &self.sockets {
             let sockets = duplicates(sockets).map_err(cannot)?;
             let id = match self.settings.listener.kind {
-                ListenerKind::Proxy => workers.open(sockets, edge, &label, &listener_settings),
+                ListenerKind::Proxy => workers.open(sockets, edge, &label, &listener_settings, |worker, counts| {
+                    worker.router.of_listener(counts)
+                }),
                 ListenerKind::Decision => {
                     let edge = self.edge.get_or_insert_with(|| edge.with_limits(ask::limits));
-                    workers.open_for_decisions(sockets, edge, &label, &listener_settings, &errors)
+                    workers.open(sockets, edge, &label, &listener_settings, |worker, counts| {
+                        Decisions::new(worker.decision_sites.clone(), errors.clone(), counts)
+                    })
                 }
             };
             self.ids.push(id.map_err(cannot)?);

@@ -86,7 +86,7 @@ impl Preparation {
                 stage.read()?;
                 let file = ConfigFile::read(&path).map_err(|error| error.to_string())?;
                 let config = read.insert(file).config().map_err(|error| error.to_string())?;
-                stage.go_on()?;
+                stage.read()?;
                 // Before they are read, so that no change of theirs goes unnoticed.
                 let watched = watch.files_of(&config, &watched);
                 stage.bind(|| listeners.lock().plan(&config, workers))?;
@@ -149,14 +149,10 @@ impl Drop for Preparation {
 }
 
 impl Stage {
-    fn read(&self) -> Result<(), String> {
-        self.enter(|| Ok(StageState::Reading)).map(drop)
-    }
-
     /// Fails once the preparation is abandoned: a file may hang for long, and the sockets and sources are then those of a
     /// newer one.
-    fn go_on(&self) -> Result<(), String> {
-        self.read()
+    fn read(&self) -> Result<(), String> {
+        self.enter(|| Ok(StageState::Reading)).map(drop)
     }
 
     fn bind(&self, plan: impl FnOnce() -> Result<ListenerPlan, String>) -> Result<(), String> {
@@ -221,7 +217,7 @@ mod tests {
             begins.send(()).unwrap();
             // A file system that hangs until the test releases it.
             let _ = hanging.recv();
-            let _ = ended.send(stage.go_on().is_err());
+            let _ = ended.send(stage.read().is_err());
             Err(rejected("the end"))
         });
         begun.recv_timeout(Duration::from_secs(20)).unwrap();

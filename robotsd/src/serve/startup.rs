@@ -18,7 +18,7 @@ use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade::Predecessor;
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
-use crate::admin::{ConfigRequests, ConfigState, ServerState, Serving, UpgradeRequests};
+use crate::admin::{ServerState, Serving};
 use crate::config::{Config, ConfigArgument};
 use crate::date;
 use crate::edge::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits};
@@ -50,15 +50,8 @@ pub(super) async fn serve(
         log.say(LogEvent::Clock, CLOCK);
     }
     log_warnings(config, log);
-    let (requests, requested) = ConfigRequests::new();
-    let (upgrades, upgrades_requested) = UpgradeRequests::new();
-    let state = Arc::new(ServerState::new(
-        requests,
-        upgrades,
-        ConfigState::new(path.to_owned()),
-        log.clone(),
-        access.map(|access| access.lost.clone()),
-    ));
+    let (state, requests) = ServerState::new(path.to_owned(), log.clone(), access.map(|access| access.lost.clone()));
+    let state = Arc::new(state);
     if let Some(predecessor) = predecessor {
         ListenerPlan::rehearse(config, &inherited)?;
         let asking = Arc::clone(predecessor);
@@ -171,8 +164,7 @@ pub(super) async fn serve(
         change: PendingChange::default(),
         predecessor: predecessor.cloned(),
     };
-    let requested = (requested, upgrades_requested);
-    ControlLoop::new(active, signals, requested, supervisor, access, board).run().await
+    ControlLoop::new(active, signals, requests, supervisor, access, board).run().await
 }
 
 /// Waits for a signal to stop; while starting, everything is being read anyway.
@@ -234,10 +226,11 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         Err(message) => return fail(&message),
     };
     let path = args.config.path();
+    let is_failed = |why: &str| predecessor.iter().for_each(|predecessor| predecessor.failed(why));
     let config = match Config::load(&path) {
         Ok(config) => Arc::new(config),
         Err(error) => {
-            predecessor.iter().for_each(|predecessor| predecessor.failed(&error.to_string()));
+            is_failed(&error.to_string());
             error.complain();
             return ExitCode::from(FAILED);
         }
@@ -252,7 +245,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let access = match config.log.access.as_ref().map(start).transpose() {
         Ok(access) => access,
         Err(message) => {
-            predecessor.iter().for_each(|predecessor| predecessor.failed(&message));
+            is_failed(&message);
             return fail(&message);
         }
     };
@@ -260,7 +253,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let code = match runtime.block_on(serving) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            predecessor.iter().for_each(|predecessor| predecessor.failed(&message));
+            is_failed(&message);
             fail(&message)
         }
     };

@@ -175,7 +175,7 @@ impl UpgradeKeeper {
             Ok(successor) => {
                 let message = format!("process {} is started to take the place of this one", successor.id());
                 active.log.say(LogEvent::Upgrade, message.clone());
-                active.state.upgrades.note(report("under-way", Some(successor.id()), &message));
+                note(active, report("under-way", Some(successor.id()), &message));
                 let stage = UpgradeStage::Preparing;
                 self.under_way = Some(UpgradeUnderWay { successor, stage, waiter, is_reload_due: false });
             }
@@ -185,7 +185,7 @@ impl UpgradeKeeper {
                 let report = report("failed", None, &message);
                 // What is known of the one that is under way, or done, stays.
                 if self.under_way.is_none() && is_serving {
-                    active.state.upgrades.note(report.clone());
+                    note(active, report.clone());
                 }
                 answer(waiter, report);
             }
@@ -278,7 +278,7 @@ impl UpgradeKeeper {
         };
         active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
         let report = report("failed", Some(process), &message);
-        active.state.upgrades.note(report.clone());
+        note(active, report.clone());
         answer(upgrade.waiter, report);
         if !goes_on {
             self.has_successor = true;
@@ -341,7 +341,7 @@ fn succeed(upgrade: &mut UpgradeUnderWay, summary: &str, active: &mut ActiveConf
     let message = format!("process {process} has taken the place of this one: {summary}");
     active.log.say(LogEvent::Upgrade, message.clone());
     let report = report("done", Some(process), &message);
-    active.state.upgrades.note(report.clone());
+    note(active, report.clone());
     answer(upgrade.waiter.take(), report);
     active.leave_to_successor(unused);
     let until = Instant::now() + WATCH.min(active.config.edge.drain);
@@ -401,6 +401,11 @@ fn report(state: &str, process: Option<u32>, message: &str) -> UpgradeReport {
         process,
         message: message.to_owned(),
     }
+}
+
+/// What there is to say about the last upgrade.
+fn note(active: &ActiveConfig, report: UpgradeReport) {
+    *active.state.last_upgrade.lock() = Some(report);
 }
 
 fn answer(waiter: Option<UpgradeWaiter>, report: UpgradeReport) {

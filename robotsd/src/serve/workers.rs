@@ -26,7 +26,7 @@ use tokio::task::{JoinError, JoinSet};
 use tower_robots::live::AgentLookups;
 
 use super::router::{Router, WorkerOutcomes};
-use crate::ask::{DecisionSite, DecisionSites, Decisions, QuestionErrors, SiteTable};
+use crate::ask::{DecisionSite, DecisionSites, SiteTable};
 use crate::edge::{Edge, ListenerSettings, ResponseCounts};
 use crate::exchange::EdgeService;
 use crate::sites::{ServedSite, Sites};
@@ -49,10 +49,10 @@ pub(super) struct Workers {
 pub(super) struct ListenerId(u64);
 
 #[derive(Debug)]
-struct Worker {
+pub(super) struct Worker {
     runtime: Handle,
-    router: Router,
-    decision_sites: SiteTable,
+    pub(super) router: Router,
+    pub(super) decision_sites: SiteTable,
     outcomes: WorkerOutcomes,
     agent_lookups: Arc<AgentLookups>,
     // Held for its drop, which ends the thread.
@@ -74,33 +74,9 @@ impl Workers {
         NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Serves on sockets of one address, as [`listeners`](super::listeners) makes them: one for each worker. Metrics have the listener
-    /// by its label.
-    pub(super) fn open(
-        &mut self,
-        sockets: Vec<TcpListener>,
-        edge: &Edge,
-        label: &str,
-        listener_settings: &ListenerSettings,
-    ) -> io::Result<ListenerId> {
-        self.open_with(sockets, edge, label, listener_settings, |worker, counts| worker.router.of_listener(counts))
-    }
-
-    /// Answers other proxies on sockets made likewise.
-    pub(super) fn open_for_decisions(
-        &mut self,
-        sockets: Vec<TcpListener>,
-        edge: &Edge,
-        label: &str,
-        listener_settings: &ListenerSettings,
-        errors: &Arc<QuestionErrors>,
-    ) -> io::Result<ListenerId> {
-        self.open_with(sockets, edge, label, listener_settings, |worker, counts| {
-            Decisions::new(worker.decision_sites.clone(), errors.clone(), counts)
-        })
-    }
-
-    fn open_with<S: EdgeService>(
+    /// Has this service of each worker answer on sockets of one address, as [`listeners`](super::listeners) makes them: one for each
+    /// worker. Metrics have the listener by its label.
+    pub(super) fn open<S: EdgeService>(
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
@@ -248,7 +224,14 @@ mod tests {
         let sockets = listeners::bind(([127, 0, 0, 1], 0).into(), workers.count()).unwrap();
         let address = sockets[0].local_addr().unwrap();
         let edge = Edge::new(crate::edge::EdgeLimits::default(), |_| {}, None);
-        (address, workers.open(sockets, &edge, "a", &ListenerSettings::default()).unwrap())
+        (
+            address,
+            workers
+                .open(sockets, &edge, "a", &ListenerSettings::default(), |worker, counts| {
+                    worker.router.of_listener(counts)
+                })
+                .unwrap(),
+        )
     }
 
     async fn robots_txt(client: &mut Raw) -> String {
