@@ -5,10 +5,10 @@ use std::io::{Cursor, Read};
 
 use http::StatusCode;
 use serde::Serialize;
-use tower_robots::source::fetch::FetchErrorKind;
+use tower_robots::source::fetch::{FetchErrorKind, FetchUrl};
 
 use super::coding::{CodingError, DecodedBody, codings, decode, decoder};
-use super::retriever::{ChainEnd, RetrievalChain};
+use super::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, Retriever};
 
 /// The answers that crawlers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,13 +210,17 @@ impl RetrievalChain {
             _ => Err(DocumentError::Answer(kind, self.detail())),
         }
     }
+}
 
-    /// The body of a success as [`RetrievalChain::document`] has it, decoded while it is read. It is not bounded here but by what
-    /// reads it, and by how much of it was requested.
-    pub(crate) fn into_document(self, most: usize) -> Result<Box<dyn Read>, DocumentError> {
-        let (kind, detail) = (AnswerKind::of(&self), self.detail());
-        match (kind, self.into_answer()) {
-            (AnswerKind::Success(_), Some(answer)) => {
+impl Retriever {
+    /// Opens a document as [`RetrievalChain::document`] has it, decoded while it is read: this many octets, and one more where there
+    /// are more.
+    pub(crate) fn document(&self, url: &FetchUrl, most: usize) -> Result<Box<dyn Read>, DocumentError> {
+        let request = RetrievalRequest { most: most as u64 + 1, ..RetrievalRequest::new(url.clone()) };
+        let chain = self.retrieve(&request);
+        let (kind, detail) = (AnswerKind::of(&chain), chain.detail());
+        match (kind, chain.last.answer) {
+            (AnswerKind::Success(_), Ok(answer)) => {
                 let codings = codings(&answer.headers);
                 decoder(&codings, Cursor::new(answer.body), most).map_err(DocumentError::Coding)
             }

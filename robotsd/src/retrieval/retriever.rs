@@ -252,10 +252,6 @@ impl RetrievalChain {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
 
-    pub(super) fn into_answer(self) -> Option<FetchAnswer> {
-        self.last.answer.ok().filter(|_| self.end == ChainEnd::Reached)
-    }
-
     /// What went wrong, beyond the kind of the answer.
     pub(crate) fn detail(&self) -> Option<String> {
         match (&self.end, &self.last.answer) {

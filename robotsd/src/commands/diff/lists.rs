@@ -15,7 +15,7 @@ use crate::evaluator::Evaluator;
 use crate::exit::complain;
 use crate::input;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk, read_urls};
-use crate::retrieval::{RetrievalRequest, Retriever};
+use crate::retrieval::Retriever;
 
 /// Lost pages that are shown of one list and crawlers, each with its rule.
 const SHOWN: usize = 10;
@@ -171,10 +171,7 @@ fn open(
                 *retriever = Some(site.retriever().map_err(|error| error.to_string())?);
             }
             let Some(retriever) = retriever else { return Err(named(&"no client")) };
-            // One more shows that there is more.
-            let most = MOST_OCTETS as u64 + 1;
-            let chain = retriever.retrieve(&RetrievalRequest { most, ..RetrievalRequest::new(url.clone()) });
-            chain.into_document(MOST_OCTETS).map_err(|error| named(&error))
+            retriever.document(url, MOST_OCTETS).map_err(|error| named(&error))
         }
     }
 }
