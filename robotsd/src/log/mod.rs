@@ -63,6 +63,11 @@ impl Log {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
+    /// The same of a site.
+    pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
+        self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
+    }
+
     /// How many lines were dropped so far, because the log is slower than the events.
     pub(crate) fn dropped(&self) -> u64 {
         self.queue.0.waiting.lock().dropped

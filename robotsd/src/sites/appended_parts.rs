@@ -17,7 +17,6 @@ use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 use tower_robots::source::follow::{Published, PublishedEvent};
 use tower_robots::source::{Watched, Watcher};
 
-use super::log_events;
 use crate::config::{AppendSettings, AppendSource, PublishedSettings, read_published};
 use crate::date::rfc3339;
 use crate::log::{Log, LogEvent, LogLevel};
@@ -249,7 +248,7 @@ impl PartReader {
     }
 
     fn say(&self, level: LogLevel, message: &str) {
-        log_events::append(&self.log, level, &self.site, format!("{}: {message}", self.settings.source));
+        self.log.say_of(&self.site, level, LogEvent::Append, format!("{}: {message}", self.settings.source));
     }
 
     fn report(&self) -> AppendReport {

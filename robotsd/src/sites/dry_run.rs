@@ -22,7 +22,7 @@ use crate::config::{Config, RobotsSource, SiteConfig};
 use crate::log::Log;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, shell_word};
-use crate::retrieval::{RetrievalRequest, RetrievalSettings, Retriever};
+use crate::retrieval::{RetrievalSettings, Retriever};
 
 /// A problem that serving a config would have.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Pro
         DryRun::AsServed => StateHandle::read_only(config),
         DryRun::AtGate(_) => StateHandle::in_memory(),
     };
-    let opener = match RobotsOpener::new(config, state) {
+    let opener = match RobotsOpener::new(config, state, &Log::nowhere()) {
         Ok(opener) => opener,
         Err(message) => return vec![Problem::At(diagnostic(&config.registry_extra_span, &message))],
     };
@@ -67,28 +67,10 @@ pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Pro
         Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
         Ok(message) => Problem::Warning(message),
     });
-    let problems_of_site = |site: &SiteConfig| {
-        let at = |message: String| diagnostic(&site.robots_span, &message);
-        let unenforced = |message: String| Problem::Unenforced(diagnostic(&config.state_dir_span, &message));
-        let settings = opener.gate_settings(site, None, &Log::nowhere());
-        let gate = settings.gate(&opener.registry);
-        let mut found = unread(site, &settings, &diagnostic);
-        if let DryRun::AtGate(sitemaps) = run {
-            found.extend(read_for_gate(site, &settings, sitemaps));
-        }
-        match gate {
-            Ok(gate) => {
-                let site = DrySite { site, opener: &opener, run, at: &at, unenforced: &unenforced };
-                found.extend(site.problems(gate));
-                found
-            }
-            Err(message) => {
-                vec![Problem::At(diagnostic(&site.expectations_span, &of_site(&site.name, message)))]
-            }
-        }
-    };
     let of_others = opener.state.switches_of_others(config);
     let of_others = of_others.iter().map(|name| Problem::Warning(switch_of_other(name)));
+    let problems_of_site =
+        |site: &SiteConfig| DrySite { site, opener: &opener, run, config, diagnostic: &diagnostic }.problems();
     of_all.into_iter().chain(of_others).chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
@@ -104,82 +86,28 @@ fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     })
 }
 
-/// What the gate would read and cannot. A list of URLs is there to be read; a baseline may be yet to come.
-fn unread(
-    site: &SiteConfig,
-    settings: &GateSettings,
-    diagnostic: &dyn Fn(&Range<usize>, &str) -> Diagnostic,
-) -> Vec<Problem> {
-    let urls = site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
-    let urls = urls.map(|(file, note)| Problem::At(diagnostic(&file.span, &of_site(&site.name, note))));
-    let baseline = settings.pages.note_about(NoteAbout::Baseline);
-    urls.into_iter().chain(baseline.map(|note| Problem::Warning(of_site(&site.name, note)))).collect()
-}
-
-/// Reads the sitemaps of the command line for the gate of a site, and those that its folder has. Nothing is requested from an
-/// upstream: in CI there is none.
-fn read_for_gate(site: &SiteConfig, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
-    if !settings.is_on() {
-        return vec![Problem::Warning(of_site(&site.name, "its gate is off, so every version passes"))];
-    }
-    let mut found = Vec::new();
-    let only_first = "so only what a first version must not do counts";
-    match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
-        (None, _) => found.push(Problem::Warning(of_site(
-            &site.name,
-            format!("it has no baseline to compare with, {only_first}: write baseline = \"robots.accepted.txt\" in [site.robots]"),
-        ))),
-        // A word misspelled in its path would switch the gate off for good.
-        (Some(path), Some(_)) => found.push(Problem::Error(of_site(
-            &site.name,
-            format!(
-                "there is no baseline to compare with: copy the version that is accepted to {}, and commit it",
-                path.display()
-            ),
-        ))),
-        (Some(_), None) => {}
-    }
-    let hosts = OwnHosts::of(&site.hosts);
-    let mut walk = SitemapWalk::of(&hosts);
-    let retriever = OnceCell::new();
-    walk.walk(sitemaps.iter().cloned(), |source| match source {
-        SitemapSource::File(path) => {
-            let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            Ok(Some(Box::new(file) as Box<dyn Read>))
-        }
-        SitemapSource::Url(url) => {
-            let retriever = retriever.get_or_init(|| Retriever::new(&RetrievalSettings::default()));
-            let retriever = retriever.as_ref().map_err(|error| format!("{url}: {error}"))?;
-            // One more shows that there is more.
-            let most = MOST_OCTETS as u64 + 1;
-            let chain = retriever.retrieve(&RetrievalRequest { most, ..RetrievalRequest::new(url.clone()) });
-            chain.into_document(MOST_OCTETS).map(Some).map_err(|error| format!("{url}: {error}"))
-        }
-    });
-    if let Some(trouble) = walk.trouble() {
-        found.push(Problem::Error(of_site(&site.name, format!("sitemaps not read: {trouble}"))));
-    }
-    settings.pages.set_sitemaps(walk.into_pages());
-    if settings.pages.count() == 0 {
-        let advice = "name one with --sitemap, or a list of URLs as urls in [gate]";
-        let fault = "its gate watches no pages, as it knows no sitemap, so what pages lose is not measured";
-        found.push(Problem::Warning(of_site(&site.name, format!("{fault}: {advice}"))));
-    }
-    found
-}
-
 /// One site of a dry run.
 struct DrySite<'a> {
     site: &'a SiteConfig,
     opener: &'a RobotsOpener,
     run: DryRun<'a>,
-    at: &'a dyn Fn(String) -> Diagnostic,
-    unenforced: &'a dyn Fn(String) -> Problem,
+    config: &'a Config,
+    diagnostic: &'a dyn Fn(&Range<usize>, &str) -> Diagnostic,
 }
 
 impl DrySite<'_> {
-    fn problems(&self, gate: Gate) -> Vec<Problem> {
-        let Self { site, opener, run, at, unenforced } = self;
+    fn problems(&self) -> Vec<Problem> {
+        let Self { site, opener, run, .. } = self;
+        let settings = opener.gate_settings(site, None);
+        let gate = settings.gate(&opener.registry);
+        let mut found = self.unread(&settings);
+        if let DryRun::AtGate(sitemaps) = run {
+            found.extend(self.read_for_gate(&settings, sitemaps));
+        }
+        let gate = match gate {
+            Ok(gate) => gate,
+            Err(message) => return vec![self.at_span(&site.expectations_span, message)],
+        };
         let when_missing = match site.robots {
             // Waits for the first answer.
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
@@ -190,21 +118,74 @@ impl DrySite<'_> {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
         };
-        let opened = opener.open(site, opener.site_settings(site, opened_with), when_missing, &Log::nowhere());
-        let robots = match opened {
+        let robots = match opener.open(site, opener.site_settings(site, opened_with), when_missing) {
             Ok(robots) => robots,
-            Err(message) => return vec![Problem::At(at(of_site(&site.name, message)))],
+            Err(message) => {
+                found.push(Problem::At(self.at(&site.name, message)));
+                return found;
+            }
         };
-        let at_place = |message: String| Problem::At(at(message));
         let troubles = robots.parts().map(AppendedParts::troubles).unwrap_or_default();
-        let mut found: Vec<_> =
-            troubles.into_iter().map(|trouble| Problem::Warning(of_site(&site.name, trouble))).collect();
+        found.extend(troubles.into_iter().map(|trouble| self.warning(trouble)));
         for live in robots.lives(&site.name, &site.hosts) {
-            found.extend(switch_of(&live, unenforced));
-            found.extend(problems_of(&live, &at_place));
+            found.extend(self.switch_of(&live));
+            found.extend(self.problems_of(&live));
             if matches!(run, DryRun::AtGate(_)) {
                 found.extend(self.waits(&live, &gate));
             }
+        }
+        found
+    }
+
+    /// What the gate would read and cannot. A list of URLs is there to be read; a baseline may be yet to come.
+    fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
+        let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
+        let urls = urls.map(|(file, note)| self.at_span(&file.span, note));
+        let baseline = settings.pages.note_about(NoteAbout::Baseline);
+        urls.into_iter().chain(baseline.map(|note| self.warning(note))).collect()
+    }
+
+    /// Reads the sitemaps of the command line for the gate of the site, and those that its folder has. Nothing is requested from an
+    /// upstream: in CI there is none.
+    fn read_for_gate(&self, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
+        if !settings.is_on() {
+            return vec![self.warning("its gate is off, so every version passes")];
+        }
+        let mut found = Vec::new();
+        match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
+            (None, _) => found.push(self.warning(
+                "it has no baseline to compare with, so only what a first version must not do counts: write baseline = \
+                 \"robots.accepted.txt\" in [site.robots]",
+            )),
+            // A word misspelled in its path would switch the gate off for good.
+            (Some(path), Some(_)) => found.push(self.error(format!(
+                "there is no baseline to compare with: copy the version that is accepted to {}, and commit it",
+                path.display()
+            ))),
+            (Some(_), None) => {}
+        }
+        let hosts = OwnHosts::of(&self.site.hosts);
+        let mut walk = SitemapWalk::of(&hosts);
+        let retriever = OnceCell::new();
+        walk.walk(sitemaps.iter().cloned(), |source| match source {
+            SitemapSource::File(path) => {
+                let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Ok(Some(Box::new(file) as Box<dyn Read>))
+            }
+            SitemapSource::Url(url) => {
+                let retriever = retriever.get_or_init(|| Retriever::new(&RetrievalSettings::default()));
+                let retriever = retriever.as_ref().map_err(|error| format!("{url}: {error}"))?;
+                retriever.document(url, MOST_OCTETS).map(Some).map_err(|error| format!("{url}: {error}"))
+            }
+        });
+        if let Some(trouble) = walk.trouble() {
+            found.push(self.error(format!("sitemaps not read: {trouble}")));
+        }
+        settings.pages.set_sitemaps(walk.into_pages());
+        if settings.pages.count() == 0 {
+            let advice = "name one with --sitemap, or a list of URLs as urls in [gate]";
+            let fault = "its gate watches no pages, as it knows no sitemap, so what pages lose is not measured";
+            found.push(self.warning(format!("{fault}: {advice}")));
         }
         found
     }
@@ -214,8 +195,77 @@ impl DrySite<'_> {
         let content = live.robots.with(|snapshot| snapshot.content().cloned())?;
         let objections = gate.examine(content.robots(), content.report(), None, &self.opener.registry);
         let mut texts = objections.iter().map(ToString::to_string);
-        let first = of_site(&live.name, format!("the version would wait at the gate: {}", texts.next()?));
-        Some(Problem::Waits((self.at)(first), texts.collect()))
+        let first = format!("the version would wait at the gate: {}", texts.next()?);
+        Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
+    }
+
+    /// A switch of the site alone that is off.
+    fn switch_of(&self, live: &LiveSite) -> Option<Problem> {
+        let (name, status) = (&live.name, live.robots.status());
+        if status.switch == Enforcement::On {
+            return None;
+        }
+        Some(match status.state_trouble(TroubleKind::UnreadSwitch) {
+            Some(trouble) => {
+                let message = of_site(name, format!("{trouble}, so nothing would be enforced"));
+                Problem::Unenforced((self.diagnostic)(&self.config.state_dir_span, &message))
+            }
+            None => Problem::Warning(of_site(
+                name,
+                format!("enforcement is switched off: `robotsd enforce on --site {}` turns it on", shell_word(name)),
+            )),
+        })
+    }
+
+    fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
+        // A site with a version in the state directory starts with that one, and is fetched behind it.
+        if is_not_fetched(&live.robots.status().last_reload) {
+            let _ = live.robots.reload().wait();
+        }
+        let status = live.robots.status();
+        let snapshot = live.robots.snapshot();
+        let at_place = |message: &dyn Display| Problem::At(self.at(&live.name, message));
+        let Some(content) = snapshot.content() else {
+            return vec![match &status.last_reload.outcome {
+                ReloadOutcome::Kept { rejection, .. } => at_place(rejection),
+                _ => at_place(&status.last_reload),
+            }];
+        };
+        // What stands in the state directory is served in its place.
+        let untaken = match &status.last_reload.outcome {
+            ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at_place(&status.last_reload)),
+            _ => None,
+        };
+        let origin = &status.last_reload.origin;
+        // Its lines are not those of what the source holds now.
+        let origin =
+            if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
+        let problem = |finding: &Finding| {
+            let line = of_site(&live.name, placed_finding(content, &origin, finding));
+            match finding.severity {
+                Severity::Error => Some(Problem::Error(line)),
+                Severity::Warning => Some(Problem::Warning(line)),
+                Severity::Note => None,
+            }
+        };
+        untaken.into_iter().chain(content.report().findings.iter().filter_map(problem)).collect()
+    }
+
+    fn warning(&self, problem: impl Display) -> Problem {
+        Problem::Warning(of_site(&self.site.name, problem))
+    }
+
+    fn error(&self, problem: impl Display) -> Problem {
+        Problem::Error(of_site(&self.site.name, problem))
+    }
+
+    /// A problem of a robots.txt, by its name, at the line of the config that names the source.
+    fn at(&self, name: &str, problem: impl Display) -> Diagnostic {
+        (self.diagnostic)(&self.site.robots_span, &of_site(name, problem))
+    }
+
+    fn at_span(&self, span: &Range<usize>, problem: impl Display) -> Problem {
+        Problem::At((self.diagnostic)(span, &of_site(&self.site.name, problem)))
     }
 }
 
@@ -223,58 +273,6 @@ fn of_site(name: &str, problem: impl Display) -> String {
     format!("site {name:?}: {problem}")
 }
 
-/// A switch of the site alone that is off.
-fn switch_of(live: &LiveSite, unenforced: &dyn Fn(String) -> Problem) -> Option<Problem> {
-    let status = live.robots.status();
-    if status.switch == Enforcement::On {
-        return None;
-    }
-    Some(match status.state_trouble(TroubleKind::UnreadSwitch) {
-        Some(trouble) => unenforced(of_site(&live.name, format!("{trouble}, so nothing would be enforced"))),
-        None => {
-            let name = &live.name;
-            Problem::Warning(of_site(
-                name,
-                format!("enforcement is switched off: `robotsd enforce on --site {}` turns it on", shell_word(name)),
-            ))
-        }
-    })
-}
-
 fn is_not_fetched(reload: &Reload) -> bool {
     matches!(&reload.outcome, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched)
-}
-
-fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> {
-    // A site with a version in the state directory starts with that one, and is fetched behind it.
-    if is_not_fetched(&live.robots.status().last_reload) {
-        let _ = live.robots.reload().wait();
-    }
-    let status = live.robots.status();
-    let snapshot = live.robots.snapshot();
-    let Some(content) = snapshot.content() else {
-        let reason = match &status.last_reload.outcome {
-            ReloadOutcome::Kept { rejection, .. } => rejection.to_string(),
-            _ => status.last_reload.to_string(),
-        };
-        return vec![at(of_site(&live.name, reason))];
-    };
-    // What stands in the state directory is served in its place.
-    let untaken = match &status.last_reload.outcome {
-        ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at(of_site(&live.name, &status.last_reload))),
-        _ => None,
-    };
-    let origin = &status.last_reload.origin;
-    // Its lines are not those of what the source holds now.
-    let origin =
-        if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
-    let problem = |finding: &Finding| {
-        let line = of_site(&live.name, placed_finding(content, &origin, finding));
-        match finding.severity {
-            Severity::Error => Some(Problem::Error(line)),
-            Severity::Warning => Some(Problem::Warning(line)),
-            Severity::Note => None,
-        }
-    };
-    untaken.into_iter().chain(content.report().findings.iter().filter_map(problem)).collect()
 }

@@ -44,12 +44,7 @@ pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(
             RequestOutcome::LimitObserved => LogEvent::LimitObserved,
             _ => LogEvent::Passed,
         };
-        if let Some(notes) = ClientRequest::access_of(event.request.extensions) {
-            note(notes, if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }, record);
-            if let Some(status) = event.grpc_status {
-                notes.add("grpc_status", usize::from(status));
-            }
-        }
+        note(event, Some(if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }));
         log.write(&LogEntry {
             suspect_human: Some(record.signs.names().collect::<Vec<_>>().join(", ")).filter(|signs| !signs.is_empty()),
             agent: Some(record.name()),
@@ -62,44 +57,39 @@ pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(
             group: limit.map(|limit| &*limit.group).or(record.group.as_deref()),
             rule: record.rule.as_deref().filter(|_| limit.is_none()),
             line: limit.map(|limit| limit.line).or(record.line),
-            form: Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str),
+            form: shown_form(record),
             robots_hash: Some(hash),
             ..of_request(done, &site, &event.request, record.identity, privacy)
         });
     }
 }
 
-/// What the log of requests says of a request that robots.txt disallows.
-fn note(notes: &AccessFields, done: &'static str, record: &Record) {
+/// What the log of requests says of a request, and what was done about it where robots.txt disallows it.
+fn note(event: &Event<'_>, done: Option<&'static str>) {
+    let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());
     note_any(notes, "category", record.agent.category().map(Category::as_str));
-    note_identity(notes, record.identity);
+    notes.add("identity", identity_outcome(record.identity));
+    note_any(notes, "identity_method", record.identity.and_then(Identity::method).map(IdentityMethod::as_str));
+    note_any(notes, "identity_reason", record.identity.and_then(Identity::reason));
     notes.add("decision", decision(record));
-    notes.add("action", done);
+    note_any(notes, "action", done);
     notes.add("reason", record.reason.as_str());
-    notes.add("would", record.would.as_str());
-    match &record.limit {
-        Some(limit) => note_rule(notes, Some(&limit.group), None, Some(limit.line)),
-        None => note_rule(notes, record.group.as_deref(), record.rule.as_deref(), record.line),
-    }
-    if record.form != PathForm::Standard {
-        notes.add("form", record.form.as_str());
-    }
+    note_any(notes, "would", done.map(|_| record.would.as_str()));
+    let limit = record.limit.as_deref();
+    let group = limit.map(|limit| &*limit.group).or(record.group.as_deref());
+    note_any(notes, "group", group.filter(|_| done.is_some()));
+    note_any(notes, "rule", record.rule.as_deref().filter(|_| limit.is_none()));
+    note_any(notes, "line", limit.map(|limit| limit.line).or(record.line));
+    note_any(notes, "form", done.and(shown_form(record)));
     notes.add("robots_hash", record.hash.short());
+    note_any(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
 }
 
-/// What the log of requests says of a crawler's request that has no line of its own, and a line for that of an impostor.
+/// A line for a request of an impostor that robots.txt allows; others have none of their own.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
+    note(event, None);
     let record = event.record;
-    if let Some(notes) = ClientRequest::access_of(event.request.extensions) {
-        notes.add("agent", record.name());
-        note_any(notes, "category", record.agent.category().map(Category::as_str));
-        note_identity(notes, record.identity);
-        notes.add("decision", decision(record));
-        notes.add("reason", record.reason.as_str());
-        note_rule(notes, None, record.rule.as_deref(), record.line);
-        notes.add("robots_hash", record.hash.short());
-    }
     let Some(Identity::Refuted(_)) = record.identity else { return };
     log.write(&LogEntry {
         agent: Some(record.name()),
@@ -113,6 +103,11 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     });
 }
 
+/// The form of the path that the verdict is about, where it is not the usual one.
+fn shown_form(record: &Record) -> Option<&'static str> {
+    Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
+}
+
 /// The written verdict; what no rule was asked about is allowed.
 fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
@@ -121,18 +116,6 @@ fn decision(record: &Record) -> &'static str {
 /// The written outcome of an identity; `claimed` where claims are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome().as_str())
-}
-
-fn note_identity(notes: &AccessFields, identity: Option<Identity>) {
-    notes.add("identity", identity_outcome(identity));
-    note_any(notes, "identity_method", identity.and_then(Identity::method).map(IdentityMethod::as_str));
-    note_any(notes, "identity_reason", identity.and_then(Identity::reason));
-}
-
-fn note_rule(notes: &AccessFields, group: Option<&str>, rule: Option<&str>, line: Option<usize>) {
-    note_any(notes, "group", group);
-    note_any(notes, "rule", rule);
-    note_any(notes, "line", line);
 }
 
 fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<AccessValue>>) {
@@ -218,11 +201,6 @@ pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding)
     }
 }
 
-/// A part that is appended to the robots.txt of a site is another one, or cannot be used.
-pub(super) fn append(log: &Log, level: LogLevel, site: &str, message: String) {
-    of_site(log, level, LogEvent::Append, site, message);
-}
-
 /// What came of the requests that are sent when a version goes live.
 pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 'static {
     move |event| {
@@ -291,45 +269,19 @@ pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
         DirectoryEvent::Unreadable { .. } => LogLevel::Error,
         _ => LogEvent::Directory.level(),
     };
-    of_site(log, level, LogEvent::Directory, site, format!("{site}: {event}"));
-}
-
-/// Changes of the site's files are found only by polling.
-pub(super) fn watch_trouble(log: &Log, site: &str, trouble: &str) {
-    of_site(log, LogEvent::Watch.level(), LogEvent::Watch, site, format!("{site}: {trouble}"));
+    log.say_of(site, level, LogEvent::Directory, format!("{site}: {event}"));
 }
 
 /// The switch of a site is off when it is opened.
 pub(super) fn switched_off(log: &Log, site: &str) {
     let word = shell_word(site);
     let message = format!("OFF for site {site:?}: `robotsd enforce on --site {word}` turns it on");
-    of_site(log, LogLevel::Warn, LogEvent::Enforcement, site, message);
-}
-
-/// A file that the gate reads has been read again: expectations, a baseline or a list of pages.
-pub(super) fn gate_file_in_force(log: &Log, site: &str, path: &Path) {
-    let message = format!("{site}: what the gate reads in {} is in force", path.display());
-    of_site(log, LogLevel::Info, LogEvent::Gate, site, message);
-}
-
-/// The gate has a list of pages that it had not before.
-pub(super) fn gate_watches(log: &Log, site: &str, count: usize, of: &str) {
-    let noun = if count == 1 { "page" } else { "pages" };
-    of_site(log, LogLevel::Info, LogEvent::Gate, site, format!("{site}: the gate watches {count} {noun} {of}"));
-}
-
-/// The gate goes without something that it would read.
-pub(super) fn gate_note(log: &Log, site: &str, note: &str) {
-    of_site(log, LogLevel::Warn, LogEvent::Gate, site, format!("{site}: {note}"));
+    log.say_of(site, LogLevel::Warn, LogEvent::Enforcement, message);
 }
 
 /// A file of expectations cannot be used.
 pub(super) fn expectations_rejected(log: &Log, site: &str, why: &str) {
-    of_site(log, LogLevel::Error, LogEvent::Gate, site, format!("{site}: {why}; the demands before stay"));
-}
-
-fn of_site(log: &Log, level: LogLevel, event: LogEvent, site: &str, message: String) {
-    log.write(&LogEntry { level, site: Some(site), message: Some(message), ..LogEntry::now(event) });
+    log.say_of(site, LogLevel::Error, LogEvent::Gate, format!("{site}: {why}; the demands before stay"));
 }
 
 /// The name of a site. Cheap to clone.

@@ -14,17 +14,17 @@ pub(super) fn renewed(before: Option<&SharedRate>, config: &Config, log: &Log) -
         return Ok(Some(same.clone()));
     }
     let (place, log) = (settings.place(), log.clone());
-    let changed = move |change| match change {
-        StoreChange::Used => log.say(LogEvent::RateStore, format!("{place} answers: crawlers are counted there")),
-        StoreChange::Partly(why) => {
-            let message =
-                format!("a part of {place} is not asked: {why}; each process counts the crawlers there for itself");
-            log.say_at(LogLevel::Warn, LogEvent::RateStore, message);
-        }
-        StoreChange::Lost(why) => {
-            let message = format!("{place} is not asked: {why}; each process counts crawlers for itself");
-            log.say_at(LogLevel::Warn, LogEvent::RateStore, message);
-        }
+    let changed = move |change| {
+        let message = match change {
+            StoreChange::Used => {
+                return log.say(LogEvent::RateStore, format!("{place} answers: crawlers are counted there"));
+            }
+            StoreChange::Partly(why) => {
+                format!("a part of {place} is not asked: {why}; each process counts the crawlers there for itself")
+            }
+            StoreChange::Lost(why) => format!("{place} is not asked: {why}; each process counts crawlers for itself"),
+        };
+        log.say_at(LogLevel::Warn, LogEvent::RateStore, message);
     };
     let store = SharedRate::start(settings.clone(), changed);
     store.map(Some).map_err(|error| format!("the store of rates: no thread can be started: {error}"))

@@ -15,13 +15,14 @@ use tower_robots::agent::Registry;
 
 use super::appended_parts::FollowedRegistry;
 use super::log_events;
+use super::operator_changes::ChangeError;
 use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::config::{RegistrySources, extended_registry};
 use crate::date::rfc3339;
-use crate::log::LogEvent;
+use crate::log::{LogEvent, LogLevel};
 use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
 /// Sites read at once: each has a thread, and there may be thousands.
@@ -30,22 +31,18 @@ const AT_ONCE: usize = 16;
 /// How long an answer waits for one site, and a site for the one before it. Far more than a fetch takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// There is no site of this name.
-#[derive(Debug)]
-pub(crate) struct UnknownSite(pub(crate) String);
-
 impl Sites {
     /// Reads the registry and every robots.txt again, or that of one site alone, and reports the outcome. A registry with a
     /// fault changes nothing. The listeners of the sites log every change.
-    pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, UnknownSite> {
+    pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, ChangeError> {
         let chosen: Vec<usize> = match only {
-            None => (0..self.count()).collect(),
+            None => (0..self.iter().len()).collect(),
             Some(name) => {
                 let is_meant = |site: &ServedSite| site.is_called(name) || site.live(name).is_some();
-                vec![self.iter().position(is_meant).ok_or_else(|| UnknownSite(name.to_owned()))?]
+                vec![self.iter().position(is_meant).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))?]
             }
         };
-        let registry = if only.is_none() { self.reload_registry().await } else { None };
+        let registry = if only.is_none() { Arc::clone(self).reload_registry().await } else { None };
         let (this, name) = (Arc::clone(self), only.map(str::to_owned));
         let of_sites = in_windows(chosen, move |number| {
             let (this, name) = (Arc::clone(&this), name.clone());
@@ -57,7 +54,7 @@ impl Sites {
     /// Applies changes of the registry and of the files that gates read, and reads every robots.txt again whose version waits.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
-            self.reload_registry().await;
+            Arc::clone(&self).reload_registry().await;
         }
         let reads = |site: &ServedSite| !site.gate.read_of(&changed).is_empty();
         let reading: Vec<usize> =
@@ -69,7 +66,8 @@ impl Sites {
                 let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
                 if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
                     for path in site.gate.read_of(&changed).into_iter().filter(|path| site.gate.has_read(path)) {
-                        log_events::gate_file_in_force(&this.log, &site.name, path);
+                        let message = format!("{}: what the gate reads in {} is in force", site.name, path.display());
+                        this.log.say_of(&site.name, LogLevel::Info, LogEvent::Gate, message);
                     }
                 }
             }
@@ -109,13 +107,8 @@ impl Sites {
         in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await
     }
 
-    /// Applies the published registry, which has changed.
-    pub(crate) async fn follow_registry(self: Arc<Self>) {
-        self.reload_registry().await;
-    }
-
     /// Reads the extra registry again, and applies it with the published one; none without either.
-    async fn reload_registry(self: &Arc<Self>) -> Option<ReloadOutcome> {
+    pub(crate) async fn reload_registry(self: Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
             return None;
@@ -141,7 +134,7 @@ impl Sites {
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
                 // The sites of another config may take the place of these meanwhile.
-                let mut next = Some(Arc::clone(self));
+                let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     sites.set_registry(&registry);
                     sites.renew_registry(&registry).await;
@@ -157,7 +150,7 @@ impl Sites {
 
     /// Applies a registry to every robots.txt.
     async fn renew_registry(self: &Arc<Self>, registry: &Arc<Registry>) {
-        in_windows(0..self.count(), |number| {
+        in_windows(0..self.iter().len(), |number| {
             let (this, registry) = (Arc::clone(self), registry.clone());
             let renew = move |_: &Self, site: &ServedSite| site.set_registry(&registry);
             async move { this.blocking(number, renew).await }

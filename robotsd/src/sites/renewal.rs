@@ -56,15 +56,6 @@ pub(crate) struct UnusableSource {
     why: String,
 }
 
-/// The robots.txt of a site in another config.
-enum SourceChange {
-    /// The same as before.
-    Kept(SiteRobots),
-    Opened(SiteRobots),
-    /// The one before, and why the new source cannot be used.
-    Unusable(SiteRobots, String),
-}
-
 impl Sites {
     /// Makes the sites of another config. Blocks: it reads files, and waits for a fetch where a site has a robots.txt
     /// already.
@@ -129,7 +120,7 @@ impl Sites {
         let mut settings = Vec::with_capacity(config.sites.len());
         let mut gates = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
-            let gate_settings = opener.gate_settings(site, of(site).map(|before| &before.gate), &self.log);
+            let gate_settings = opener.gate_settings(site, of(site).map(|before| &before.gate));
             let gate = self.gate(&gate_settings, &opener, site, of(site))?;
             settings.push(opener.site_settings(site, gate));
             gates.push(gate_settings);
@@ -155,10 +146,7 @@ impl Sites {
         let sites_of_config = config.sites.iter().zip(settings).zip(gates).zip(backends);
         for ((((site, settings), gate), backend), change) in sites_of_config.zip(changes) {
             let before = of(site);
-            let (robots, why) = match change.map_err(|error| format!("site {:?}: {error}", site.name))? {
-                SourceChange::Kept(robots) | SourceChange::Opened(robots) => (robots, None),
-                SourceChange::Unusable(robots, why) => (robots, Some(why)),
-            };
+            let (robots, why) = change.map_err(|error| format!("site {:?}: {error}", site.name))?;
             if before.is_some() {
                 applied.push((robots.clone(), settings));
             }
@@ -197,11 +185,8 @@ impl Sites {
         config: &Config,
     ) -> Result<(Arc<Registry>, Option<FollowedRegistry>), String> {
         let (were, are) = (&self.registry, &config.registry);
-        let followed = if were.published == are.published {
-            held.followed.clone()
-        } else {
-            held.follow_registry(config, &self.log)?
-        };
+        let followed =
+            if were.published == are.published { held.followed.clone() } else { held.follow_registry(config)? };
         if were == are {
             // Its rows are followed apart from the config.
             return Ok((held.registry.clone(), followed));
@@ -252,33 +237,33 @@ impl Sites {
     }
 
     /// The robots.txt of a site: the one before where the source is the same, else one that is opened and has joined the
-    /// switch of the site.
+    /// switch of the site. Where the new source cannot be used, it is the one before, with the reason.
     fn source(
         &self,
         opener: &RobotsOpener,
         site: &SiteConfig,
         settings: &SiteSettings,
         before: Option<&ServedSite>,
-    ) -> Result<SourceChange, String> {
+    ) -> Result<(SiteRobots, Option<String>), String> {
         if let Some(before) = before.filter(|before| opener.keeps(before, site)) {
-            return Ok(SourceChange::Kept(before.robots.clone()));
+            return Ok((before.robots.clone(), None));
         }
-        if opener.occasion == OpeningOccasion::TakeBack {
-            let robots = opener.open(site, settings.clone(), WhenMissing::Unavailable, &self.log)?;
-            opener.state.join(&site.name, &robots);
-            return Ok(SourceChange::Opened(robots));
-        }
+        let is_taken_back = opener.occasion == OpeningOccasion::TakeBack;
         let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content().is_some());
         // A site that has rules keeps them until there are others.
-        let live = before.filter(|before| before.lives().iter().any(is_live));
-        let when_missing = if live.is_some() { WhenMissing::Fail } else { site.when_missing };
-        let robots = match (opener.open(site, settings.clone(), when_missing, &self.log), live) {
+        let live = before.filter(|before| !is_taken_back && before.lives().iter().any(is_live));
+        let when_missing = match live {
+            _ if is_taken_back => WhenMissing::Unavailable,
+            Some(_) => WhenMissing::Fail,
+            None => site.when_missing,
+        };
+        let robots = match (opener.open(site, settings.clone(), when_missing), live) {
             (Ok(robots), _) => robots,
-            (Err(why), Some(before)) => return Ok(SourceChange::Unusable(before.robots.clone(), why)),
+            (Err(why), Some(before)) => return Ok((before.robots.clone(), Some(why))),
             (Err(why), None) => return Err(why),
         };
         opener.state.join(&site.name, &robots);
-        Ok(SourceChange::Opened(robots))
+        Ok((robots, None))
     }
 }
 

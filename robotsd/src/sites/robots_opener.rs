@@ -47,6 +47,8 @@ pub(super) struct RobotsOpener {
     pub(super) followed: Option<FollowedRegistry>,
     /// Notified when it has changed.
     pub(super) registry_changed: Arc<Notify>,
+    /// Where reloads and troubles of what is opened are written.
+    log: Log,
 }
 
 /// Why sites are opened.
@@ -66,15 +68,14 @@ struct OneSite<'a> {
     site: &'a SiteConfig,
     settings: &'a SiteSettings,
     when_missing: WhenMissing,
-    log: &'a Log,
 }
 
 impl OneSite<'_> {
     fn open<S: SiteSource>(&self, builder: LiveBuilder<S>) -> Result<SiteRobots, String> {
-        let Self { opener, site, settings, when_missing, log } = self;
+        let Self { opener, site, settings, when_missing } = self;
         let counts = ReloadCounts::default();
         let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
-        let builder = opener.configured(builder, site, &site.name, settings, &counts, log);
+        let builder = opener.configured(builder, site, &site.name, settings, &counts);
         let live = builder.open().map_err(|rejection| match &rejection.pending {
             // What the library says besides is for programs.
             Some(pending) => {
@@ -87,7 +88,7 @@ impl OneSite<'_> {
 }
 
 impl RobotsOpener {
-    pub(super) fn new(config: &Config, state: StateHandle) -> Result<Self, String> {
+    pub(super) fn new(config: &Config, state: StateHandle, log: &Log) -> Result<Self, String> {
         Ok(Self {
             registry: load_registry(&config.registry).map_err(|error| error.to_string())?,
             state,
@@ -102,6 +103,7 @@ impl RobotsOpener {
             registry_order: Arc::default(),
             followed: None,
             registry_changed: Arc::default(),
+            log: log.clone(),
         })
     }
 
@@ -113,7 +115,7 @@ impl RobotsOpener {
         gate: Option<GateBuilder>,
     ) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
-        let publish = self.publish.as_ref().map(PublishListener::of_next_config);
+        let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
     }
 
@@ -122,24 +124,24 @@ impl RobotsOpener {
         Self { state, occasion: OpeningOccasion::TakeBack, ..self }
     }
 
-    /// For a dry run, with a state that is read only; watcher and caches are the same.
+    /// For a dry run, which writes nothing, with a state that is read only; watcher and caches are the same.
     pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
-        Self { state, publish: None, ..self.clone() }
+        Self { state, publish: None, log: Log::nowhere(), ..self.clone() }
     }
 
     /// Follows the published registry of a config, if it names one.
-    pub(super) fn follow_registry(&self, config: &Config, log: &Log) -> Result<Option<FollowedRegistry>, String> {
+    pub(super) fn follow_registry(&self, config: &Config) -> Result<Option<FollowedRegistry>, String> {
         let Some(settings) = &config.registry.published else { return Ok(None) };
         let changed = Arc::clone(&self.registry_changed);
-        FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, log).map(Some)
+        FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
     /// The gate of a site. Its pages are those of the gate `before`, where there is one.
-    pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>, log: &Log) -> GateSettings {
+    pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) => before.pages.clone(),
             None => {
-                let pages = SitePages::new(&site.name, log);
+                let pages = SitePages::new(&site.name, &self.log);
                 pages.set_sitemaps(self.saved_pages(&site.name).load());
                 pages
             }
@@ -168,13 +170,12 @@ impl RobotsOpener {
         site: &SiteConfig,
         settings: SiteSettings,
         when_missing: WhenMissing,
-        log: &Log,
     ) -> Result<SiteRobots, String> {
-        let opener = &Self { parts: self.open_parts(site, log)?, ..self.clone() };
-        let one = OneSite { opener, site, settings: &settings, when_missing, log };
+        let opener = &Self { parts: self.open_parts(site)?, ..self.clone() };
+        let one = OneSite { opener, site, settings: &settings, when_missing };
         match &site.robots {
             RobotsSource::Directory { path, fallback } => {
-                opener.open_directory(site, path, fallback, settings, when_missing, log)
+                opener.open_directory(site, path, fallback, settings, when_missing)
             }
             RobotsSource::File(path) => one.open(LiveRobots::file(path).watcher(&self.watcher)),
             RobotsSource::Inline(text) => one.open(LiveRobots::inline(text)),
@@ -190,15 +191,14 @@ impl RobotsOpener {
         }
     }
 
-    fn open_parts(&self, site: &SiteConfig, log: &Log) -> Result<Option<AppendedParts>, String> {
+    fn open_parts(&self, site: &SiteConfig) -> Result<Option<AppendedParts>, String> {
         let (name, settings) = (&site.name, &site.append);
         match (&self.publish, settings.is_empty()) {
             (_, true) => Ok(None),
             (None, false) => Ok(Some(AppendedParts::at_hand(name, settings))),
             (Some(_), false) => {
-                let opened =
-                    AppendedParts::open(name, settings, &self.watcher, || self.fetcher(), self.parts_until, log);
-                opened.map(Some)
+                let fetcher = || self.fetcher();
+                AppendedParts::open(name, settings, &self.watcher, fetcher, self.parts_until, &self.log).map(Some)
             }
         }
     }
@@ -210,22 +210,20 @@ impl RobotsOpener {
         fallback: &str,
         settings: SiteSettings,
         when_missing: WhenMissing,
-        log: &Log,
     ) -> Result<SiteRobots, String> {
         let settings = Arc::new(Mutex::new(settings));
         let counts = Arc::<HostCounts>::default();
         let each = {
-            let (opener, site, settings) = (self.clone(), site.clone(), settings.clone());
-            let (counts, log) = (counts.clone(), log.clone());
+            let (opener, site, settings, counts) = (self.clone(), site.clone(), settings.clone(), counts.clone());
             move |host: &str, builder: LiveBuilder<FileSource>| {
                 let name = host_name(&site.name, host);
                 let settings = settings.lock().clone();
                 let builder = builder.when_missing(when_missing);
-                opener.configured(builder, &site, &name, &settings, &counts.of(host), &log)
+                opener.configured(builder, &site, &name, &settings, &counts.of(host))
             }
         };
         let on_event = {
-            let (name, log) = (site.name.clone(), log.clone());
+            let (name, log) = (site.name.clone(), self.log.clone());
             move |event: &DirectoryEvent<'_>| match event {
                 // The listener of its reloads logged its start.
                 DirectoryEvent::Added { .. } => {}
@@ -267,7 +265,6 @@ impl RobotsOpener {
         name: &str,
         settings: &SiteSettings,
         counts: &ReloadCounts,
-        log: &Log,
     ) -> LiveBuilder<S> {
         let opened_by = if self.occasion == OpeningOccasion::Start { Cause::Start } else { Cause::Config };
         let builder = builder
@@ -279,7 +276,7 @@ impl RobotsOpener {
             .max_age(site.max_age)
             .counted_as(name)
             .grace(site.grace)
-            .on_reload(log_events::reload(Arc::from(name), log.clone()))
+            .on_reload(log_events::reload(Arc::from(name), self.log.clone()))
             .on_reload(counts.listener());
         let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(parts.appendix()));
         let listeners = self.publish.iter().map(|publish| publish.listen(&site.name, name));
@@ -291,10 +288,9 @@ impl RobotsOpener {
 /// Opens a robots.txt by its name as the next start would, to change one that no process serves.
 pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
-    let opener = RobotsOpener::new(config, state)?;
-    let settings =
-        opener.site_settings(site, opener.gate_settings(site, None, &Log::nowhere()).gate(&opener.registry)?);
-    let robots = opener.open(site, settings, WhenMissing::Unavailable, &Log::nowhere())?;
+    let opener = RobotsOpener::new(config, state, &Log::nowhere())?;
+    let settings = opener.site_settings(site, opener.gate_settings(site, None).gate(&opener.registry)?);
+    let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
     live.ok_or_else(|| "its folder has no such file".to_owned())
 }
@@ -320,11 +316,6 @@ pub(super) struct PublishListener {
 impl PublishListener {
     pub(super) fn new(hooks: PublishHooks) -> Self {
         Self { hooks, is_serving: Arc::default() }
-    }
-
-    /// For what is opened with another config.
-    pub(super) fn of_next_config(&self) -> Self {
-        Self::new(self.hooks.clone())
     }
 
     /// Listens to the reloads of a robots.txt. `name` is its own: `SITE`, or `SITE/HOST`.

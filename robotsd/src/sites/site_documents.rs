@@ -37,7 +37,7 @@ const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 #[derive(Debug)]
 pub(super) struct SiteDocuments {
     place: DocumentPlace,
-    hosts: OwnHosts,
+    pub(super) hosts: OwnHosts,
     end: Instant,
     runtime: Handle,
 }
@@ -77,10 +77,6 @@ impl SiteDocuments {
         };
         let hosts = OwnHosts::of(&site.hosts);
         Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
-    }
-
-    pub(super) const fn hosts(&self) -> &OwnHosts {
-        &self.hosts
     }
 
     /// Opens a document, which is read while it arrives; none where the site has none there (404, 410).

@@ -53,12 +53,12 @@ impl Sites {
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let state = StateHandle::open(config).map_err(|error| error.to_string())?;
         state.log_troubles(log);
-        let mut opener = RobotsOpener::new(config, state)?;
+        let mut opener = RobotsOpener::new(config, state, log)?;
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
         let hooks = PublishHooks::new(folder, log_events::publish_hook(log.clone()));
         hooks.set(hooks_of(config));
         opener.publish = Some(PublishListener::new(hooks));
-        opener.followed = opener.follow_registry(config, log)?;
+        opener.followed = opener.follow_registry(config)?;
         if opener.state.switch() == Enforcement::Off {
             let why = opener.state.directory().and_then(StateDir::switch_trouble);
             let why = why.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
@@ -92,10 +92,6 @@ impl Sites {
         let rate_store_unasked = config.rate_store_unasked;
         let log = log.clone();
         Self { sites, registry, state, evidence, rate_store, rate_store_unasked, opener, successor, log, privacy }
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.sites.len()
     }
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {

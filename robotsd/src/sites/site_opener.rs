@@ -14,7 +14,7 @@ use super::site_robots::{LiveSite, SiteRobots};
 use super::state_handle::StateHandle;
 use crate::board::SiteRecorders;
 use crate::config::{Config, RobotsSource, SiteConfig};
-use crate::log::{Log, LogPrivacy};
+use crate::log::{Log, LogEvent, LogPrivacy};
 use crate::upstream::SharedResources;
 
 /// Opens the sites of one config.
@@ -44,7 +44,7 @@ impl<'a> SiteOpener<'a> {
         opener: &RobotsOpener,
         strict: bool,
     ) -> Result<ServedSite, String> {
-        let (gate, robots) = robots_of(site, opener, strict, self.log)?;
+        let (gate, robots) = robots_of(site, opener, strict)?;
         Ok(self.around(site, (gate, robots), backend, None))
     }
 
@@ -75,9 +75,9 @@ impl<'a> SiteOpener<'a> {
         sites.iter().try_for_each(|site| {
             let is_listed = matches!(site.robots, RobotsSource::Directory { .. });
             if is_listed || must_be_there(site) {
-                robots_of(site, &reading, strict, &Log::nowhere()).map(drop)
+                robots_of(site, &reading, strict).map(drop)
             } else {
-                gate_of(site, opener, &Log::nowhere()).map(drop)
+                gate_of(site, &reading).map(drop)
             }
         })
     }
@@ -94,7 +94,7 @@ impl<'a> SiteOpener<'a> {
         let name: SiteName = Arc::from(&*site.name);
         if before.is_none() {
             if let Some(trouble) = robots.watch_trouble() {
-                log_events::watch_trouble(log, &name, &trouble);
+                log.say_of(&name, LogEvent::Watch.level(), LogEvent::Watch, format!("{name}: {trouble}"));
             }
             for LiveSite { name, robots, .. } in robots.lives(&name, &[]) {
                 if robots.status().switch == Enforcement::Off {
@@ -113,15 +113,10 @@ impl<'a> SiteOpener<'a> {
 }
 
 /// The robots.txt of a site of a process that starts.
-fn robots_of(
-    site: &SiteConfig,
-    opener: &RobotsOpener,
-    strict: bool,
-    log: &Log,
-) -> Result<(GateSettings, SiteRobots), String> {
+fn robots_of(site: &SiteConfig, opener: &RobotsOpener, strict: bool) -> Result<(GateSettings, SiteRobots), String> {
     let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
-    let (settings, gate) = gate_of(site, opener, log)?;
-    let robots = opener.open(site, opener.site_settings(site, gate), when_missing, log);
+    let (settings, gate) = gate_of(site, opener)?;
+    let robots = opener.open(site, opener.site_settings(site, gate), when_missing);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     opener.state.join(&site.name, &robots);
     if strict {
@@ -135,8 +130,8 @@ fn robots_of(
 }
 
 /// The gate of a site, and the settings that it was made from.
-fn gate_of(site: &SiteConfig, opener: &RobotsOpener, log: &Log) -> Result<(GateSettings, Gate), String> {
-    let settings = opener.gate_settings(site, None, log);
+fn gate_of(site: &SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
+    let settings = opener.gate_settings(site, None);
     let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;
     Ok((settings, gate))
 }

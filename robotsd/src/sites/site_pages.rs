@@ -14,8 +14,8 @@ use tower_robots::check::Page;
 use tower_robots::internals::Mutex;
 use tower_robots::live::{VersionHash, WatchedPages};
 
-use super::log_events::{self, SiteName};
-use crate::log::Log;
+use super::log_events::SiteName;
+use crate::log::{Log, LogEvent, LogLevel};
 use crate::pages::{PageSet, held_octets};
 use crate::private_file;
 use crate::report::WatchedPagesReport;
@@ -121,7 +121,8 @@ impl SitePages {
         let count = pages.len();
         self.0.watched.set(of, pages);
         if is_new {
-            log_events::gate_watches(&self.0.log, &self.0.site, count, of);
+            let noun = if count == 1 { "page" } else { "pages" };
+            self.say(LogLevel::Info, &format!("the gate watches {count} {noun} {of}"));
         }
     }
 
@@ -138,8 +139,13 @@ impl SitePages {
         };
         drop(notes);
         if let Some(note) = note.filter(|note| before.as_ref() != Some(note)) {
-            log_events::gate_note(&self.0.log, &self.0.site, &note);
+            self.say(LogLevel::Warn, &note);
         }
+    }
+
+    fn say(&self, level: LogLevel, message: &str) {
+        let SitePagesParts { site, log, .. } = &*self.0;
+        log.say_of(site, level, LogEvent::Gate, format!("{site}: {message}"));
     }
 
     pub(super) fn notes(&self) -> Vec<String> {

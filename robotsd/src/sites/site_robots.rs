@@ -1,7 +1,6 @@
 //! The robots.txt of a site, live: one, or a directory with one for each host; and how often it was reloaded.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use tower_robots::agent::Registry;
@@ -17,12 +16,14 @@ use super::site_pages::SitePages;
 use crate::report::ReloadCount;
 
 /// A site's robots.txt, or a directory of them. Cheap to clone; clones are the same.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct SiteRobots(Arc<OpenRobots>);
 
 /// A [`SiteRobots`] that is not kept alive.
+#[derive(Debug)]
 pub(super) struct WeakSiteRobots(Weak<OpenRobots>);
 
+#[derive(Debug)]
 struct OpenRobots {
     kind: RobotsKind,
     /// What is appended to each.
@@ -31,6 +32,7 @@ struct OpenRobots {
     order: Arc<tokio::sync::Mutex<()>>,
 }
 
+#[derive(Debug)]
 pub(super) enum RobotsKind {
     One(LiveRobots, ReloadCounts),
     /// A directory with a robots.txt for each host.
@@ -207,21 +209,6 @@ impl HostCounts {
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
         let mut counts = self.0.lock();
         counts.entry(host.to_owned()).or_default().clone()
-    }
-}
-
-impl fmt::Debug for WeakSiteRobots {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WeakSiteRobots").field(&self.upgrade()).finish()
-    }
-}
-
-impl fmt::Debug for SiteRobots {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.kind {
-            RobotsKind::One(live, _) => f.debug_tuple("One").field(live).finish(),
-            RobotsKind::Directory { directory, .. } => f.debug_tuple("Directory").field(directory).finish(),
-        }
     }
 }
 

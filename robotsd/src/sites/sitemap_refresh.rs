@@ -69,13 +69,13 @@ impl Sites {
             Ok(None) => return,
             Err(why) => return pages.note(NoteAbout::Sitemaps, Some(format!("sitemaps not read: {why}"))),
         };
-        let SitemapRoots { named, usual } = SitemapRoots::of(site, documents.hosts());
+        let (named, usual) = sitemaps_of(site, &documents.hosts);
         let fetch = |source: &SitemapSource| match source {
             SitemapSource::Url(url) => documents.open(url),
             SitemapSource::File(_) => Ok(None),
         };
         let known = pages.of_sitemaps();
-        let mut walk = SitemapWalk::within(documents.hosts(), self.room_for_pages_of(site));
+        let mut walk = SitemapWalk::within(&documents.hosts, self.room_for_pages_of(site));
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.trouble(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
@@ -98,9 +98,7 @@ impl Sites {
         };
         pages.note(NoteAbout::Sitemaps, trouble.map(|why| format!("sitemaps not read: {why}{kept}")));
     }
-}
 
-impl Sites {
     /// How many octets the pages of a site's sitemaps may take in memory.
     fn room_for_pages_of(&self, site: &ServedSite) -> usize {
         let others = self.iter().filter(|other| !std::ptr::eq(*other, site));
@@ -110,37 +108,29 @@ impl Sites {
     }
 }
 
-/// The sitemaps of a site.
-struct SitemapRoots {
-    /// Those that the version that is live names, and the one that waits, on the site's own hosts.
-    named: Vec<FetchUrl>,
-    /// The usual one, where it is none of them and a host is known to request it from.
-    usual: Option<FetchUrl>,
-}
-
-impl SitemapRoots {
-    fn of(site: &ServedSite, hosts: &OwnHosts) -> Self {
-        let mut named: Vec<FetchUrl> = Vec::new();
-        let mut add = |robots: &RobotsTxt| {
-            for sitemap in robots.sitemaps() {
-                let url = std::str::from_utf8(sitemap.value()).ok().and_then(|url| url.parse::<FetchUrl>().ok());
-                named.extend(url.filter(|url| hosts.has(url.authority().as_bytes())));
-            }
-        };
-        if let Some(live) = site.robots.only() {
-            if let Some(content) = live.with(|snapshot| snapshot.content().cloned()) {
-                add(content.robots());
-            }
-            if let Some(pending) = live.status().pending.as_ref() {
-                add(&RobotsTxt::parse(pending.bytes().clone()));
-            }
+/// The sitemaps of a site: those that the version that is live names, and the one that waits, on the site's own hosts; and the usual
+/// one, where it is none of them and a host is known to request it from.
+fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
+    let mut named: Vec<FetchUrl> = Vec::new();
+    let mut add = |robots: &RobotsTxt| {
+        for sitemap in robots.sitemaps() {
+            let url = std::str::from_utf8(sitemap.value()).ok().and_then(|url| url.parse::<FetchUrl>().ok());
+            named.extend(url.filter(|url| hosts.has(url.authority().as_bytes())));
         }
-        let usual = match (named.first(), hosts.name.as_deref()) {
-            (Some(named), _) => named.join(b"/sitemap.xml").ok(),
-            (None, Some(host)) => format!("https://{host}/sitemap.xml").parse().ok(),
-            (None, None) => None,
-        };
-        let usual = usual.filter(|usual| !named.contains(usual));
-        Self { named, usual }
+    };
+    if let Some(live) = site.robots.only() {
+        if let Some(content) = live.with(|snapshot| snapshot.content().cloned()) {
+            add(content.robots());
+        }
+        if let Some(pending) = live.status().pending.as_ref() {
+            add(&RobotsTxt::parse(pending.bytes().clone()));
+        }
     }
+    let usual = match (named.first(), hosts.name.as_deref()) {
+        (Some(named), _) => named.join(b"/sitemap.xml").ok(),
+        (None, Some(host)) => format!("https://{host}/sitemap.xml").parse().ok(),
+        (None, None) => None,
+    };
+    let usual = usual.filter(|usual| !named.contains(usual));
+    (named, usual)
 }
