@@ -7,10 +7,10 @@ use tower_robots::agent::{Category, Class, IdentityMethod, IdentityOutcome, Obey
 use tower_robots::check::Severity;
 use tower_robots::live::{Enforcement, WhenMissing};
 use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
-use tower_robots::rules::{Access, KeywordError, PathForm, Reading};
+use tower_robots::rules::{Access, PathForm, Reading, ValueError};
 
 #[track_caller]
-fn read_back<T: Copy + Debug + Display + FromStr<Err = KeywordError> + PartialEq>(values: &[T]) {
+fn read_back<T: Copy + Debug + Display + FromStr<Err = ValueError> + PartialEq>(values: &[T]) {
     for value in values {
         let text = value.to_string();
         assert_eq!(text.parse(), Ok(*value));

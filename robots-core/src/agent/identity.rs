@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::keyword_enum;
+use crate::rules::ValueError;
 
 /// What became of the claim that a request makes about its sender.
 ///
@@ -31,10 +32,6 @@ pub enum Identity {
     #[default]
     Unclaimed,
 }
-
-/// A text that is no written form of an [`Identity`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdentityParseError(String);
 
 keyword_enum! {
     /// The outcome of an [`Identity`], without its method and reason.
@@ -227,9 +224,9 @@ impl fmt::Display for Identity {
 }
 
 impl FromStr for Identity {
-    type Err = IdentityParseError;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, IdentityParseError> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let (outcome, inside) = match text.strip_suffix(')') {
             Some(text) => text.split_once('(').map_or((text, Some("")), |(outcome, inside)| (outcome, Some(inside))),
             None => (text, None),
@@ -242,22 +239,15 @@ impl FromStr for Identity {
                 None => (None, Some(inside)),
             },
         };
-        Self::of_parts(outcome, method, reason).ok_or_else(|| IdentityParseError(text.chars().take(256).collect()))
+        Self::of_parts(outcome, method, reason).ok_or_else(|| {
+            ValueError::of_any(
+                text,
+                "is no identity: write one such as \"verified(range)\", \"refuted(range: not-listed)\", \
+                 \"undecided(stale)\", \"unverifiable\" or \"unclaimed\"",
+            )
+        })
     }
 }
-
-impl fmt::Display for IdentityParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is no identity: write one such as \"verified(range)\", \"refuted(range: not-listed)\", \
-             \"undecided(stale)\", \"unverifiable\" or \"unclaimed\"",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for IdentityParseError {}
 
 #[cfg(feature = "serde")]
 mod with_serde {

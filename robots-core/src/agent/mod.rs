@@ -48,9 +48,9 @@ mod row;
 
 pub use self::agents::{Agent, Agents};
 pub use self::crawler::{Category, Class, Crawler, Obeys};
-pub use self::identity::{Identity, IdentityMethod, IdentityOutcome, IdentityParseError, Refutation, UndecidedReason};
+pub use self::identity::{Identity, IdentityMethod, IdentityOutcome, Refutation, UndecidedReason};
 pub use self::named_agent::{NamedAgent, NamedAs};
-pub use self::network::{Network, NetworkError};
+pub use self::network::Network;
 pub use self::recognizer::Recognizer;
 pub use self::registry::{Registry, RegistryUpheaval, SearchEngineChange};
 pub use self::row::{RegistryError, RegistryErrorKind, RegistryRow};

@@ -1,9 +1,10 @@
 //! Networks: ranges of addresses, as lists of crawlers and settings of operators have them.
 
-use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+
+use crate::rules::ValueError;
 
 /// A network in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or a single address.
 ///
@@ -15,7 +16,7 @@ use std::str::FromStr;
 /// let network: Network = "10.0.0.0/8".parse()?;
 /// assert!(network.contains([10, 1, 2, 3].into()));
 /// assert_eq!(network.to_string(), "10.0.0.0/8");
-/// # Ok::<(), robots_core::agent::NetworkError>(())
+/// # Ok::<(), robots_core::rules::ValueError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
@@ -23,20 +24,6 @@ pub struct Network {
     bits: u128,
     /// Of the 128 bits.
     length: u32,
-}
-
-/// A text that is no network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetworkError {
-    text: String,
-    fault: NetworkFault,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NetworkFault {
-    Address,
-    Length(u32),
-    HostBits,
 }
 
 /// The bits of an IPv6 address before an IPv4 address that is mapped into it.
@@ -83,24 +70,27 @@ impl Network {
 }
 
 impl FromStr for Network {
-    type Err = NetworkError;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let error = |fault| NetworkError { text: text.chars().take(256).collect(), fault };
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let error = |fault: &str| ValueError::of_any(text, format_args!("is not a network: {fault}"));
         let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
-        let address: IpAddr = address.parse().map_err(|_| error(NetworkFault::Address))?;
+        let address: IpAddr = address
+            .parse()
+            .map_err(|_| error("write one such as \"10.0.0.0/8\", \"2001:db8::/32\" or \"192.0.2.7\""))?;
         let whole = if address.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
         let length = match length {
             None => whole,
             Some(length) => {
-                digits(length).filter(|length| *length <= whole).ok_or(error(NetworkFault::Length(whole)))?
+                let of_family = digits(length).filter(|length| *length <= whole);
+                of_family.ok_or_else(|| error(&format!("the length after the slash is a number up to {whole}")))?
             }
         };
         let network = Self { bits: bits(address), length: length + (Ipv6Addr::BITS - whole) };
         if network.bits & mask(network.length) == network.bits {
             Ok(network)
         } else {
-            Err(error(NetworkFault::HostBits))
+            Err(error("bits after the length must be zero, as in \"10.0.0.0/8\""))
         }
     }
 }
@@ -113,25 +103,25 @@ fn digits(text: &str) -> Option<u32> {
 
 /// As [`FromStr`], for what takes a list of networks or of their texts.
 impl TryFrom<&str> for Network {
-    type Error = NetworkError;
+    type Error = ValueError;
 
-    fn try_from(text: &str) -> Result<Self, NetworkError> {
+    fn try_from(text: &str) -> Result<Self, ValueError> {
         text.parse()
     }
 }
 
 impl TryFrom<String> for Network {
-    type Error = NetworkError;
+    type Error = ValueError;
 
-    fn try_from(text: String) -> Result<Self, NetworkError> {
+    fn try_from(text: String) -> Result<Self, ValueError> {
         text.parse()
     }
 }
 
 impl TryFrom<&String> for Network {
-    type Error = NetworkError;
+    type Error = ValueError;
 
-    fn try_from(text: &String) -> Result<Self, NetworkError> {
+    fn try_from(text: &String) -> Result<Self, ValueError> {
         text.parse()
     }
 }
@@ -152,28 +142,6 @@ impl fmt::Display for Network {
         if length < whole { write!(f, "/{length}") } else { Ok(()) }
     }
 }
-
-impl NetworkError {
-    /// The text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-}
-
-impl fmt::Display for NetworkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a network: ", self.text)?;
-        match self.fault {
-            NetworkFault::Address => {
-                f.write_str("write one such as \"10.0.0.0/8\", \"2001:db8::/32\" or \"192.0.2.7\"")
-            }
-            NetworkFault::Length(whole) => write!(f, "the length after the slash is a number up to {whole}"),
-            NetworkFault::HostBits => f.write_str("bits after the length must be zero, as in \"10.0.0.0/8\""),
-        }
-    }
-}
-
-impl Error for NetworkError {}
 
 fn bits(address: IpAddr) -> u128 {
     match address {

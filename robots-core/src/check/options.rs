@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::finding::{MAX_FINDINGS_PER_LINT, Severity};
 use super::lint::Lint;
 use crate::agent::Registry;
-use crate::rules::{Fallback, PathPattern, PathPatternError, Reading, Rule};
+use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 
 /// How to check. The default runs every lint with its own severity, knows the built-in crawlers, takes `/.well-known/`
 /// for exempt and no crawler for refused.
@@ -52,10 +52,7 @@ impl Options {
     /// # Errors
     ///
     /// If one of them begins with neither `/` nor `*`: it would match no path.
-    pub fn exempt_paths<P: AsRef<[u8]>>(
-        mut self,
-        patterns: impl IntoIterator<Item = P>,
-    ) -> Result<Self, PathPatternError> {
+    pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.site.exempt = patterns.into_iter().map(PathPattern::parse).collect::<Result<_, _>>()?;
         Ok(self)
     }
@@ -169,7 +166,7 @@ impl RefusedCrawler {
     /// # Errors
     ///
     /// If one of them begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
-    pub fn except_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PathPatternError> {
+    pub fn except_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
@@ -178,7 +175,7 @@ impl RefusedCrawler {
     /// # Errors
     ///
     /// If one of them begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
-    pub fn only_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PathPatternError> {
+    pub fn only_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         Ok(Self { rules: RefusedRules::Only(parsed(patterns)?), ..self })
     }
 
@@ -203,6 +200,6 @@ impl<N: Into<Box<str>>> From<N> for RefusedCrawler {
     }
 }
 
-fn parsed<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<PathPattern>, PathPatternError> {
+fn parsed<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<PathPattern>, ValueError> {
     patterns.into_iter().map(PathPattern::parse).collect()
 }

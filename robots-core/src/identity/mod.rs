@@ -42,7 +42,7 @@ pub use self::breaker::Breaker;
 pub use self::examination::{ClaimEvidence, ClaimKind, Examination, ListEvidence};
 pub use self::identify::{Identified, IdentityRequest};
 pub use self::method_outcome::MethodOutcome;
-pub use self::name_pattern::{NamePattern, NamePatternError};
+pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]
 pub use self::published_list::{
     EmbeddedList, RangeList, RangeListError, RangeListErrorKind, check_media_type, embedded_lists,

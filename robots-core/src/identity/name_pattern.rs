@@ -1,8 +1,9 @@
 //! Host names that the addresses of a crawler have.
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
+
+use crate::rules::ValueError;
 
 /// A suffix (`.googlebot.com`) or a pattern (`crawl-*-*-*-*.googlebot.com`) of host names, compared label by label and
 /// without regard to case.
@@ -16,29 +17,13 @@ use std::str::FromStr;
 /// let pattern: NamePattern = "crawl-*-*-*-*.googlebot.com".parse()?;
 /// assert!(pattern.matches("crawl-66-249-66-1.googlebot.com."));
 /// assert!(!pattern.matches("evil.crawl-66-249-66-1.googlebot.com"));
-/// # Ok::<(), robots_core::identity::NamePatternError>(())
+/// # Ok::<(), robots_core::rules::ValueError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamePattern {
     /// In lower case, without the dot before a suffix.
     text: Box<str>,
     is_suffix: bool,
-}
-
-/// Why a text is no [`NamePattern`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamePatternError {
-    text: String,
-    fault: NamePatternFault,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NamePatternFault {
-    NotAscii,
-    Name,
-    TopLevel,
-    StarInSuffix,
-    StarInDomain,
 }
 
 /// RFC 1035, section 2.3.4.
@@ -69,29 +54,32 @@ impl NamePattern {
 }
 
 impl FromStr for NamePattern {
-    type Err = NamePatternError;
+    type Err = ValueError;
 
     /// # Errors
     ///
     /// Where no name could match, or names of other people could: the last two labels hold no `*`.
-    fn from_str(text: &str) -> Result<Self, NamePatternError> {
-        let error = |fault| NamePatternError { text: text.chars().take(256).collect(), fault };
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let error = |fault: &str| ValueError::of_any(text, format_args!("is no pattern of host names: {fault}"));
         if !text.is_ascii() {
-            return Err(error(NamePatternFault::NotAscii));
+            return Err(error("write a name of another script in its \"xn--\" form"));
         }
         let lower = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
         let is_suffix = !lower.contains('*');
         if !is_suffix && lower.starts_with('.') {
-            return Err(error(NamePatternFault::StarInSuffix));
+            return Err(error("a suffix holds no `*`: leave out the first dot, or the `*`"));
         }
         let name = lower.strip_prefix('.').unwrap_or(&lower);
         if !is_name(name, |octet| is_label_octet(octet) || octet == b'*') {
-            return Err(error(NamePatternFault::Name));
+            let right = "write a suffix such as \".googlebot.com\" or a pattern such as \"crawl-*.googlebot.com\"";
+            return Err(error(right));
         }
-        let Some((below, top)) = name.rsplit_once('.') else { return Err(error(NamePatternFault::TopLevel)) };
+        let Some((below, top)) = name.rsplit_once('.') else {
+            return Err(error("names of other people would match it: add the operator's domain"));
+        };
         let domain = below.rsplit_once('.').map_or(below, |(_, domain)| domain);
         if top.contains('*') || domain.contains('*') {
-            return Err(error(NamePatternFault::StarInDomain));
+            return Err(error("names of other people would match it: the last two labels hold no `*`"));
         }
         Ok(Self { text: name.into(), is_suffix })
     }
@@ -141,23 +129,6 @@ impl fmt::Display for NamePattern {
         write!(f, "{}{}", if self.is_suffix { "." } else { "" }, self.text)
     }
 }
-
-impl fmt::Display for NamePatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no pattern of host names: ", self.text)?;
-        f.write_str(match self.fault {
-            NamePatternFault::NotAscii => "write a name of another script in its \"xn--\" form",
-            NamePatternFault::Name => {
-                "write a suffix such as \".googlebot.com\" or a pattern such as \"crawl-*.googlebot.com\""
-            }
-            NamePatternFault::TopLevel => "names of other people would match it: add the operator's domain",
-            NamePatternFault::StarInSuffix => "a suffix holds no `*`: leave out the first dot, or the `*`",
-            NamePatternFault::StarInDomain => "names of other people would match it: the last two labels hold no `*`",
-        })
-    }
-}
-
-impl Error for NamePatternError {}
 
 #[cfg(test)]
 mod tests {

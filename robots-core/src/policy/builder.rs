@@ -4,13 +4,12 @@ use std::num::NonZeroU32;
 
 use super::decide::{Exemptions, Policy};
 use super::decision::{IdentityNeeded, IdentityRules, Impostors};
-use super::error::PolicyError;
 use super::human_evidence::{Cookies, SuspectHuman};
 use super::overrides::{Mode, Override, called};
 use super::rate::{RateMode, RateRules};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::{Category, Network};
-use crate::rules::{PathForms, PathPattern};
+use crate::rules::{PathForms, PathPattern, ValueError};
 
 /// Builds a [`Policy`]. A value that would match nothing is refused where it is given.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +66,7 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// If one of them is not made of letters and hyphens.
-    pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, PolicyError> {
+    pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
         self.policy.star.methods = Star::methods(methods)?;
         Ok(self)
     }
@@ -111,7 +110,7 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// If one of them begins with neither `/` nor `*`: it would match no path.
-    pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PolicyError> {
+    pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.policy.exempt.patterns = patterns.into_iter().map(PathPattern::parse).collect::<Result<_, _>>()?;
         Ok(self)
     }
@@ -128,7 +127,7 @@ impl PolicyBuilder {
     ///     error.to_string(),
     ///     "\"10.0.0.0/33\" is not a network: the length after the slash is a number up to 32"
     /// );
-    /// # Ok::<(), robots_core::policy::PolicyError>(())
+    /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```
     ///
     /// A list, not an iterator: a `Result` is an iterator too, of nothing where it is an error, and would exempt no network
@@ -142,10 +141,10 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// If a text is no network.
-    pub fn exempt_networks<N>(mut self, networks: impl AsRef<[N]>) -> Result<Self, PolicyError>
+    pub fn exempt_networks<N>(mut self, networks: impl AsRef<[N]>) -> Result<Self, ValueError>
     where
         N: Clone + TryInto<Network>,
-        PolicyError: From<N::Error>,
+        ValueError: From<N::Error>,
     {
         let networks = networks.as_ref().iter().cloned().map(N::try_into);
         self.policy.exempt.networks = networks.collect::<Result<_, _>>()?;
@@ -158,7 +157,7 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// As [`Override::agent`].
-    pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+    pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
         self.policy.exempt.agents = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
         Ok(self)
     }
@@ -168,7 +167,7 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// If a `Cookie` field cannot hold such a name.
-    pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+    pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
         self.policy.cookies.exempt = Cookies::names(names)?;
         Ok(self)
     }
@@ -179,7 +178,7 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// If a `Cookie` field cannot hold such a name.
-    pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+    pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
         self.policy.cookies.session = Cookies::names(names)?;
         Ok(self)
     }

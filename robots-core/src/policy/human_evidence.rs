@@ -5,9 +5,9 @@
 //! that an operator can see how many people a rule would have met.
 
 use crate::keyword_enum;
-use crate::rules::Authority;
+use crate::rules::{Authority, ValueError};
 
-use super::error::{PolicyError, PolicyErrorKind};
+use super::error;
 
 /// The cookies and fields that suggest a person, as octets. Only gathered once a request is disallowed.
 #[derive(Clone, Debug, Default)]
@@ -47,12 +47,12 @@ pub(super) struct Cookies {
 
 impl Cookies {
     /// Names of cookies as they are configured.
-    pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, PolicyError> {
+    pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
         // Octets that end the name in a pair, are trimmed from it, or that no field holds.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
-            other => Err(PolicyError::new(PolicyErrorKind::CookieName, other)),
+            other => Err(error::cookie_name(other)),
         };
         names.into_iter().map(name).collect()
     }

@@ -17,14 +17,13 @@ mod scope;
 pub use self::builder::PolicyBuilder;
 pub use self::decide::Policy;
 pub use self::decision::{Action, Decision, IdentityNeeded, Impostors, Reason, Would};
-pub use self::error::{PolicyError, PolicyErrorKind};
 pub use self::facts::RequestFacts;
 pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
 pub use self::overrides::{Mode, Override};
 pub use self::rate::{Pace, RateMode, is_asset};
 pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
 #[doc(no_inline)]
-pub use crate::agent::{Network, NetworkError};
+pub use crate::agent::Network;
 
 #[cfg(test)]
 mod tests;

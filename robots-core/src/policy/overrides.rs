@@ -7,11 +7,11 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use super::error::PolicyError;
+use super::error;
 use super::facts::RequestFacts;
 use crate::agent::{Agent, Category, NamedAs, Recognizer, Registry};
 use crate::keyword_enum;
-use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt};
+use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt, ValueError};
 
 /// Another mode for some requests: a [`Mode`] for disallowed ones, or a [`RateMode`](super::RateMode) for limiting. Of several
 /// that fit, the last one counts.
@@ -38,7 +38,7 @@ impl Override {
     /// # Errors
     ///
     /// If the pattern begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
-    pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Result<Self, PolicyError> {
+    pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Result<Self, ValueError> {
         let pattern = pattern.as_ref();
         let compared = PathPattern::parse(pattern)?;
         Ok(Self { covers: OverrideFor::Pattern(pattern.into(), compared), mode, until: None })
@@ -53,7 +53,7 @@ impl<M: Copy> Override<M> {
     ///
     /// If no request can be from an agent of this name: a whole `User-Agent` field, `*`, the name of a registered crawler
     /// with blanks in it (`GPT Bot`). The error says which name is right, where one is.
-    pub fn agent(name: &str, mode: M) -> Result<Self, PolicyError> {
+    pub fn agent(name: &str, mode: M) -> Result<Self, ValueError> {
         Ok(Self { covers: OverrideFor::Agent(called(name)?), mode, until: None })
     }
 
@@ -144,19 +144,19 @@ impl<M> fmt::Display for Override<M> {
 /// The token of a configured name: as in robots.txt, `GPTBot/1.2` is `GPTBot`.
 ///
 /// A policy has no registry, so a name that is unknown to the built-in one may be right.
-pub(super) fn called(name: &str) -> Result<ProductToken, PolicyError> {
-    let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| PolicyError::agent_name(name, None))?;
+pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
+    let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| error::agent_name(name, None))?;
     let registry = Registry::builtin();
     let named = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b""[..])).resolve(name);
     if named.named_as == NamedAs::Registered {
         return Ok(token);
     }
     if is_header(name) {
-        return Err(PolicyError::agent_name(name, named.agent().crawler()));
+        return Err(error::agent_name(name, named.agent().crawler()));
     }
     let joined: String = name.split_whitespace().collect();
     match registry.crawler(&joined) {
-        Some(crawler) if joined != name.trim() => Err(PolicyError::agent_name(name, Some(&crawler.name))),
+        Some(crawler) if joined != name.trim() => Err(error::agent_name(name, Some(&crawler.name))),
         _ => Ok(token),
     }
 }

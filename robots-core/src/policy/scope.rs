@@ -1,8 +1,9 @@
 //! The agents and methods that the groups for `*` are for.
 
-use super::error::{PolicyError, PolicyErrorKind};
+use super::error;
 use crate::agent::{Agent, Category, Class, Obeys};
 use crate::keyword_enum;
+use crate::rules::ValueError;
 
 keyword_enum! {
     /// The classes of agents that `User-agent: *` is applied to; each includes those before it.
@@ -119,12 +120,12 @@ impl Star {
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
     /// Methods as they are configured.
-    pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, PolicyError> {
+    pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, ValueError> {
         let is_method =
             |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
         let method = |method: M| match method.as_ref() {
             method if is_method(method) => Ok(method.into()),
-            other => Err(PolicyError::new(PolicyErrorKind::Method, other.as_bytes())),
+            other => Err(error::method(other)),
         };
         methods.into_iter().map(method).collect()
     }

@@ -1,18 +1,19 @@
 //! Values that have one written form each, the same in text, on a command line, in a configuration and with serde.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
-/// A text that is none of the written forms of a type, such as `"refuze"` for a [`Mode`](crate::policy::Mode). The message
-/// quotes it and lists them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeywordError {
+/// A text that is no value of a type, such as `"refuze"` for a [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a
+/// [`Network`](crate::agent::Network). The message quotes it and says what would be right.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ValueError {
     text: String,
-    noun: &'static str,
+    message: String,
     known: &'static [&'static str],
 }
 
-/// Gives an enum `as_str`, `Display` and `FromStr`. The noun completes the message of a [`KeywordError`].
+/// Gives an enum `as_str`, `Display` and `FromStr`. The noun completes the message of a [`ValueError`].
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keywords {
@@ -35,12 +36,12 @@ macro_rules! keywords {
 
         /// Reads the written form, in lower case.
         impl std::str::FromStr for $name {
-            type Err = $crate::rules::KeywordError;
+            type Err = $crate::rules::ValueError;
 
-            fn from_str(text: &str) -> Result<Self, $crate::rules::KeywordError> {
+            fn from_str(text: &str) -> Result<Self, $crate::rules::ValueError> {
                 match text {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err($crate::rules::KeywordError::new(text, $noun, &[$($word),+])),
+                    _ => Err($crate::rules::ValueError::of_words(text, $noun, &[$($word),+])),
                 }
             }
         }
@@ -72,40 +73,62 @@ macro_rules! keyword_enum {
     };
 }
 
-impl KeywordError {
-    #[doc(hidden)]
-    pub fn new(text: &str, noun: &'static str, known: &'static [&'static str]) -> Self {
-        Self { text: text.to_owned(), noun, known }
+impl ValueError {
+    /// The text, and what is said of it.
+    pub(crate) fn new(text: impl Into<String>, fault: impl fmt::Display) -> Self {
+        let text = text.into();
+        let message = format!("{text:?} {fault}");
+        Self { text, message, known: &[] }
     }
 
-    /// The text.
+    /// A text that may be long: the message quotes its beginning.
+    pub(crate) fn of_any(text: &str, fault: impl fmt::Display) -> Self {
+        Self::new(text.chars().take(256).collect::<String>(), fault)
+    }
+
+    /// A text that is none of a few words.
+    #[doc(hidden)]
+    pub fn of_words(text: &str, noun: &str, known: &'static [&'static str]) -> Self {
+        let words: Vec<_> = known.iter().map(|word| format!("{word:?}")).collect();
+        let words = match &*words {
+            [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+            words => words.concat(),
+        };
+        Self { known, ..Self::new(text, format_args!("is not {noun}: write {words}")) }
+    }
+
+    /// The text, or its first 256 characters.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What would be right.
+    /// What would be right, where that is one of a few words.
     pub const fn known(&self) -> &'static [&'static str] {
         self.known
     }
 }
 
-impl fmt::Display for KeywordError {
+impl fmt::Display for ValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not {}: write ", self.text, self.noun)?;
-        let last = self.known.len().saturating_sub(1);
-        for (at, word) in self.known.iter().enumerate() {
-            match at {
-                0 => {}
-                at if at == last => f.write_str(" or ")?,
-                _ => f.write_str(", ")?,
-            }
-            write!(f, "{word:?}")?;
-        }
-        Ok(())
+        f.write_str(&self.message)
     }
 }
 
-impl Error for KeywordError {}
+impl fmt::Debug for ValueError {
+    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// For a list of values that need no reading.
+impl From<Infallible> for ValueError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl Error for ValueError {}
 
 #[cfg(test)]
 mod tests {

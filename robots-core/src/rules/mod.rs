@@ -46,18 +46,18 @@ pub use self::delays::{CrawlDelay, RequestRate, Seconds, TimeWindow};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
 pub(crate) use self::index::MatchBudget;
-pub use self::keyword::KeywordError;
+pub use self::keyword::ValueError;
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
 pub use self::path::RequestPath;
 pub use self::path_form::{PathForm, PathForms};
-pub use self::pattern::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS, PathPattern, PathPatternError};
+pub use self::pattern::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS, PathPattern};
 pub use self::reading::{Reading, STANDARD_LIMIT};
 pub use self::rule_set::{Fallback, FormTrace, RuleSet, Selection, Trace, Verdict};
 pub use self::text::{Note, NoteKind};
 pub use self::token::ProductToken;
 pub use self::value::{CleanParam, Host, Preferences};
 pub(crate) use self::value::{delay as crawl_delay, is_absolute_url};
-pub use self::write::{RobotsTxtBuilder, Unwritable, UnwritableKind};
+pub use self::write::RobotsTxtBuilder;
 
 /// The effect of a rule, and of a verdict, on a path (RFC 9309, section 2.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,10 +5,10 @@
 //! query, which spell reserved octets differently: such a pattern compiles to up to three texts of one precedence (18
 //! of 97,047 rules in real files).
 
-use std::error::Error;
 use std::fmt;
 
 use super::document::RobotsTxt;
+use super::keyword::ValueError;
 use super::reading::Reading;
 use super::text::{self, Query};
 
@@ -21,12 +21,6 @@ pub struct PathPattern {
     priority: usize,
 }
 
-/// A text that matches no path as a pattern, from [`PathPattern::parse`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathPatternError {
-    value: String,
-}
-
 impl PathPattern {
     /// Metadata about a site (RFC 8615), which policy and check exempt by default.
     pub const WELL_KNOWN: &str = "/.well-known/";
@@ -36,10 +30,13 @@ impl PathPattern {
     /// # Errors
     ///
     /// If it begins with neither `/` nor `*`: it would match no path.
-    pub fn parse(written: impl AsRef<[u8]>) -> Result<Self, PathPatternError> {
+    pub fn parse(written: impl AsRef<[u8]>) -> Result<Self, ValueError> {
         match written.as_ref() {
             written @ [b'/' | b'*', ..] => Ok(Self::new(written, Reading::Standard)),
-            other => Err(PathPatternError { value: String::from_utf8_lossy(other).into_owned() }),
+            other => Err(ValueError::new(
+                String::from_utf8_lossy(other),
+                "is not a path pattern: it matches nothing unless it begins with \"/\" or \"*\"",
+            )),
         }
     }
 
@@ -86,21 +83,6 @@ impl fmt::Debug for PathPattern {
         write!(f, "PathPattern({})", texts.join(" or "))
     }
 }
-
-impl PathPatternError {
-    /// The text.
-    pub fn value(&self) -> &str {
-        &self.value
-    }
-}
-
-impl fmt::Display for PathPatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a path pattern: it matches nothing unless it begins with \"/\" or \"*\"", self.value)
-    }
-}
-
-impl Error for PathPatternError {}
 
 /// The length of the pattern once octets ≥ 0x80 are escaped, as the reference parser counts it.
 pub(super) fn priority(written: &[u8]) -> usize {
@@ -189,7 +171,7 @@ mod tests {
         let runs = |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard).with_runs(b'~').next();
         assert_eq!(runs("/a*b").as_deref(), Some(&b"/a~b~"[..]));
         assert_eq!(runs("/a*b$").as_deref(), Some(&b"/a~b"[..]));
-        assert_eq!(PathPattern::parse("a").unwrap_err().value(), "a");
+        assert_eq!(PathPattern::parse("a").unwrap_err().text(), "a");
     }
 
     #[test]

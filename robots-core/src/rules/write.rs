@@ -1,10 +1,10 @@
 //! Writing a robots.txt that reads back as it was meant.
 
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use super::document::RobotsTxt;
+use super::keyword::ValueError;
 use super::line::{Directive, MAX_LINE, is_space};
 use super::token::ProductToken;
 use super::value::{delay, is_absolute_url};
@@ -25,27 +25,19 @@ use super::value::{delay, is_absolute_url};
 ///     .sitemap("https://example.com/sitemap.xml")
 ///     .build()?;
 /// assert_eq!(robots.groups().len(), 1);
-/// # Ok::<(), robots_core::rules::Unwritable>(())
+/// # Ok::<(), robots_core::rules::ValueError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct RobotsTxtBuilder {
     file: Vec<u8>,
     last: Option<Directive>,
-    unwritable: Option<Unwritable>,
-}
-
-/// Something that no line of a robots.txt can say, or that no crawler reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unwritable {
-    kind: UnwritableKind,
-    text: String,
+    unwritable: Option<ValueError>,
 }
 
 /// Why it cannot be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum UnwritableKind {
+#[derive(Clone, Copy)]
+enum Unwritable {
     /// It holds a line break, a NUL, or, where it is no comment, a `#`.
     Octet,
     /// It begins or ends with white space, which would be dropped.
@@ -89,7 +81,7 @@ impl RobotsTxtBuilder {
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
-            self.accepts(Err(UnwritableKind::NoCrawler), name);
+            self.accepts(Err(Unwritable::NoCrawler), name);
             return self;
         }
         if matches!(self.last, Some(Directive::Allow | Directive::Disallow)) {
@@ -113,8 +105,8 @@ impl RobotsTxtBuilder {
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {
-            None => Err(UnwritableKind::RuleOutsideGroup),
-            Some(_) if interval.is_zero() || delay(seconds.as_bytes()).is_none() => Err(UnwritableKind::Delay),
+            None => Err(Unwritable::RuleOutsideGroup),
+            Some(_) if interval.is_zero() || delay(seconds.as_bytes()).is_none() => Err(Unwritable::Delay),
             Some(_) => Ok(()),
         };
         if self.accepts(checked, seconds.as_bytes()) {
@@ -128,7 +120,7 @@ impl RobotsTxtBuilder {
     pub fn sitemap(mut self, address: impl AsRef<[u8]>) -> Self {
         let address = address.as_ref();
         if !is_absolute_url(address) {
-            self.accepts(Err(UnwritableKind::NoUrl), address);
+            self.accepts(Err(Unwritable::NoUrl), address);
             return self;
         }
         self.write(Directive::Sitemap, "Sitemap", address)
@@ -143,7 +135,7 @@ impl RobotsTxtBuilder {
         );
         let is_plain = name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b':' | b'#'));
         if has_method || !is_plain || name.is_empty() {
-            self.accepts(Err(UnwritableKind::Name), name.as_bytes());
+            self.accepts(Err(Unwritable::Name), name.as_bytes());
             return self;
         }
         self.write(directive, name, value.as_ref())
@@ -154,7 +146,7 @@ impl RobotsTxtBuilder {
     /// # Errors
     ///
     /// The first thing that could not be written as it was meant.
-    pub fn build(self) -> Result<RobotsTxt, Unwritable> {
+    pub fn build(self) -> Result<RobotsTxt, ValueError> {
         match self.unwritable {
             Some(unwritable) => Err(unwritable),
             None => Ok(RobotsTxt::parse(self.file)),
@@ -163,11 +155,11 @@ impl RobotsTxtBuilder {
 
     fn rule(mut self, directive: Directive, name: &str, pattern: &[u8]) -> Self {
         let checked = match pattern {
-            _ if self.last.is_none() => Err(UnwritableKind::RuleOutsideGroup),
+            _ if self.last.is_none() => Err(Unwritable::RuleOutsideGroup),
             [] | [b'/' | b'*', ..] => Ok(()),
             // White space before it is the nearer reason.
-            [first, ..] if is_space(*first) => Err(UnwritableKind::Blank),
-            _ => Err(UnwritableKind::NoPath),
+            [first, ..] if is_space(*first) => Err(Unwritable::Blank),
+            _ => Err(Unwritable::NoPath),
         };
         if self.accepts(checked, pattern) { self.write(directive, name, pattern) } else { self }
     }
@@ -175,7 +167,7 @@ impl RobotsTxtBuilder {
     fn write(mut self, directive: Directive, name: &str, value: &[u8]) -> Self {
         let is_blank = |octet: Option<&u8>| octet.is_some_and(|octet| is_space(*octet));
         let checked = check(value, b"\r\n\0#", name.len() + 2).and_then(|()| {
-            if is_blank(value.first()) || is_blank(value.last()) { Err(UnwritableKind::Blank) } else { Ok(()) }
+            if is_blank(value.first()) || is_blank(value.last()) { Err(Unwritable::Blank) } else { Ok(()) }
         });
         if self.accepts(checked, value) {
             for part in [name.as_bytes(), b": ", value] {
@@ -192,47 +184,36 @@ impl RobotsTxtBuilder {
     }
 
     /// Remembers the first thing that cannot be written.
-    fn accepts(&mut self, checked: Result<(), UnwritableKind>, text: &[u8]) -> bool {
+    fn accepts(&mut self, checked: Result<(), Unwritable>, text: &[u8]) -> bool {
         if let Err(kind) = checked {
-            let text = || String::from_utf8_lossy(text).into_owned();
-            self.unwritable.get_or_insert_with(|| Unwritable { kind, text: text() });
+            self.unwritable.get_or_insert_with(|| ValueError::new(String::from_utf8_lossy(text), kind));
         }
         checked.is_ok()
     }
 }
 
-impl Unwritable {
-    /// Why it cannot be written.
-    pub const fn kind(&self) -> UnwritableKind {
-        self.kind
-    }
-}
-
 impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = match self.kind {
-            UnwritableKind::Octet => "holds a line break, a NUL or a \"#\": escape it as \"%23\" or the like",
-            UnwritableKind::Blank => "begins or ends with white space, which crawlers drop: escape it as \"%20\"",
-            UnwritableKind::NoCrawler => "names no crawler: write its product token, or \"*\" for every crawler",
-            UnwritableKind::NoPath => "begins with neither \"/\" nor \"*\": it matches no path",
-            UnwritableKind::NoUrl => "is no absolute URL: begin with \"https://\" and the host",
-            UnwritableKind::Delay => "is no delay that says something: give more than zero seconds",
-            UnwritableKind::Long => "is longer than what crawlers read of a line",
-            UnwritableKind::RuleOutsideGroup => "stands before any group: name a user agent first",
-            UnwritableKind::Name => "is no name of an extension",
-        };
-        write!(f, "{:?} {why}", self.text)
+        f.write_str(match self {
+            Unwritable::Octet => "holds a line break, a NUL or a \"#\": escape it as \"%23\" or the like",
+            Unwritable::Blank => "begins or ends with white space, which crawlers drop: escape it as \"%20\"",
+            Unwritable::NoCrawler => "names no crawler: write its product token, or \"*\" for every crawler",
+            Unwritable::NoPath => "begins with neither \"/\" nor \"*\": it matches no path",
+            Unwritable::NoUrl => "is no absolute URL: begin with \"https://\" and the host",
+            Unwritable::Delay => "is no delay that says something: give more than zero seconds",
+            Unwritable::Long => "is longer than what crawlers read of a line",
+            Unwritable::RuleOutsideGroup => "stands before any group: name a user agent first",
+            Unwritable::Name => "is no name of an extension",
+        })
     }
 }
 
-impl Error for Unwritable {}
-
 /// Whether a line with so many octets before `text` holds it whole.
-fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), UnwritableKind> {
+fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), Unwritable> {
     if text.iter().any(|octet| refused.contains(octet)) {
-        return Err(UnwritableKind::Octet);
+        return Err(Unwritable::Octet);
     }
-    if before + text.len() > MAX_LINE { Err(UnwritableKind::Long) } else { Ok(()) }
+    if before + text.len() > MAX_LINE { Err(Unwritable::Long) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -263,26 +244,26 @@ mod tests {
     fn what_cannot_be_written_is_refused() {
         let long = "a".repeat(MAX_LINE);
         for (builder, kind) in [
-            (RobotsTxt::builder().comment("a\nb"), UnwritableKind::Octet),
-            (RobotsTxt::builder().user_agent("a#b"), UnwritableKind::Octet),
-            (RobotsTxt::builder().user_agent("a\0"), UnwritableKind::Octet),
-            (RobotsTxt::builder().user_agent(" a"), UnwritableKind::Blank),
-            (RobotsTxt::builder().user_agent(""), UnwritableKind::NoCrawler),
-            (RobotsTxt::builder().user_agent("/2.0"), UnwritableKind::NoCrawler),
-            (RobotsTxt::builder().allow("/"), UnwritableKind::RuleOutsideGroup),
-            (RobotsTxt::builder().crawl_delay(Duration::from_secs(1)), UnwritableKind::RuleOutsideGroup),
-            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::ZERO), UnwritableKind::Delay),
-            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::MAX), UnwritableKind::Delay),
-            (RobotsTxt::builder().user_agent("*").disallow("x"), UnwritableKind::NoPath),
-            (RobotsTxt::builder().user_agent("*").allow(" /x"), UnwritableKind::Blank),
-            (RobotsTxt::builder().sitemap("/sitemap.xml"), UnwritableKind::NoUrl),
-            (RobotsTxt::builder().sitemap(format!("https://example.com/{long}")), UnwritableKind::Long),
-            (RobotsTxt::builder().extension("Crawl-delay", "2"), UnwritableKind::Name),
-            (RobotsTxt::builder().extension("Allowed", "/"), UnwritableKind::Name),
-            (RobotsTxt::builder().extension("a b", "/"), UnwritableKind::Name),
+            (RobotsTxt::builder().comment("a\nb"), Unwritable::Octet),
+            (RobotsTxt::builder().user_agent("a#b"), Unwritable::Octet),
+            (RobotsTxt::builder().user_agent("a\0"), Unwritable::Octet),
+            (RobotsTxt::builder().user_agent(" a"), Unwritable::Blank),
+            (RobotsTxt::builder().user_agent(""), Unwritable::NoCrawler),
+            (RobotsTxt::builder().user_agent("/2.0"), Unwritable::NoCrawler),
+            (RobotsTxt::builder().allow("/"), Unwritable::RuleOutsideGroup),
+            (RobotsTxt::builder().crawl_delay(Duration::from_secs(1)), Unwritable::RuleOutsideGroup),
+            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::ZERO), Unwritable::Delay),
+            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::MAX), Unwritable::Delay),
+            (RobotsTxt::builder().user_agent("*").disallow("x"), Unwritable::NoPath),
+            (RobotsTxt::builder().user_agent("*").allow(" /x"), Unwritable::Blank),
+            (RobotsTxt::builder().sitemap("/sitemap.xml"), Unwritable::NoUrl),
+            (RobotsTxt::builder().sitemap(format!("https://example.com/{long}")), Unwritable::Long),
+            (RobotsTxt::builder().extension("Crawl-delay", "2"), Unwritable::Name),
+            (RobotsTxt::builder().extension("Allowed", "/"), Unwritable::Name),
+            (RobotsTxt::builder().extension("a b", "/"), Unwritable::Name),
         ] {
             let refused = builder.user_agent("x\r").build().expect_err("not writable");
-            assert_eq!(refused.kind(), kind, "{refused}");
+            assert_eq!(refused.to_string(), format!("{:?} {kind}", refused.text()));
         }
     }
 }

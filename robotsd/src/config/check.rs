@@ -26,7 +26,7 @@ impl CheckSettings {
         };
         let mut options = Options::new()
             .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))
-            .map_err(|error| Fault::of_value(&file.exempt.paths, error.value(), &error))?;
+            .map_err(|error| Fault::of_value(&file.exempt.paths, error.text(), &error))?;
         for code in &file.check.deny {
             options = options.report_as(known(code)?, Severity::Error);
         }

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use toml::Spanned;
 use toml::value::{Datetime, Offset};
-use tower_robots::policy::{Override, Policy, PolicyBuilder, PolicyError, RateMode};
-use tower_robots::rules::PathForm;
+use tower_robots::policy::{Override, Policy, PolicyBuilder, RateMode};
+use tower_robots::rules::{PathForm, ValueError};
 
 use super::error::{Fault, Faults, Placed};
 use super::tables::{Family, RawConfig, RawOverride, RawSite};
@@ -27,7 +27,7 @@ pub(super) fn resolve(file: &RawConfig, site: &RawSite, faults: &mut Faults) -> 
 fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, Fault> {
     let networks: Vec<_> = file.exempt.cidrs.iter().map(Spanned::get_ref).collect();
     let (agents, exempt) = (&file.agents, &file.exempt);
-    let refused = |values| move |error: PolicyError| Fault::of_value(values, error.value(), &error);
+    let refused = |values| move |error: ValueError| Fault::of_value(values, error.text(), &error);
     let (impostors, needed) = file.identity_rules();
     let mut policy = Policy::builder()
         .mode(file.mode_of(site))
@@ -112,7 +112,7 @@ fn of_crawlers<M: Copy>(span: &Range<usize>, over: &RawOverride, mode: M) -> Res
     }
 }
 
-fn of_value<T>(value: &Spanned<String>, made: Result<T, PolicyError>) -> Result<T, Fault> {
+fn of_value<T>(value: &Spanned<String>, made: Result<T, ValueError>) -> Result<T, Fault> {
     made.map_err(|error| value.fault(error.to_string()))
 }
 
