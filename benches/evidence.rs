@@ -22,7 +22,7 @@ use played::{NAMED, serve_list, serve_names};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use sha2::{Digest, Sha256};
 use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, Recognizer, Registry, RegistryRow};
-use tower_robots::identity::{FieldLines, IdentityRequest, KeySet, MessageHead, RangeSet, signature_candidates};
+use tower_robots::identity::{FieldLines, IdentityRequest, KeySet, MessageHead, RangeSet, SignatureCandidate};
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::evidence::{ClaimPath, Verifier};
 
@@ -214,7 +214,7 @@ fn sign(pair: &Ed25519KeyPair, jwk: &str) -> Fields {
     };
     let unsigned = with("sig1=:AAAA:");
     let message = MessageHead::new("GET", "https", Some("example.com"), "/path?x=1", &unsigned);
-    let base = signature_candidates(&message, now).remove(0).expect("a signature").base().to_owned();
+    let base = SignatureCandidate::all(&message, now).remove(0).expect("a signature").base().to_owned();
     with(&format!("sig1=:{}:", STANDARD.encode(pair.sign(base.as_bytes()))))
 }
 

@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use tower_robots::identity::{
-    DirectoryKeys, KeySet, MessageHead, NamePattern, RangeList, RangeSet, TestKeys, check_signatures, embedded_lists,
-    signature_candidates,
+    DirectoryKeys, EmbeddedList, KeySet, MessageHead, NamePattern, RangeList, RangeSet, SignatureCandidate,
+    SignatureChecks, TestKeys,
 };
 
 const AUTHORITY: &str = "example.com";
@@ -131,7 +131,7 @@ fn made(prefixes: u32) -> RangeSet {
 fn membership(criterion: &mut Criterion) {
     equals_a_scan();
     let mut group = criterion.benchmark_group("membership");
-    let longest = &embedded_lists().iter().max_by_key(|list| list.prefixes).expect("lists").set;
+    let longest = &EmbeddedList::all().iter().max_by_key(|list| list.prefixes).expect("lists").set;
     for (name, set) in [("1,058 published", longest.clone()), ("1,100", made(1_100)), ("50,000", made(50_000))] {
         let mut numbers = Numbers(7);
         // More addresses than caches and predictors learn by heart.
@@ -169,10 +169,10 @@ fn signatures(criterion: &mut Criterion) {
     let keys = DirectoryKeys::Loaded(Arc::new(KeySet::parse(KEY.as_bytes()).expect("a key")));
     let mut group = criterion.benchmark_group("signature");
     group.bench_function("read, without the check", |bencher| {
-        bencher.iter(|| signature_candidates(black_box(&message), now));
+        bencher.iter(|| SignatureCandidate::all(black_box(&message), now));
     });
     group.bench_function("read and checked", |bencher| {
-        bencher.iter(|| check_signatures(black_box(&message), now, TestKeys::Allow, |_, _| keys.clone()));
+        bencher.iter(|| SignatureChecks::of(black_box(&message), now, TestKeys::Allow, |_, _| keys.clone()));
     });
     group.finish();
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tower_robots::agent::{Agent, Agents, Class, Identity, NamedAgent, NamedAs, Recognizer, Registry};
 use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
 use tower_robots::policy::{Decision, Policy, RequestFacts};
-use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet, STANDARD_LIMIT};
+use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::config::{self, Config, ConfigError};
 use crate::unknown_name::UnknownName;
@@ -140,7 +140,7 @@ impl Evaluator {
     pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
         let robots = self.robots();
         let is_suspect = robots.groups().len() == 0
-            || robots.bytes().len() > STANDARD_LIMIT
+            || robots.bytes().len() > Reading::STANDARD_LIMIT
             || robots.bytes().trim_ascii_start().first() == Some(&b'<');
         if is_suspect { self.findings(&OF_FILES).collect() } else { Vec::new() }
     }
@@ -168,12 +168,12 @@ impl Evaluator {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());
         let options = guards.into_iter().fold(options, DiffOptions::guard);
         let over = Instant::now() + MOST_TIME;
-        check::diff_while(self.robots(), new.robots(), &options, &|| Instant::now() < over)
+        Diff::of_while(self.robots(), new.robots(), &options, &|| Instant::now() < over)
     }
 
     /// What a change to another file takes of these pages from search engines.
     pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
-        check::page_losses(self.robots(), new.robots(), pages, &self.settings.registry)
+        PageLoss::between(self.robots(), new.robots(), pages, &self.settings.registry)
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn the_lints_exist() {
         for code in OF_FILES.iter().chain(&OF_OTHER_FILES).chain(&OF_LINES) {
-            assert!(check::lint(code).is_some(), "{code}");
+            assert!(check::Lint::of_code(code).is_some(), "{code}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tower_robots::live::MAX_FILE;
+use tower_robots::live::LiveRobots;
 
 use crate::regular_file;
 use crate::render::printable_path;
@@ -43,9 +43,9 @@ impl InputSource {
 
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         match self {
-            Self::Stdin => read_bounded(io::stdin().lock(), MAX_FILE),
-            Self::File(path) => read_bounded(File::open(path)?, MAX_FILE),
-            Self::Found(path) => read_bounded(regular_file::open(path)?.0, MAX_FILE),
+            Self::Stdin => read_bounded(io::stdin().lock(), LiveRobots::MAX_FILE),
+            Self::File(path) => read_bounded(File::open(path)?, LiveRobots::MAX_FILE),
+            Self::Found(path) => read_bounded(regular_file::open(path)?.0, LiveRobots::MAX_FILE),
         }
     }
 }
@@ -67,7 +67,7 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     input.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let fault = match most {
-            MAX_FILE => "larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
+            LiveRobots::MAX_FILE => "larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
             _ => format!("larger than {} KiB, which is more than such a file needs", most >> 10),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
@@ -91,7 +91,7 @@ pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
 /// Reads a file that a config names: nothing writes into a FIFO there, unlike `<(…)` on a command line. The error names it.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
-    read_found(path, MAX_FILE)
+    read_found(path, LiveRobots::MAX_FILE)
 }
 
 /// Reads a regular file of at most so many octets. The error names it.

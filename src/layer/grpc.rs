@@ -7,6 +7,8 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::original::OriginalRequest;
+
 /// The codes of gRPC that stand for an answer of a proxy or a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -28,9 +30,38 @@ pub enum GrpcCode {
 }
 
 impl GrpcCode {
+    /// The fields of a response that is this status and nothing else. Its status of HTTP is to be 200, and its body empty.
+    ///
+    /// The message is for people, in UTF-8. It is cut after 1,024 octets.
+    pub fn fields(self, message: &str) -> HeaderMap {
+        let mut fields = HeaderMap::with_capacity(4);
+        fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        fields.insert(GRPC_STATUS, self.number().into());
+        if let Ok(message) = HeaderValue::try_from(escaped(message)) {
+            fields.insert(GRPC_MESSAGE, message);
+        }
+        fields
+    }
+
     /// Its number in `grpc-status`.
     pub const fn number(self) -> u16 {
         self as u16
+    }
+}
+
+impl OriginalRequest<'_> {
+    /// Whether the fields of a request say that it is a call of gRPC: `application/grpc`, alone or with a message format, such as
+    /// `application/grpc+proto`. Any request can have such a field: [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) asks for more.
+    ///
+    /// gRPC-Web, which is for browsers, is another protocol. Its clients make a status of the one of HTTP, and 403 and 429 are
+    /// PERMISSION_DENIED and RESOURCE_EXHAUSTED to them.
+    pub fn has_grpc_type(request: &HeaderMap) -> bool {
+        const TYPE: &[u8] = b"application/grpc";
+        request.get(CONTENT_TYPE).is_some_and(|value| {
+            let value = value.as_bytes();
+            let start = value.get(..TYPE.len()).is_some_and(|start| start.eq_ignore_ascii_case(TYPE));
+            start && matches!(value.get(TYPE.len()), None | Some(b'+' | b';' | b' '))
+        })
     }
 }
 
@@ -39,33 +70,6 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// Octets of a message before it is escaped, which makes three of one: clients take 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
-
-/// Whether the fields of a request say that it is a call of gRPC: `application/grpc`, alone or with a message format, such as
-/// `application/grpc+proto`. Any request can have such a field: [`OriginalRequest::is_grpc_call`](super::OriginalRequest::is_grpc_call) asks for more.
-///
-/// gRPC-Web, which is for browsers, is another protocol. Its clients make a status of the one of HTTP, and 403 and 429 are
-/// PERMISSION_DENIED and RESOURCE_EXHAUSTED to them.
-pub fn is_grpc(request: &HeaderMap) -> bool {
-    const TYPE: &[u8] = b"application/grpc";
-    request.get(CONTENT_TYPE).is_some_and(|value| {
-        let value = value.as_bytes();
-        let start = value.get(..TYPE.len()).is_some_and(|start| start.eq_ignore_ascii_case(TYPE));
-        start && matches!(value.get(TYPE.len()), None | Some(b'+' | b';' | b' '))
-    })
-}
-
-/// The fields of a response that is this status and nothing else. Its status of HTTP is to be 200, and its body empty.
-///
-/// The message is for people, in UTF-8. It is cut after 1,024 octets.
-pub fn grpc_status(code: GrpcCode, message: &str) -> HeaderMap {
-    let mut fields = HeaderMap::with_capacity(4);
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    fields.insert(GRPC_STATUS, code.number().into());
-    if let Ok(message) = HeaderValue::try_from(escaped(message)) {
-        fields.insert(GRPC_MESSAGE, message);
-    }
-    fields
-}
 
 /// The status of gRPC that the fields of a response say.
 pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
@@ -103,14 +107,14 @@ mod tests {
         ] {
             let mut fields = HeaderMap::new();
             fields.insert(CONTENT_TYPE, HeaderValue::from_static(value));
-            assert_eq!(is_grpc(&fields), is_call, "{value}");
+            assert_eq!(OriginalRequest::has_grpc_type(&fields), is_call, "{value}");
         }
-        assert!(!is_grpc(&HeaderMap::new()));
+        assert!(!OriginalRequest::has_grpc_type(&HeaderMap::new()));
     }
 
     #[test]
     fn a_status_is_fields_alone() {
-        let fields = grpc_status(GrpcCode::PermissionDenied, "100 % \u{e9}\n");
+        let fields = GrpcCode::PermissionDenied.fields("100 % \u{e9}\n");
         assert_eq!(fields["grpc-status"], "7");
         assert_eq!(fields["grpc-message"], "100 %25 %C3%A9%0A");
         assert_eq!(fields[CONTENT_TYPE], "application/grpc");
@@ -119,7 +123,7 @@ mod tests {
     #[test]
     fn a_message_has_a_bound_and_ends_with_a_whole_character() {
         let message = format!("a{}", "\u{e9}".repeat(5000));
-        let fields = grpc_status(GrpcCode::PermissionDenied, &message);
+        let fields = GrpcCode::PermissionDenied.fields(&message);
         assert_eq!(fields["grpc-message"].as_bytes(), format!("a{}", "%C3%A9".repeat(511)).as_bytes());
     }
 }

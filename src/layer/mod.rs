@@ -132,12 +132,12 @@ mod nesting;
 
 pub use self::answer::{Answer, Outcome};
 pub use self::event::Event;
-pub use self::grpc::{GrpcCode, grpc_status, is_grpc};
+pub use self::grpc::GrpcCode;
 pub use self::judgement::Judgement;
 pub use self::layer::RobotsLayer;
 pub use self::original::OriginalRequest;
 pub use self::pace::PacedRequest;
-pub use self::record::{Limit, ROBOTS_VERDICT, Record};
+pub use self::record::{Limit, Record};
 #[cfg(feature = "verify")]
 pub use self::sender_check::SenderCheck;
 pub use self::service::{ResponseBody, ResponseFuture, Robots};

@@ -6,7 +6,6 @@
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
 
-use super::grpc::is_grpc;
 use crate::rules::Authority;
 use crate::source::Scheme;
 
@@ -90,7 +89,7 @@ impl<'a> OriginalRequest<'a> {
         self.host_octets().and_then(|host| std::str::from_utf8(host).ok())
     }
 
-    /// Whether it is a call of gRPC: a `POST` over HTTP/2 or later whose fields [say so](is_grpc). Where the version is not known, after
+    /// Whether it is a call of gRPC: a `POST` over HTTP/2 or later whose fields [say so](Self::has_grpc_type). Where the version is not known, after
     /// [`with_target`](Self::with_target), the rest suffices.
     ///
     /// The field alone proves nothing: a call is refused with status 200 and without a body, which a client or a cache that
@@ -99,7 +98,7 @@ impl<'a> OriginalRequest<'a> {
         // The method first: of most requests it is another.
         *self.method == Method::POST
             && self.version.is_none_or(|version| version >= Version::HTTP_2)
-            && is_grpc(self.headers)
+            && Self::has_grpc_type(self.headers)
     }
 
     pub(super) fn host_octets(&self) -> Option<&'a [u8]> {

@@ -9,7 +9,7 @@ use http::HeaderName;
 use super::original::OriginalRequest;
 use crate::agent::{Agent, Identity};
 use crate::live::Snapshot;
-use crate::policy::{Decision, RateMode, is_asset};
+use crate::policy::{Decision, Pace, RateMode};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::ProductToken;
 
@@ -130,5 +130,5 @@ fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);
-    is_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))
+    Pace::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))
 }

@@ -103,6 +103,16 @@ pub struct Limit {
 }
 
 impl Record {
+    /// The field that carries the verdict to an upstream:
+    /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
+    /// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold. Where the path as sent does
+    /// not match the rule, `;form=resolved` names the form that does ([`PathForm`]). `;reason=search-engine` says that the
+    /// mode refuses others, and only tags the crawlers of search engines that people use ([`Reason::SearchEngine`]), and
+    /// `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the verdict may be `allow`, and rule
+    /// and line are left out where no rule decided. Where senders are checked, `;identity=verified` is what became of the
+    /// claim ([`IdentityOutcome`](crate::agent::IdentityOutcome)).
+    pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
+
     /// `None` where no agent of the request is a crawler.
     pub(super) fn new(
         content: &Content,
@@ -219,16 +229,6 @@ fn cut(name: &str) -> &str {
     name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
 }
 
-/// The field that carries the verdict to an upstream:
-/// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
-/// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold. Where the path as sent does
-/// not match the rule, `;form=resolved` names the form that does ([`PathForm`]). `;reason=search-engine` says that the
-/// mode refuses others, and only tags the crawlers of search engines that people use ([`Reason::SearchEngine`]), and
-/// `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the verdict may be `allow`, and rule
-/// and line are left out where no rule decided. Where senders are checked, `;identity=verified` is what became of the
-/// claim ([`IdentityOutcome`](crate::agent::IdentityOutcome)).
-pub const ROBOTS_VERDICT: HeaderName = HeaderName::from_static("robots-verdict");
-
 /// CGI and its successors read both spellings as one name.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 
@@ -238,20 +238,20 @@ const MAX_RULE: usize = 256;
 /// Whether there is such a field, ours or a client's. Requests have few fields and hardly any with a name as long
 /// as this one: looking at each is cheaper than looking up two names that nearly never are there.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
-    headers.keys().any(|name| *name == ROBOTS_VERDICT || *name == WITH_UNDERSCORE)
+    headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }
 
 /// Removes a client's own field.
 pub(super) fn strip(headers: &mut HeaderMap) {
     if is_present(headers) {
-        headers.remove(ROBOTS_VERDICT);
+        headers.remove(Record::FIELD);
         headers.remove(WITH_UNDERSCORE);
     }
 }
 
 /// Sets ours. It is taken out of the client's `Connection`, or a proxy behind would drop it.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
-    headers.insert(ROBOTS_VERDICT, record.to_field());
+    headers.insert(Record::FIELD, record.to_field());
     let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));
     if headers.get_all(CONNECTION).into_iter().any(names_ours) {
         let kept: Vec<_> =
@@ -268,7 +268,7 @@ fn options(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Record {
-    /// The value of the field [`ROBOTS_VERDICT`], in ASCII.
+    /// The value of the field [`Record::FIELD`], in ASCII.
     pub fn to_field(&self) -> HeaderValue {
         let mut out = format!("{};agent=\"", self.access.unwrap_or(Access::Allow));
         push_string(&mut out, self.name());

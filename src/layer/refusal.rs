@@ -11,7 +11,7 @@ use http::{Method, Response, StatusCode};
 use serde_json::json;
 
 use super::event::Event;
-use super::grpc::{GrpcCode, grpc_status};
+use super::grpc::GrpcCode;
 use crate::agent::{Identity, IdentityMethod};
 use crate::policy::Reason;
 use crate::rules::PathForm;
@@ -201,7 +201,7 @@ impl<'a> Event<'a> {
 /// The response to a call of gRPC that is this status and nothing else.
 pub(super) fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
-    *response.headers_mut() = grpc_status(code, message);
+    *response.headers_mut() = code.fields(message);
     response
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::Guard;
 use robots_core::keyword_enum;
@@ -44,6 +44,18 @@ pub struct LiveRobots {
 pub(crate) struct SiteIdentity(Weak<Site>);
 
 impl LiveRobots {
+    /// The largest robots.txt that is read, in octets. Crawlers read 512,000.
+    pub const MAX_FILE: u64 = super::rejection::MAX_FILE;
+
+    /// How long others may cache `/robots.txt` unless a setting says otherwise.
+    pub const DEFAULT_MAX_AGE: Duration = super::site::DEFAULT_MAX_AGE;
+
+    /// How long others may cache `/robots.txt` at most (RFC 9309, section 2.4).
+    pub const LONGEST_MAX_AGE: Duration = super::site::LONGEST_MAX_AGE;
+
+    /// Entries that are kept of one site.
+    pub const MAX_HISTORY: usize = super::reload::MAX_HISTORY;
+
     /// The snapshot that is live now. It is immutable.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.site.current.load_full()
@@ -226,7 +238,7 @@ impl LiveRobots {
     }
 
     /// Reloads with a new outcome, and turns of the kill switch, the newest last: at most
-    /// [`MAX_HISTORY`](super::MAX_HISTORY) entries, with a state directory those of earlier processes too.
+    /// [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries, with a state directory those of earlier processes too.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
     }

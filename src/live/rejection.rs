@@ -12,8 +12,8 @@ use super::clock;
 use super::gate::Pending;
 use crate::rules::RobotsTxt;
 
-/// The largest robots.txt that is read, in octets. Crawlers read 512,000.
-pub const MAX_FILE: u64 = 8 << 20;
+/// Octets of the largest robots.txt that is read.
+pub(crate) const MAX_FILE: u64 = 8 << 20;
 
 /// Why a candidate was not taken.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ keyword_enum! {
         Unreadable = "unreadable",
         /// It is a directory, a FIFO or another thing that is no regular file.
         NotAFile = "not-a-file",
-        /// It is larger than [`MAX_FILE`].
+        /// It is larger than [`LiveRobots::MAX_FILE`](super::LiveRobots::MAX_FILE).
         TooLarge = "too-large",
         /// It is empty or blank, which is what a truncated file looks like too.
         Empty = "empty",

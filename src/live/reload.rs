@@ -278,7 +278,7 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
 }
 
 /// Entries that are kept of one site.
-pub const MAX_HISTORY: usize = 64;
+pub(super) const MAX_HISTORY: usize = 64;
 
 /// Characters of a text in it that are kept.
 const MAX_TEXT: usize = 300;

@@ -414,11 +414,9 @@ impl AppendsParts for Site {
     }
 }
 
-/// How long others may cache `/robots.txt` unless a setting says otherwise.
-pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
-
-/// How long others may cache `/robots.txt` at most (RFC 9309, section 2.4).
-pub const LONGEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// How long others may cache `/robots.txt` unless a setting says otherwise, and at most.
+pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
+pub(super) const LONGEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// The settings of a site, whatever its source. Their defaults are written here and nowhere else.
 pub(crate) struct SiteSettings {

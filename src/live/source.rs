@@ -7,7 +7,8 @@ use std::time::SystemTime;
 
 use robots_core::internals::appended_titles;
 
-use super::{Completion, MAX_FILE, Mutex, Rejection, RejectionKind, Version, VersionHash};
+use super::rejection::MAX_FILE;
+use super::{Completion, Mutex, Rejection, RejectionKind, Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
 
 /// A source's content, or why it has none that can be used.

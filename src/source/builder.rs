@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use crate::agent::Registry;
 use crate::check;
 use crate::live::{
-    Appendix, Cause, Clock, CompileCache, Completion, Gate, KillSwitch, LONGEST_MAX_AGE, LiveRobots, Loaded, Mutex,
-    Rejection, Reload, Site, SiteSettings, Snapshot, Source, StateDir, Version, WhenMissing, load_text,
+    Appendix, Cause, Clock, CompileCache, Completion, Gate, KillSwitch, LiveRobots, Loaded, Mutex, Rejection, Reload,
+    Site, SiteSettings, Snapshot, Source, StateDir, Version, WhenMissing, load_text,
 };
 use crate::policy::Policy;
 use crate::rules::Reading;
@@ -70,10 +70,10 @@ impl<S> LiveBuilder<S> {
     }
 
     /// How long others may cache `/robots.txt`. Default:
-    /// [`DEFAULT_MAX_AGE`](crate::live::DEFAULT_MAX_AGE), one hour; at most [`LONGEST_MAX_AGE`], 24 hours (RFC 9309,
+    /// [`LiveRobots::DEFAULT_MAX_AGE`](crate::live::LiveRobots::DEFAULT_MAX_AGE), one hour; at most [`LiveRobots::LONGEST_MAX_AGE`], 24 hours (RFC 9309,
     /// section 2.4).
     pub fn max_age(mut self, max_age: Duration) -> Self {
-        self.settings.max_age = max_age.min(LONGEST_MAX_AGE);
+        self.settings.max_age = max_age.min(LiveRobots::LONGEST_MAX_AGE);
         self
     }
 

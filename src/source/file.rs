@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::file_system;
-use crate::live::{Loaded, MAX_FILE, Rejection, RejectionKind, Version};
+use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 
 /// How long a file must be left alone after a modification that was not followed by a close.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
@@ -23,12 +23,12 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     if !before.is_file() {
         return Err(Rejection::new(RejectionKind::NotAFile, origin));
     }
-    if before.len() > MAX_FILE {
+    if before.len() > LiveRobots::MAX_FILE {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
     }
     let mut bytes = Vec::new();
     // One octet more than allowed shows a file that grew past the bound meanwhile.
-    Read::by_ref(&mut file).take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Read::by_ref(&mut file).take(LiveRobots::MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if bytes.len() as u64 != after.len() || changed(&before, &after) {
         return Err(Rejection::new(RejectionKind::Unstable, origin));

@@ -41,7 +41,7 @@ impl LiveRobots {
         LiveBuilder::new(FileSource {
             path: path.into(),
             #[cfg(feature = "watch")]
-            poll: super::watch::DEFAULT_POLL,
+            poll: Watcher::DEFAULT_POLL,
             #[cfg(feature = "watch")]
             watcher: None,
         })
@@ -51,7 +51,7 @@ impl LiveRobots {
 #[cfg(feature = "watch")]
 impl LiveBuilder<FileSource> {
     /// How often the file is read to find changes that no file system event announces. Default:
-    /// [`DEFAULT_POLL`](super::DEFAULT_POLL); at least [`SHORTEST_POLL`](super::SHORTEST_POLL).
+    /// [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); at least [`Watcher::SHORTEST_POLL`](super::Watcher::SHORTEST_POLL).
     ///
     /// Only a file is polled so; nothing else can be given this setting:
     ///
@@ -61,7 +61,7 @@ impl LiveBuilder<FileSource> {
     /// let live = LiveRobots::inline("User-agent: *\nDisallow:\n").poll_every(Duration::from_secs(9)).open();
     /// ```
     pub fn poll_every(self, poll: Duration) -> Self {
-        self.with_source(|source| source.poll = poll.max(super::watch::SHORTEST_POLL))
+        self.with_source(|source| source.poll = poll.max(Watcher::SHORTEST_POLL))
     }
 
     /// What watches the file, together with others. Default: a watcher of its own.

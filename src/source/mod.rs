@@ -34,4 +34,4 @@ pub use self::file_source::FileSource;
 pub use self::hosts::{HostMap, HostPatternError, Origin, Scheme};
 pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
-pub use self::watch::{DEFAULT_POLL, SHORTEST_POLL, Watched, Watcher};
+pub use self::watch::{Watched, Watcher};

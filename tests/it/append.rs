@@ -4,9 +4,7 @@ use std::collections::HashSet;
 
 use base64::Engine;
 use proptest::prelude::*;
-use tower_robots::rules::{
-    Appended, Fallback, Fragment, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, STANDARD_LIMIT,
-};
+use tower_robots::rules::{Appended, Fallback, Fragment, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::shared::cases;
 
@@ -173,7 +171,7 @@ fn for_real_files_and_a_real_list_the_rule_holds() {
     for case in &files {
         let body = body(case);
         // What crawlers read no more says nothing; the check warns of it.
-        if body.len() + 2 * list.robots().bytes().len() < STANDARD_LIMIT {
+        if body.len() + 2 * list.robots().bytes().len() < Reading::STANDARD_LIMIT {
             tried += 1;
             hold_the_rule(&body, &list, &mut counts);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base64::Engine;
 use proptest::prelude::*;
-use tower_robots::check::{MAX_FINDINGS_PER_LINT, Options, Report, Severity, check, lint};
+use tower_robots::check::{Finding, Lint, Options, Report, Severity, check};
 use tower_robots::rules::RobotsTxt;
 
 fn checked(file: &[u8]) -> Report {
@@ -14,8 +14,7 @@ fn checked(file: &[u8]) -> Report {
 
 /// What was found, as `line:column code`.
 fn found(file: &[u8]) -> Vec<String> {
-    let place =
-        |finding: &tower_robots::check::Finding| format!("{}:{} {}", finding.line, finding.column, finding.code);
+    let place = |finding: &Finding| format!("{}:{} {}", finding.line, finding.column, finding.code);
     checked(file).findings.iter().map(place).collect()
 }
 
@@ -75,7 +74,7 @@ fn the_report_knows_its_worst() {
 #[test]
 fn options_turn_lints_off_and_change_their_severity() {
     let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
-    let whole_site = lint("whole-site-disallowed").expect("a lint");
+    let whole_site = Lint::of_code("whole-site-disallowed").expect("a lint");
     assert!(check(&robots, &Options::new().allow(whole_site)).is_clean());
     let report = check(&robots, &Options::new().report_as(whole_site, Severity::Error));
     assert_eq!(report.worst(), Some(Severity::Error));
@@ -86,9 +85,9 @@ fn options_turn_lints_off_and_change_their_severity() {
 #[test]
 fn a_file_of_rubbish_has_a_bounded_report() {
     let report = checked(&[&b"User-agent: *\nDisallow:\n"[..], &b"rubbish\n".repeat(10_000)].concat());
-    assert_eq!(report.findings.len(), MAX_FINDINGS_PER_LINT);
+    assert_eq!(report.findings.len(), Finding::MAX_PER_LINT);
     assert_eq!(report.count(Severity::Error), 10_000);
-    assert_eq!(report.omitted(), 10_000 - MAX_FINDINGS_PER_LINT);
+    assert_eq!(report.omitted(), 10_000 - Finding::MAX_PER_LINT);
 }
 
 /// Holds for every file: sorted findings, each span inside the file, each place a line that exists.
@@ -101,7 +100,7 @@ fn hold_invariants(file: &[u8]) {
         let span = finding.span.clone();
         assert!(span.start <= span.end && span.end <= file.len(), "{finding:?}");
         assert!((1..=lines).contains(&finding.line) && finding.column >= 1, "{finding:?}");
-        assert!(lint(finding.code).is_some(), "{finding:?}");
+        assert!(Lint::of_code(finding.code).is_some(), "{finding:?}");
         for text in [Some(finding.message.clone()), finding.help.clone()].into_iter().flatten() {
             assert!(!text.chars().any(char::is_control) && text.len() < 3_000, "{text:?}");
         }

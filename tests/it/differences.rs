@@ -1,7 +1,7 @@
 //! Where `Reading::Standard` and `Reading::Legacy` differ from `Reading::Reference`: one test for each row of the table
 //! of `Reading`.
 
-use tower_robots::rules::{Access, Fallback, NoteKind, ProductToken, Reading, RequestPath, RobotsTxt, STANDARD_LIMIT};
+use tower_robots::rules::{Access, Fallback, NoteKind, ProductToken, Reading, RequestPath, RobotsTxt};
 
 const READINGS: [Reading; 3] = [Reading::Reference, Reading::Standard, Reading::Legacy];
 
@@ -57,12 +57,12 @@ fn ours_an_escaped_star_or_dollar_is_the_literal_one() {
 fn ours_octets_past_the_limit_do_not_count() {
     let head = "user-agent: a\ndisallow: /a\n";
     let file = |tail: &str| {
-        let filler = STANDARD_LIMIT - head.len() - tail.len();
+        let filler = Reading::STANDARD_LIMIT - head.len() - tail.len();
         [head, "#", &"x".repeat(filler), "\n", tail].concat()
     };
     // The last rule ends one octet past the limit.
     let cut = file("disallow: /b");
-    assert_eq!(cut.len(), STANDARD_LIMIT + 2);
+    assert_eq!(cut.len(), Reading::STANDARD_LIMIT + 2);
     assert_eq!(allowed(&cut, "a", "/a"), [false, false, false]);
     assert_eq!(allowed(&cut, "a", "/b"), [false, true, true]);
     assert_eq!(allowed(&cut[..cut.len() - 2], "a", "/"), [true, true, true]);

@@ -7,7 +7,7 @@ use base64::Engine;
 use proptest::prelude::*;
 use serde_json::Value;
 use tower_robots::agent::Registry;
-use tower_robots::check::{FixedFile, Options, Report, Safety, check, fix, lints};
+use tower_robots::check::{FixedFile, Lint, Options, Report, Safety, check, fix};
 use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::shared::cases;
@@ -112,7 +112,7 @@ fn safe_fixes_of_real_files_change_no_verdict() {
             asked += Reading::ALL.len() * questions.len();
             let (report, fixed) = hold(&file, questions);
             // A fix may make room for a finding of another lint.
-            let all = |report: &Report| lints().iter().map(|lint| count(report, lint.code)).sum::<usize>();
+            let all = |report: &Report| Lint::all().iter().map(|lint| count(report, lint.code)).sum::<usize>();
             assert!(all(&fixed.report) <= all(&report), "{name}");
             changed += usize::from(fixed.robots.bytes()[..] != file);
             add(&mut rows, &report, &fixed);
@@ -154,7 +154,7 @@ fn add(rows: &mut BTreeMap<&str, Row>, report: &Report, fixed: &FixedFile) {
     let of = |fixed: &FixedFile, code: &str, safety: Safety| {
         fixed.applied.iter().filter(|one| one.finding.code == code && one.safety == safety).count()
     };
-    for lint in lints() {
+    for lint in Lint::all() {
         let row = rows.entry(lint.code).or_default();
         row.found += count(report, lint.code);
         row.safe += of(fixed, lint.code, Safety::Safe);

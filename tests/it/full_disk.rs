@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tower_robots::live::{
-    Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir, TroubleKind, VersionHash,
+    Condition, Enforcement, Gate, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind, VersionHash,
 };
 use tower_robots::source::{FileSource, LiveBuilder};
 
@@ -299,18 +299,18 @@ fn entries_that_wait_are_bounded_and_the_rest_is_counted() {
         let (state, live) = site.start();
         disk.fill();
         site.fill_history();
-        let turns = MAX_HISTORY + 10;
+        let turns = LiveRobots::MAX_HISTORY + 10;
         for turn in 0..turns {
             let _ = live.set_enforcement(if turn % 2 == 0 { Enforcement::Off } else { Enforcement::On });
         }
         let trouble = live.status().state_trouble(TroubleKind::History).unwrap().to_owned();
-        let want = format!("so {MAX_HISTORY} entries of it wait and 10 before them are lost: ");
+        let want = format!("so {} entries of it wait and 10 before them are lost: ", LiveRobots::MAX_HISTORY);
         assert!(trouble.contains(&want), "{trouble}");
         disk.free();
         assert!(state.flush());
         assert_eq!(live.status().state_troubles, []);
         drop((live, state));
-        assert_eq!(site.open(&site.state()).history().len(), MAX_HISTORY);
+        assert_eq!(site.open(&site.state()).history().len(), LiveRobots::MAX_HISTORY);
     });
 }
 

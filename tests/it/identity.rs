@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tower_robots::agent::{Identity, IdentityMethod, Refutation};
 use tower_robots::identity::{
-    ClaimKind, ClaimedDirectories, DirectoryKeys, DirectoryUrl, Examination, KeySet, MessageHead, SignatureCheck,
-    SignatureChecks, TestKeys, check_signatures, signature_candidates,
+    ClaimKind, ClaimedDirectories, DirectoryKeys, DirectoryUrl, Examination, KeySet, MessageHead, SignatureCandidate,
+    SignatureCheck, SignatureChecks, TestKeys,
 };
 
 const CASES: &str = include_str!("../cases/web_bot_auth.json");
@@ -63,7 +63,7 @@ fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
 fn check(case: &Value, key: &Value) -> SignatureChecks {
     let situation = text(case, "directory");
     let test_keys = if situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow };
-    with_message(case, |message| check_signatures(message, now(case), test_keys, |url, _| keys(situation, key, url)))
+    with_message(case, |message| SignatureChecks::of(message, now(case), test_keys, |url, _| keys(situation, key, url)))
 }
 
 /// The identity by signatures alone.
@@ -109,7 +109,7 @@ fn the_signature_base_is_that_of_the_case() {
         if text(case, "id") == "other-authority" {
             continue;
         }
-        let candidates = with_message(case, |message| signature_candidates(message, now(case)));
+        let candidates = with_message(case, |message| SignatureCandidate::all(message, now(case)));
         for candidate in candidates.into_iter().flatten() {
             assert_eq!(candidate.base(), text(case, "base"), "{}", text(case, "id"));
             compared += 1;
@@ -131,7 +131,7 @@ fn published_vectors_hold_within_their_window() {
         let fields = fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(text(vector, "authority")), "/", &fields);
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_660);
-        let checks = check_signatures(&message, now, TestKeys::Allow, |url, _| keys("known", &cases["key"], url));
+        let checks = SignatureChecks::of(&message, now, TestKeys::Allow, |url, _| keys("known", &cases["key"], url));
         conclude(fields, &checks)
     });
     let long = Identity::Refuted(Refutation::WindowTooLong);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use tower_robots::check::lints;
+use tower_robots::check::Lint;
 
 const HEAD: &str = "| code | severity | finds |\n|---|---|---|\n";
 
@@ -13,7 +13,7 @@ fn the_table_of_the_docs_is_the_table_of_the_code() {
     let chapter = std::fs::read_to_string(&path).expect("the chapter is there");
     let at = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
     let mut table = String::new();
-    for lint in lints() {
+    for lint in Lint::all() {
         let code = lint.code;
         // `Lint::url` leads there.
         assert!(lint.url().ends_with(&format!("/docs/lints/#{code}")), "{}", lint.url());

@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use tower_robots::live::{
-    Cause, Condition, Gate, LiveRobots, MAX_FILE, RejectionKind, ReloadOutcomeKind, StateDir, VersionHash,
-};
+use tower_robots::live::{Cause, Condition, Gate, LiveRobots, RejectionKind, ReloadOutcomeKind, StateDir, VersionHash};
 
 use crate::waiting::{PATIENCE, body};
 
@@ -48,7 +46,7 @@ fn what_is_no_robots_txt_changes_nothing() {
         (b"<!doctype html>", RejectionKind::Html),
         (b"Not Found", RejectionKind::NoField),
         (b"\xFF\xFEU\0s\0", RejectionKind::Binary),
-        (&vec![b'#'; MAX_FILE as usize + 1], RejectionKind::TooLarge),
+        (&vec![b'#'; LiveRobots::MAX_FILE as usize + 1], RejectionKind::TooLarge),
     ] {
         let rejection = live.publish(text).unwrap_err();
         assert_eq!(rejection.kind, kind);

@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use tower_robots::live::{
-    Cause, Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir, TroubleKind,
-};
+use tower_robots::live::{Cause, Condition, Enforcement, Gate, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind};
 use tower_robots::policy::{Action, Mode, Policy, Reason, RequestFacts};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::{InlineSource, LiveBuilder};
@@ -313,12 +311,12 @@ fn the_history_is_bounded_in_memory_and_on_disk() {
         write(if round % 2 == 0 { rules(round) } else { "<html>".to_owned() });
         let _ = live.reload().wait();
     }
-    assert_eq!(live.history().len(), MAX_HISTORY);
+    assert_eq!(live.history().len(), LiveRobots::MAX_HISTORY);
     drop(live);
     assert!(fs::metadata(site.own().join("history.jsonl")).unwrap().len() < 140 << 10);
     assert!(files(&site.own()).len() < 16, "{:?}", files(&site.own()));
     let live = LiveRobots::file(&path).state(&site.state(), "shop").open().unwrap();
-    assert_eq!(live.history().len(), MAX_HISTORY);
+    assert_eq!(live.history().len(), LiveRobots::MAX_HISTORY);
     assert!(live.rollback().is_ok(), "and the version before is known");
 }
 

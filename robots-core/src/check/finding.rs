@@ -23,7 +23,7 @@ pub enum Severity {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
-    /// The permanent kebab-case code of the lint; see [`lint`](super::lint()).
+    /// The permanent kebab-case code of the lint; see [`lint`](super::Lint::of_code()).
     pub code: &'static str,
     /// How bad it is.
     pub severity: Severity,
@@ -54,6 +54,13 @@ keywords!(Severity, "a severity", {
     Error = "error",
 });
 
+impl Finding {
+    /// How many findings of one lint a [`Report`](super::Report) holds unless
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) says otherwise; the rest are only counted. Bounds what a file of
+    /// rubbish costs.
+    pub const MAX_PER_LINT: usize = 100;
+}
+
 /// `line:column: severity: message`, ready to follow a path and a colon.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,11 +68,6 @@ impl fmt::Display for Finding {
         write!(f, "{line}:{column}: {severity}: {message}")
     }
 }
-
-/// How many findings of one lint a [`Report`](super::Report) holds unless
-/// [`Options::findings_per_lint`](super::Options::findings_per_lint) says otherwise; the rest are only counted. Bounds what a file of
-/// rubbish costs.
-pub const MAX_FINDINGS_PER_LINT: usize = 100;
 
 /// The findings of one lint. Past the limit they are counted, and their messages never written.
 pub(super) struct Sink {

@@ -43,15 +43,14 @@ mod quote;
 mod report;
 
 pub use self::diff::{
-    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage,
-    MAX_CHANGES_PER_EFFECT, Page, PageLoss, Subject, Upheaval, diff, diff_while, page_losses, upheavals,
+    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage, Page, PageLoss,
+    Subject, Upheaval, diff, upheavals,
 };
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 pub use self::file_kind::Unreadable;
-pub use self::finding::{Finding, MAX_FINDINGS_PER_LINT, Severity};
-pub use self::fix::{AppliedFix, FixedFile, MAX_FIX_PASSES, fix, fix_while};
+pub use self::finding::{Finding, Severity};
+pub use self::fix::{AppliedFix, FixedFile, fix};
 pub use self::fixes::{Edit, Fix, Fixes, Safety};
 pub use self::lint::{Example, Lint};
-pub use self::lints::{lint, lints};
 pub use self::options::{Options, RefusedCrawler};
 pub use self::report::{Report, check};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::finding::{MAX_FINDINGS_PER_LINT, Severity};
+use super::finding::{Finding, Severity};
 use super::lint::Lint;
 use crate::agent::Registry;
 use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
@@ -65,14 +65,14 @@ impl Options {
         self
     }
 
-    /// How many findings of each lint the report holds; the rest are only counted. Default: [`MAX_FINDINGS_PER_LINT`].
+    /// How many findings of each lint the report holds; the rest are only counted. Default: [`Finding::MAX_PER_LINT`].
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
         self
     }
 
     pub(super) fn most_findings(&self) -> usize {
-        self.most.unwrap_or(MAX_FINDINGS_PER_LINT)
+        self.most.unwrap_or(Finding::MAX_PER_LINT)
     }
 
     fn level(mut self, lint: &'static Lint, level: Level) -> Self {

@@ -4,8 +4,7 @@ use super::checked_file::{Allowed, CheckedFile};
 use super::file_kind::FileKind;
 use super::finding::{Finding, Severity, Sink};
 use super::fixes::Fixes;
-use super::lint::Pass;
-use super::lints::lints;
+use super::lint::{Lint, Pass};
 use super::options::Options;
 use crate::rules::{LineKind, RobotsTxt};
 
@@ -148,12 +147,12 @@ pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
 
 /// Runs the lints of these codes alone.
 pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn(&str) -> bool) -> Report {
-    let codes: Vec<&str> = lints().iter().map(|lint| lint.code).collect();
+    let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
     let file = CheckedFile::new(robots, &options.site, &codes);
     let kind = FileKind::of(robots);
     let allowed = Allowed::of(robots);
     let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());
-    for lint in lints().iter().filter(|lint| is_run(lint.code) && !options.is_off(lint)) {
+    for lint in Lint::all().iter().filter(|lint| is_run(lint.code) && !options.is_off(lint)) {
         let severity = options.severity(lint);
         let (length, most) = (robots.bytes().len(), options.most_findings());
         let mut sink = Sink::new(lint.code, lint.severity, severity, length, most, allowed.ranges(lint.code));

@@ -10,7 +10,6 @@ use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReaso
 #[cfg(feature = "signatures")]
 use super::signature::{
     ClaimedDirectories, DirectoryKeys, DirectoryUrl, MessageHead, SignatureCheck, SignatureChecks, TestKeys,
-    check_signatures,
 };
 
 /// Who a request claims to come from.
@@ -201,7 +200,7 @@ pub trait ClaimEvidence {
         now: SystemTime,
     ) -> SignatureChecks {
         let _ = address;
-        check_signatures(message, now, self.test_keys(), |directory, keyid| self.keys(directory, keyid, now))
+        SignatureChecks::of(message, now, self.test_keys(), |directory, keyid| self.keys(directory, keyid, now))
     }
 }
 

@@ -1,12 +1,12 @@
 //! What the fuzz targets call: the readers of octets that others choose, each with the properties it holds.
 
-use super::published_list::{RangeList, check_media_type};
+use super::published_list::RangeList;
 
 pub use super::signature::fuzzing::{signature_base, structured_field};
 
 /// A list is whole or an error, and never loses addresses to itself.
 pub fn range_list(octets: &[u8]) {
-    let _ = check_media_type(&String::from_utf8_lossy(octets));
+    let _ = RangeList::check_media_type(&String::from_utf8_lossy(octets));
     let Ok(list) = RangeList::parse(octets) else { return };
     assert!(!list.set.is_empty() && list.set.ranges() <= list.prefixes);
     assert!(list.prefixes <= 50_000);

@@ -44,16 +44,13 @@ pub use self::identify::{Identified, IdentityRequest};
 pub use self::method_outcome::MethodOutcome;
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]
-pub use self::published_list::{
-    EmbeddedList, RangeList, RangeListError, RangeListErrorKind, check_media_type, embedded_lists,
-};
+pub use self::published_list::{EmbeddedList, RangeList, RangeListError, RangeListErrorKind};
 pub use self::range_set::RangeSet;
 pub use self::rdns::{AddressRecord, DnsAnswer, RdnsCheck, RdnsQuestion, RdnsStep};
 #[cfg(feature = "signatures")]
 pub use self::signature::{
     ClaimedDirectories, DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, KeySetError,
-    KeySetErrorKind, MessageHead, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys, check_signatures,
-    signature_candidates,
+    KeySetErrorKind, MessageHead, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys,
 };
 #[cfg(feature = "signatures")]
 pub use self::signers::Signers;

@@ -220,7 +220,7 @@ impl PolicyBuilder {
     ///
     /// The crawlers of search engines that people use are observed at most, unless an override names one of them
     /// ([`with_rate_override`](Self::with_rate_override)); a delay of a group for `*` never limits them. Requests for parts of
-    /// pages ([`is_asset`](super::is_asset)) do not count, nor do those that are exempt or disallowed. The delay is enforced up to
+    /// pages ([`Pace::is_for_asset`](super::Pace::is_for_asset)) do not count, nor do those that are exempt or disallowed. The delay is enforced up to
     /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
     pub const fn rate(mut self, mode: RateMode) -> Self {
         self.policy.rate.mode = mode;

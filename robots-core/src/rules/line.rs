@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 /// Octets of a line that count; the rest of a longer line is ignored, not the line.
-pub const MAX_LINE: usize = 2083 * 8 - 1;
+pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as it stands in the file.
 #[derive(Clone, Debug)]
@@ -129,6 +129,9 @@ impl Directive {
 }
 
 impl<'a> Line<'a> {
+    /// Octets of a line that are read; the rest is ignored.
+    pub const MAX: usize = MAX_LINE;
+
     /// The line's number, from 1. CR, LF and CRLF each end a line.
     pub const fn number(&self) -> usize {
         self.number
@@ -144,7 +147,7 @@ impl<'a> Line<'a> {
         &self.file[self.range.clone()]
     }
 
-    /// The part of the line that counts: its first [`MAX_LINE`] octets, up to a NUL, then up to a `#`, without white
+    /// The part of the line that counts: its first [`Line::MAX`](crate::rules::Line::MAX) octets, up to a NUL, then up to a `#`, without white
     /// space at either end. A range of the file.
     pub fn content(&self) -> Range<usize> {
         let start = self.range.start;

@@ -96,12 +96,6 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())
 }
 
-/// Wildcards of one pattern that no honest rule needs.
-pub const MANY_WILDCARDS: usize = 16;
-
-/// Wildcards of all rules for one crawler that cost about a tenth of a millisecond at worst.
-pub const MANY_TOGETHER: usize = 10_000;
-
 /// A rule, or the rules for one crawler, that can make a verdict slow. It is found when rules are compiled, and the
 /// check reports it.
 ///
@@ -116,13 +110,21 @@ pub struct Costly {
     pub kind: CostlyKind,
 }
 
+impl Costly {
+    /// Wildcards of one pattern that no honest rule needs.
+    pub const MANY_WILDCARDS: usize = 16;
+
+    /// Wildcards of all rules for one crawler that cost about a tenth of a millisecond at worst.
+    pub const MANY_TOGETHER: usize = 10_000;
+}
+
 /// Why it is costly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CostlyKind {
-    /// One pattern with more than [`MANY_WILDCARDS`]; how many it has.
+    /// One pattern with more than [`Costly::MANY_WILDCARDS`]; how many it has.
     Pattern(usize),
-    /// More than [`MANY_TOGETHER`] wildcards in the groups that apply to one crawler; how many they have.
+    /// More than [`Costly::MANY_TOGETHER`] wildcards in the groups that apply to one crawler; how many they have.
     Groups(usize),
 }
 
@@ -135,7 +137,7 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
         let mut together = 0;
         for rule in group.rules().take_while(|rule| rule.range().end <= limit) {
             let wildcards = wildcards(rule.pattern());
-            if wildcards > MANY_WILDCARDS {
+            if wildcards > Costly::MANY_WILDCARDS {
                 costly.push(Costly { line: rule.line(), kind: CostlyKind::Pattern(wildcards) });
             }
             together += wildcards;
@@ -145,7 +147,7 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
     let mut reported = vec![false; of_group.len()];
     for set in sets {
         let together = set.iter().map(|group| of_group[*group]).sum();
-        if together > MANY_TOGETHER && !std::mem::replace(&mut reported[set[0]], true) {
+        if together > Costly::MANY_TOGETHER && !std::mem::replace(&mut reported[set[0]], true) {
             costly.push(Costly { line: document.group(set[0]).line(), kind: CostlyKind::Groups(together) });
         }
     }

@@ -246,7 +246,7 @@ pub enum NoteKind {
     Malformed,
     /// A rule stands before any user-agent line.
     RuleOutsideGroup,
-    /// The line is longer than [`MAX_LINE`]; the rest of it was ignored.
+    /// The line is longer than [`Line::MAX`](crate::rules::Line::MAX); the rest of it was ignored.
     LongLine,
     /// The line holds a NUL; what follows it was ignored.
     Nul,

@@ -37,7 +37,7 @@ use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use tower_robots::layer::{Answer, OriginalRequest, Outcome, ROBOTS_VERDICT, Record, RobotsLayer};
+use tower_robots::layer::{Answer, OriginalRequest, Outcome, Record, RobotsLayer};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
@@ -293,7 +293,7 @@ impl DecisionState {
             Outcome::Tag => {
                 let mut response = response::pass();
                 if let Some(record) = &record {
-                    response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
+                    response.headers_mut().insert(Record::FIELD, record.to_field());
                 }
                 response
             }

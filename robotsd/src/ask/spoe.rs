@@ -24,7 +24,7 @@ use http::header::{
 };
 use http::{Request, Response, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
-use tower_robots::layer::{ROBOTS_VERDICT, Record};
+use tower_robots::layer::Record;
 
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, split_string};
@@ -96,7 +96,7 @@ fn is_of_message(name: &HeaderName) -> bool {
 
 fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
     if response.status().is_success() {
-        match response.headers().get(ROBOTS_VERDICT) {
+        match response.headers().get(Record::FIELD) {
             Some(verdict) => {
                 variables.text("action", b"tag");
                 variables.text("verdict", verdict.as_bytes());
@@ -195,7 +195,7 @@ mod tests {
         let told = |status: u16, verdict: Option<&str>| {
             let mut response = Response::builder().status(status);
             if let Some(verdict) = verdict {
-                response = response.header(ROBOTS_VERDICT, verdict);
+                response = response.header(Record::FIELD, verdict);
             }
             let mut list = VariableList::of_frame(1024);
             variables(&response.body(Bytes::new()).unwrap(), &mut list);

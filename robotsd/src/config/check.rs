@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use toml::Spanned;
 use tower_robots::agent::{Agent, Crawler, Registry};
-use tower_robots::check::{Options, RefusedCrawler, Severity, lint, lints};
+use tower_robots::check::{Lint, Options, RefusedCrawler, Severity};
 use tower_robots::policy::{Action, Override, Policy};
 
 use super::error::{Fault, Placed};
@@ -21,8 +21,8 @@ impl CheckSettings {
     pub(super) fn resolve(file: &RawConfig) -> Result<Self, Fault> {
         let known = |code: &Spanned<String>| {
             let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
-            let help = || did_you_mean(code.get_ref(), lints().iter().map(|lint| lint.code));
-            lint(code.get_ref()).ok_or_else(|| code.fault(wrong()).help(help()))
+            let help = || did_you_mean(code.get_ref(), Lint::all().iter().map(|lint| lint.code));
+            Lint::of_code(code.get_ref()).ok_or_else(|| code.fault(wrong()).help(help()))
         };
         let mut options = Options::new()
             .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))

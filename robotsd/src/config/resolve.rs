@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use toml::Spanned;
-use tower_robots::live::{LONGEST_MAX_AGE, WhenMissing};
+use tower_robots::live::{LiveRobots, WhenMissing};
 use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
 use tower_robots::source::HostMap;
 
@@ -182,7 +182,7 @@ fn resolve_site(
 ) -> Option<SiteConfig> {
     let backend = faults.keep(resolve_backend(file, site, span, folder));
     upstreams::faulty(site, &file.listener, folder, faults);
-    if site.robots.max_age.get_ref().0 > LONGEST_MAX_AGE {
+    if site.robots.max_age.get_ref().0 > LiveRobots::LONGEST_MAX_AGE {
         faults.push(site.robots.max_age.fault("max_age is longer than crawlers may keep a robots.txt, \"24h\""));
     }
     // Without a backend it is not known what a source may use.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::value::Datetime;
 use tower_robots::agent::Category;
-use tower_robots::live::DEFAULT_MAX_AGE;
+use tower_robots::live::LiveRobots;
 use tower_robots::policy::{
     EmptyAgent, IdentityNeeded, Impostors, Mode, Policy, RateMode, StarExceptions, StarScope, SuspectHuman,
 };
@@ -230,7 +230,7 @@ tables! {
         host: Option<Spanned<String>>,
         refresh: Option<Spanned<Span>>,
         hold: Option<Spanned<Span>>,
-        max_age: Spanned<Span> = unplaced(Span(DEFAULT_MAX_AGE)),
+        max_age: Spanned<Span> = unplaced(Span(LiveRobots::DEFAULT_MAX_AGE)),
         on_missing: OnMissing,
         expectations: Option<Spanned<PathBuf>>,
         /// The version in version control that new ones are compared with.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
-use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity, lint};
+use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity};
 
 use super::answer_finding::{AnswerFinding, Checked};
 use super::printable::{plural, printable, write_json};
@@ -16,7 +16,7 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
     for finding in checked.report {
         let (line, column, code) = (finding.line, finding.column, finding.code);
         let place = format!("file={file},line={line},col={column},title={code}");
-        let (help, url) = (finding.help.as_deref(), lint(code).map(Lint::url));
+        let (help, url) = (finding.help.as_deref(), Lint::of_code(code).map(Lint::url));
         annotate(out, finding.severity, &place, &finding.message, help, url.as_deref())?;
     }
     match checked.report.omitted() {
@@ -115,7 +115,7 @@ struct Omitted<'a> {
 
 pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     for (finding, fix) in checked.findings() {
-        let (url, fix) = (lint(finding.code).map(Lint::url), fix.map(FixRecord::of));
+        let (url, fix) = (Lint::of_code(finding.code).map(Lint::url), fix.map(FixRecord::of));
         write_json(out, &FindingRecord { file: checked.name, finding, url, fix })?;
     }
     match checked.report.omitted() {
@@ -134,7 +134,7 @@ pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result
     writeln!(out, "| line | | finding |\n| --- | --- | --- |")?;
     for finding in checked.report {
         let (line, code, help) = (finding.line.to_string(), finding.code, finding.help.as_deref());
-        row(out, &line, finding.severity, code, lint(code).map(Lint::url), &finding.message, help)?;
+        row(out, &line, finding.severity, code, Lint::of_code(code).map(Lint::url), &finding.message, help)?;
     }
     match checked.report.omitted() {
         0 => writeln!(out),

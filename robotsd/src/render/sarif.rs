@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use tower_robots::check::{Finding, Fix, Safety, Severity, lints};
+use tower_robots::check::{Finding, Fix, Lint, Safety, Severity};
 use tower_robots::live::VersionHash;
 use tower_robots::rules::{Line, RobotsTxt};
 
@@ -78,7 +78,7 @@ impl SarifLog {
             *times += 1;
             self.results.push(json!({
                 "ruleId": code,
-                "ruleIndex": lints().len() + index,
+                "ruleIndex": Lint::all().len() + index,
                 "level": severity.as_str(),
                 "message": { "text": with_help(text, help.as_deref()) },
                 "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri_of_url(requested) } } }],
@@ -105,7 +105,8 @@ impl SarifLog {
         if !self.notifications.is_empty() {
             invocation["toolExecutionNotifications"] = json!(self.notifications);
         }
-        let of_files = lints().iter().map(|lint| rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url()));
+        let of_files =
+            Lint::all().iter().map(|lint| rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url()));
         let of_answers = self.answer_lints.iter();
         let of_answers = of_answers.map(|lint| rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url()));
         let rules: Vec<_> = of_files.chain(of_answers).collect();
@@ -155,7 +156,7 @@ fn result<'f>(
     *times += 1;
     json!({
         "ruleId": finding.code,
-        "ruleIndex": lints().iter().position(|lint| lint.code == finding.code),
+        "ruleIndex": Lint::all().iter().position(|lint| lint.code == finding.code),
         "level": finding.severity.as_str(),
         "message": { "text": with_help(&finding.message, finding.help.as_deref()) },
         "locations": [{ "physicalLocation": {
@@ -307,7 +308,7 @@ mod tests {
 
     #[test]
     fn every_place_is_within_the_file() {
-        for lint in lints() {
+        for lint in Lint::all() {
             let bytes = lint.bad.bytes();
             let robots = RobotsTxt::parse(bytes.clone().into_owned());
             let lines: Vec<Line<'_>> = robots.lines().collect();

@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_example_renders() {
-        for lint in tower_robots::check::lints() {
+        for lint in tower_robots::check::Lint::all() {
             let text = rendered_with("robots.txt", &lint.bad.bytes(), Colour::Plain, &lint.example_options());
             assert!(text.contains(&format!("[{}]: ", lint.code)) && text.contains('^'), "{text}");
         }

@@ -11,7 +11,7 @@ use http::header::{ACCEPT_ENCODING, LOCATION};
 use http::{HeaderMap, HeaderValue};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout_at;
-use tower_robots::live::MAX_FILE;
+use tower_robots::live::LiveRobots;
 use tower_robots::source::fetch::{FetchAnswer, FetchError, FetchErrorKind, FetchRequest, FetchUrl, Fetcher};
 
 use super::coding::ACCEPTED_CODINGS;
@@ -103,7 +103,7 @@ impl Default for RetrievalSettings {
 impl RetrievalRequest {
     /// A robots.txt, or another document under the same bounds: 8 MiB, five redirects to any host.
     pub(crate) const fn new(url: FetchUrl) -> Self {
-        Self { url, most: MAX_FILE, codings: RequestedCodings::Accepted }
+        Self { url, most: LiveRobots::MAX_FILE, codings: RequestedCodings::Accepted }
     }
 }
 

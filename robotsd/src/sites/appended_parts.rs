@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
 use tower_robots::internals::Mutex;
-use tower_robots::live::{Appendix, MAX_FILE, VersionHash, VersionHashPrefix};
+use tower_robots::live::{Appendix, LiveRobots, VersionHash, VersionHashPrefix};
 use tower_robots::rules::Fragment;
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 use tower_robots::source::follow::{Published, PublishedEvent};
@@ -289,9 +289,9 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
         std::io::ErrorKind::InvalidInput => error.to_string(),
         _ => format!("the file cannot be read: {error}"),
     };
-    let (octets, found) = regular_file::read_at_most(path, MAX_FILE).map_err(failed)?;
-    if octets.len() as u64 > MAX_FILE {
-        return Err(format!("the file is larger than {} MiB", MAX_FILE >> 20));
+    let (octets, found) = regular_file::read_at_most(path, LiveRobots::MAX_FILE).map_err(failed)?;
+    if octets.len() as u64 > LiveRobots::MAX_FILE {
+        return Err(format!("the file is larger than {} MiB", LiveRobots::MAX_FILE >> 20));
     }
     let fragment = Fragment::parse(title, octets).map_err(|error| error.to_string())?;
     Ok((fragment, found.modified().ok()))

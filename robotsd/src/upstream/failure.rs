@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response};
-use tower_robots::layer::grpc_status;
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
@@ -34,7 +33,7 @@ impl UpstreamFailure {
     /// The response to a call of gRPC.
     pub(super) fn into_grpc_response(self) -> Response<ResponseBody> {
         let mut response = Response::new(ResponseBody::empty());
-        *response.headers_mut() = grpc_status(self.kind.grpc_code(), self.kind.answer().1.trim_end());
+        *response.headers_mut() = self.kind.grpc_code().fields(self.kind.answer().1.trim_end());
         response.extensions_mut().insert(self);
         response
     }

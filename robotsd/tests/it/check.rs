@@ -197,7 +197,7 @@ fn a_code_is_explained() {
     assert!(shown.starts_with("secret-path: ") && shown.contains("/backup/db.sql"), "{shown}");
     let listed = checked(Path::new("."), &["--explain"]).out;
     let codes: Vec<_> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
-    let of_files = tower_robots::check::lints().iter().map(|lint| lint.code);
+    let of_files = tower_robots::check::Lint::all().iter().map(|lint| lint.code);
     assert!(of_files.chain(["answer-server-error", "sitemap-scope"]).all(|code| codes.contains(&code)), "{listed}");
     let shown = checked(Path::new("."), &["--explain", "answer-server-error"]).out;
     assert!(shown.starts_with("answer-server-error: the server fails (error)\n\nRFC 9309 "), "{shown}");

@@ -8,7 +8,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tower_robots::check::lints;
+use tower_robots::check::Lint;
 use tower_robots::live::VersionHash;
 
 use crate::harness::*;
@@ -46,7 +46,7 @@ fn long(head: &str, unit: &str, tail: &str) -> Vec<u8> {
 
 /// For each lint the file that shows it, over and over; no two copies are the same but in what the lint finds.
 fn of_lints() -> impl Iterator<Item = (String, Vec<u8>)> {
-    lints().iter().map(|lint| {
+    Lint::all().iter().map(|lint| {
         let example: String = String::from_utf8_lossy(&lint.bad.bytes()).chars().take(2_000).collect();
         // A rule of its own keeps the copies apart.
         let copy = |number: usize| format!("{example}\nAllow: /{number}\n");

@@ -105,7 +105,7 @@ async fn the_field_of_a_tagged_request_says_what_became_of_the_claim() {
         let mut request = from(agent, target, identity);
         let layer = layer(mode, Impostors::Tag);
         assert!(layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request).is_none());
-        assert_eq!(request.headers()[ROBOTS_VERDICT], want);
+        assert_eq!(request.headers()[Record::FIELD], want);
     }
 }
 

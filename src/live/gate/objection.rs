@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use robots_core::keyword_enum;
 
 use crate::agent::Registry;
-use crate::check::{Breach, Page, PageLoss, Report, Severity, Unmet, Upheaval, page_losses};
+use crate::check::{Breach, Page, PageLoss, Report, Severity, Unmet, Upheaval};
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
@@ -171,7 +171,7 @@ pub(super) fn objections(
     robots: &RobotsTxt,
     registry: &Arc<Registry>,
 ) -> Vec<Objection> {
-    let losses = page_losses(accepted, robots, &list.pages, registry);
+    let losses = PageLoss::between(accepted, robots, &list.pages, registry);
     let Some(loss) = losses.iter().find(|loss| is_too_much(loss)) else { return Vec::new() };
     let of_kind = |text: String| Objection::new(ObjectionKind::Pages, text);
     let share = percent(loss.lost.len(), loss.of);

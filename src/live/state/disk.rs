@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::error::StateError;
-use crate::live::{Durability, MAX_FILE, Rejection, RejectionKind, VersionHash};
+use crate::live::rejection::MAX_FILE;
+use crate::live::{Durability, Rejection, RejectionKind, VersionHash};
 
 const PROBE: &str = ".probe";
 

@@ -13,9 +13,8 @@ use super::json;
 use super::lock::{FolderLock, LockHold};
 use super::record_file::LiveRecord;
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::{
-    AcceptedVersions, Durability, Enforcement, HistoryEntry, MAX_HISTORY, Mutex, Pending, Remembered, VersionHash,
-};
+use crate::live::reload::MAX_HISTORY;
+use crate::live::{AcceptedVersions, Durability, Enforcement, HistoryEntry, Mutex, Pending, Remembered, VersionHash};
 
 const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";

@@ -17,7 +17,7 @@ use crate::source::builder::LiveBuilder;
 use crate::source::file_source::FileSource;
 use crate::source::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
-use crate::source::watch::{SHORTEST_POLL, Watcher};
+use crate::source::watch::Watcher;
 
 /// A folder of robots.txt files, each named for its host, live: files that come make sites, and each is reloaded when it
 /// changes.
@@ -141,10 +141,10 @@ impl DirectoryBuilder {
     }
 
     /// How often the folder and each file are polled for changes that the file system has not reported. Default:
-    /// [`DEFAULT_POLL`](crate::source::DEFAULT_POLL).
+    /// [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL).
     #[cfg(feature = "watch")]
     pub fn poll_every(mut self, poll: Duration) -> Self {
-        self.settings.poll = poll.max(SHORTEST_POLL);
+        self.settings.poll = poll.max(Watcher::SHORTEST_POLL);
         self
     }
 

@@ -18,7 +18,7 @@ use crate::source::sites::SiteMap;
 use crate::source::{file, file_system};
 
 #[cfg(feature = "watch")]
-use crate::source::watch::{DEFAULT_POLL, Watched, Watcher};
+use crate::source::watch::{Watched, Watcher};
 
 /// What became of a name in the folder, or of the folder.
 #[derive(Debug)]
@@ -167,7 +167,7 @@ impl DirectorySettings {
             listeners: Vec::new(),
             compile_cache: CompileCache::new(),
             #[cfg(feature = "watch")]
-            poll: DEFAULT_POLL,
+            poll: Watcher::DEFAULT_POLL,
             #[cfg(feature = "watch")]
             watcher: Watcher::new(),
         }

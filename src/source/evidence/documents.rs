@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::verification_plan::VerificationPlan;
 use super::verified_claims::EvidenceVersion;
 use crate::agent::{Crawler, Recognizer, Registry};
-use crate::identity::{KeySet, RangeList, check_media_type};
+use crate::identity::{KeySet, RangeList};
 use crate::rules::RobotsTxt;
 use crate::source::fetch::{FetchMode, FetchUrl, Schedule};
 use crate::source::follow::{Demand, Document, HOUR, MINUTE, Published, PublishedBuilder};
@@ -27,7 +27,7 @@ impl Document for RangeList {
     }
 
     fn check_media_type(media_type: &str) -> Result<(), String> {
-        check_media_type(media_type).map_err(|error| error.to_string())
+        RangeList::check_media_type(media_type).map_err(|error| error.to_string())
     }
 
     fn check_after(&self, before: &Self) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::identity::{ListEvidence, RangeList, embedded_lists};
+use crate::identity::{EmbeddedList, ListEvidence, RangeList};
 use crate::source::fetch::FetchUrl;
 use crate::source::file;
 use crate::source::follow::{DocumentOrigin, FollowError, SavedDocuments};
@@ -72,7 +72,7 @@ impl ListCopy {
     }
 
     pub(super) fn embedded(url: &str) -> Option<Self> {
-        let list = embedded_lists().iter().find(|list| list.url == url)?;
+        let list = EmbeddedList::all().iter().find(|list| list.url == url)?;
         let fetched = Some(list.fetched);
         Some(Self { list: RangeList::from(list), origin: DocumentOrigin::Embedded, confirmed: None, fetched })
     }

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::resolver::{self, Peer, Resolver};
 use super::wire::{self, Approach, Excess, Stream};
 use super::{FetchError, FetchErrorKind, FetchOutcome, FetchUrl, Validators};
-use crate::live::MAX_FILE;
+use crate::live::LiveRobots;
 
 /// Redirects that are followed (RFC 9309, section 2.3.1.2).
 const HOPS: usize = 5;
@@ -328,7 +328,7 @@ pub struct FetchExchange {
 impl FetchRequest {
     /// One for a URL.
     pub fn new(url: FetchUrl) -> Self {
-        Self { url, fields: HeaderMap::new(), most: MAX_FILE, led_from: None }
+        Self { url, fields: HeaderMap::new(), most: LiveRobots::MAX_FILE, led_from: None }
     }
 
     /// Sends a field; one that is sent anyway, such as `Accept`, is replaced.
@@ -337,7 +337,7 @@ impl FetchRequest {
         self
     }
 
-    /// How many octets of the body are read. Default: [`MAX_FILE`].
+    /// How many octets of the body are read. Default: [`LiveRobots::MAX_FILE`].
     pub const fn at_most(mut self, octets: u64) -> Self {
         self.most = octets;
         self

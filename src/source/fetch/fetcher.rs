@@ -15,7 +15,7 @@ use super::{
     Client, FetchError, FetchErrorKind, FetchExchange, FetchMode, FetchOutcome, FetchRequest, FetchTarget, FetchUrl,
     Validators,
 };
-use crate::live::MAX_FILE;
+use crate::live::LiveRobots;
 
 /// Threads that resolve names and compile what was fetched, at most; they end when there is nothing to do.
 const HELPERS: usize = 16;
@@ -25,7 +25,7 @@ const HELPERS: usize = 16;
 /// Cheap to clone; clones share the thread and its bounds. The last one that is dropped, with the last
 /// [`LiveRobots`](crate::live::LiveRobots) that uses it, ends the thread.
 ///
-/// Answers are read up to [`MAX_FILE`], heads up to 64 KiB, five redirects are followed, HTTP/1.1
+/// Answers are read up to [`LiveRobots::MAX_FILE`], heads up to 64 KiB, five redirects are followed, HTTP/1.1
 /// is spoken, and every fetch has a connection of its own.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
@@ -88,7 +88,7 @@ impl Fetcher {
         url: &FetchUrl,
         known: Option<&Validators>,
     ) -> impl Future<Output = FetchOutcome> + Send + use<> {
-        let mut target = FetchTarget::new(url.clone(), FetchMode::Crawler, MAX_FILE);
+        let mut target = FetchTarget::new(url.clone(), FetchMode::Crawler, LiveRobots::MAX_FILE);
         target.known = known.cloned().unwrap_or_default();
         let fetched = self.spawn(async move |client| client.fetch(&target).await);
         async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }

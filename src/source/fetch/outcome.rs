@@ -155,7 +155,7 @@ keyword_enum! {
         /// A redirect leads to an address of a class that the server that sent it must not lead to: from a public one to the
         /// loopback, for example.
         RedirectAddress = "redirect-address",
-        /// There is more than [`MAX_FILE`](crate::live::MAX_FILE).
+        /// There is more than [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
         TooLarge = "too-large",
         /// The fetcher was dropped, or the fetch was cut short by a fault of ours.
         Stopped = "stopped",

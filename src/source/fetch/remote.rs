@@ -8,8 +8,8 @@ use super::resolver::Peer;
 use super::url::UrlFault;
 use super::{FetchMode, FetchTarget, Fetcher, Schedule, UrlError};
 use crate::live::{
-    Completion, LiveRobots, Loaded, MAX_FILE, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source,
-    SourceStatus, WhenMissing,
+    Completion, LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source, SourceStatus,
+    WhenMissing,
 };
 use crate::source::builder::{LiveBuilder, SiteSource, sealed};
 
@@ -72,7 +72,7 @@ impl LiveRobots {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, UrlError> {
-        let target = FetchTarget::new(url.parse()?, FetchMode::Site, MAX_FILE);
+        let target = FetchTarget::new(url.parse()?, FetchMode::Site, LiveRobots::MAX_FILE);
         Ok(LiveBuilder::new(UrlSource(Remote::at(target))).when_missing(WhenMissing::Unavailable))
     }
 
@@ -104,7 +104,7 @@ impl LiveRobots {
             return Err(UrlError::new(host, UrlFault::Host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
-        let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, FetchMode::Site, MAX_FILE) };
+        let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, FetchMode::Site, LiveRobots::MAX_FILE) };
         Ok(LiveBuilder::new(UpstreamSource(Remote::at(target))).when_missing(WhenMissing::Relay))
     }
 }

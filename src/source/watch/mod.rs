@@ -21,4 +21,4 @@ mod scheduler;
 mod target;
 mod watcher;
 
-pub use self::watcher::{DEFAULT_POLL, SHORTEST_POLL, Watched, Watcher};
+pub use self::watcher::{Watched, Watcher};

@@ -10,12 +10,6 @@ use super::scheduler::Scheduler;
 use super::target::{CallbackTarget, SiteTarget, Target, contents, names};
 use crate::live::Site;
 
-/// How often a target is polled for changes that the file system has not reported, by default.
-pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
-
-/// The shortest time between two polls that can be set.
-pub const SHORTEST_POLL: Duration = Duration::from_millis(50);
-
 /// Reports changes of files: any number of them with one set of threads.
 ///
 /// Cheap to clone; clones share everything. It ends with the last clone and the last thing it watches. Give one to every
@@ -58,6 +52,12 @@ pub struct Watched {
 struct Handle(Arc<Scheduler>);
 
 impl Watcher {
+    /// How often a target is polled for changes that the file system has not reported, by default.
+    pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
+
+    /// The shortest time between two polls that can be set.
+    pub const SHORTEST_POLL: Duration = Duration::from_millis(50);
+
     /// A watcher of nothing yet. Its threads start with the first thing it watches.
     pub fn new() -> Self {
         Self::with(recommended)
@@ -71,11 +71,11 @@ impl Watcher {
     /// change: read it after this call.
     ///
     /// The callback runs on a thread of the watcher; a change meanwhile calls it again. A half-written file is not
-    /// reported: the rules are those for a robots.txt. Contents are compared up to [`MAX_FILE`](crate::live::MAX_FILE).
+    /// reported: the rules are those for a robots.txt. Contents are compared up to [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());
-        let watched = self.add(path, Listing::Contents, DEFAULT_POLL, || {
+        let watched = self.add(path, Listing::Contents, Watcher::DEFAULT_POLL, || {
             CallbackTarget::new(read, move || {
                 changed();
                 None

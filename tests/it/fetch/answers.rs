@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use tower_robots::live::MAX_FILE;
+use tower_robots::live::LiveRobots;
 use tower_robots::source::fetch::{
     CrawlerCache, CrawlerReading, FetchErrorKind, FetchOutcome, FetchUrl, Fetcher, FetcherBuilder, Validators,
 };
@@ -292,7 +292,7 @@ fn nothing_without_end_is_read_to_its_end() {
     let body = drip("HTTP/1.1 200 OK\r\n\r\n", endless, now);
     match fetch(&body.url("/")) {
         FetchOutcome::Found(found) => {
-            assert_eq!(found.bytes.len() as u64, MAX_FILE, "crawlers obey what they have read")
+            assert_eq!(found.bytes.len() as u64, LiveRobots::MAX_FILE, "crawlers obey what they have read")
         }
         other => panic!("{other:?}"),
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tower_robots::live::{LiveRobots, MAX_FILE, RejectionKind, ReloadOutcome};
+use tower_robots::live::{LiveRobots, RejectionKind, ReloadOutcome};
 use tower_robots::source::fetch::{Fetcher, Schedule};
 
 use super::server::{Server, robots};
@@ -71,7 +71,7 @@ fn whatever_a_server_sends_harms_nothing() {
         let body = snapshot.content().unwrap().body().clone();
         match &reload.outcome {
             ReloadOutcome::Kept { rejection, .. } => prop_assert_ne!(rejection.kind, RejectionKind::Interrupted),
-            ReloadOutcome::Published { .. } => prop_assert!(body.len() as u64 <= MAX_FILE && body.len() <= answer.len()),
+            ReloadOutcome::Published { .. } => prop_assert!(body.len() as u64 <= LiveRobots::MAX_FILE && body.len() <= answer.len()),
             _ => {}
         }
     });

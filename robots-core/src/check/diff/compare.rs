@@ -13,9 +13,6 @@ use crate::agent::{Recognizer, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt, RuleSet, Selection};
 
-/// Changes that one [`Effect`] holds; the rest are counted.
-pub const MAX_CHANGES_PER_EFFECT: usize = 100;
-
 /// How two files are compared.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -36,7 +33,7 @@ pub struct Diff {
     pub delays: Vec<DelayChange>,
     /// The guards under which something changes.
     pub breaches: Vec<Breach>,
-    /// Whether it ended before all paths were tried ([`diff_while`]): more may differ.
+    /// Whether it ended before all paths were tried ([`Diff::of_while`]): more may differ.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
 }
@@ -68,31 +65,7 @@ pub struct Effect {
 /// assert_eq!((&*change.path, change.access), ("/", Access::Disallow));
 /// ```
 pub fn diff(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions) -> Diff {
-    diff_while(old, new, options, &|| true)
-}
-
-/// As [`diff()`], for files that others wrote: once `goes_on` is false no more paths are tried, and the result says so
-/// ([`Diff::is_cut`]). It is called often, and may look at a clock, which this room does not have.
-pub fn diff_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Diff {
-    let over = Cell::new(false);
-    let goes_on = || {
-        over.set(over.get() || !goes_on());
-        !over.get()
-    };
-    let pair = Pair::read_as(options.reading, old, new, &options.registry);
-    let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
-    for subject in subject::all_read_as(options.reading, old, new, &options.registry) {
-        let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
-        let [before, after] = pair.select(&subject);
-        classes.entry([groups(before), groups(after)]).or_default().push(subject);
-    }
-    let delays = change::changes([&pair.old, &pair.new], classes.values().map(Vec::as_slice));
-    let mut effects: Vec<Effect> =
-        classes.into_values().filter_map(|crawlers| pair.effect(crawlers, &goes_on)).collect();
-    effects.sort_by_cached_key(Effect::rank);
-    let recognizer = Recognizer::new(options.registry.clone(), new);
-    let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &recognizer, &goes_on)).collect();
-    Diff { effects, delays, breaches, is_cut: over.get() }
+    Diff::of_while(old, new, options, &|| true)
 }
 
 impl DiffOptions {
@@ -127,6 +100,30 @@ impl Default for DiffOptions {
 }
 
 impl Diff {
+    /// As [`diff()`], for files that others wrote: once `goes_on` is false no more paths are tried, and the result says so
+    /// ([`Diff::is_cut`]). It is called often, and may look at a clock, which this room does not have.
+    pub fn of_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Self {
+        let over = Cell::new(false);
+        let goes_on = || {
+            over.set(over.get() || !goes_on());
+            !over.get()
+        };
+        let pair = Pair::read_as(options.reading, old, new, &options.registry);
+        let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
+        for subject in subject::all_read_as(options.reading, old, new, &options.registry) {
+            let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
+            let [before, after] = pair.select(&subject);
+            classes.entry([groups(before), groups(after)]).or_default().push(subject);
+        }
+        let delays = change::changes([&pair.old, &pair.new], classes.values().map(Vec::as_slice));
+        let mut effects: Vec<Effect> =
+            classes.into_values().filter_map(|crawlers| pair.effect(crawlers, &goes_on)).collect();
+        effects.sort_by_cached_key(Effect::rank);
+        let recognizer = Recognizer::new(options.registry.clone(), new);
+        let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &recognizer, &goes_on)).collect();
+        Self { effects, delays, breaches, is_cut: over.get() }
+    }
+
     /// Whether nothing was found to differ.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty() && self.delays.is_empty()
@@ -134,6 +131,9 @@ impl Diff {
 }
 
 impl Effect {
+    /// Changes that one [`Effect`] holds; the rest are counted.
+    pub const MAX_CHANGES: usize = 100;
+
     /// The worst first: search engines, then crawlers that a file names, then the others; disallowed before
     /// allowed; the shortest path, which is about the most pages, first.
     fn rank(&self) -> impl Ord + use<> {
@@ -177,8 +177,8 @@ impl Pair {
         crawlers.sort_by_cached_key(Subject::rank);
         let [before, after] = self.select(crawlers.first()?);
         let mut changes = self.changes(before, after, &witness::paths(before, after, goes_on), goes_on);
-        let omitted = changes.len().saturating_sub(MAX_CHANGES_PER_EFFECT);
-        changes.truncate(MAX_CHANGES_PER_EFFECT);
+        let omitted = changes.len().saturating_sub(Effect::MAX_CHANGES);
+        changes.truncate(Effect::MAX_CHANGES);
         (!changes.is_empty()).then_some(Effect { crawlers, changes, omitted })
     }
 

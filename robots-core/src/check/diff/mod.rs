@@ -18,9 +18,9 @@ mod upheaval;
 mod witness;
 
 pub use self::change::{Breadth, Change, Decider, Delay, DelayChange};
-pub use self::compare::{Diff, DiffOptions, Effect, MAX_CHANGES_PER_EFFECT, diff, diff_while};
+pub use self::compare::{Diff, DiffOptions, Effect, diff};
 pub use self::guard::{Breach, Guard};
-pub use self::pages::{LostPage, Page, PageLoss, page_losses};
+pub use self::pages::{LostPage, Page, PageLoss};
 pub use self::subject::Subject;
 pub use self::upheaval::{Upheaval, upheavals};
 

@@ -36,39 +36,6 @@ pub struct LostPage {
     pub rule: Option<Decider>,
 }
 
-/// What a change of the file takes from search engines that have an index ([`Crawler::is_index_engine`]): one loss for those of
-/// them that the same groups are for, the largest first; none where no page is lost. A page that was disallowed before is not
-/// lost. Modes and exemptions do not count: this is about the file.
-///
-/// ```
-/// use robots_core::agent::Registry;
-/// use robots_core::check::{Page, page_losses};
-/// use robots_core::rules::RobotsTxt;
-///
-/// let old = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\n"[..]);
-/// let new = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\nDisallow: /news/\n"[..]);
-/// let pages = ["/", "/news/1", "/news/2", "/cart"].map(Page::new);
-/// let losses = page_losses(&old, &new, &pages, Registry::builtin());
-/// assert_eq!((losses[0].lost.len(), losses[0].of), (2, 3), "the cart was disallowed before");
-/// assert_eq!(losses[0].lost[0].to_string(), "\"/news/1\" by line 3, \"/news/\"");
-/// ```
-///
-/// [`Crawler::is_index_engine`]: crate::agent::Crawler::is_index_engine
-pub fn page_losses(old: &RobotsTxt, new: &RobotsTxt, pages: &[Page], registry: &Registry) -> Vec<PageLoss> {
-    let pair = Pair::new(old, new, registry);
-    let crawlers = registry.crawlers().filter(|crawler| crawler.is_index_engine && !crawler.is_control);
-    let crawlers = crawlers.filter(|crawler| crawler.obeys_robots != Obeys::No);
-    let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
-    for subject in crawlers.map(|crawler| Subject::of(crawler, false)) {
-        let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
-        classes.entry(pair.select(&subject).map(groups)).or_default().push(subject);
-    }
-    let mut losses: Vec<_> =
-        classes.into_values().map(|crawlers| pair.loss(crawlers, pages)).filter(|loss| !loss.lost.is_empty()).collect();
-    losses.sort_by_cached_key(|loss| (std::cmp::Reverse(loss.lost.len()), loss.crawlers.first().map(Subject::rank)));
-    losses
-}
-
 impl Pair {
     fn loss(&self, mut crawlers: Vec<Subject>, pages: &[Page]) -> PageLoss {
         crawlers.sort_by_cached_key(Subject::rank);
@@ -107,6 +74,43 @@ impl Page {
 }
 
 impl PageLoss {
+    /// What a change of the file takes from search engines that have an index ([`Crawler::is_index_engine`]): one loss for those of
+    /// them that the same groups are for, the largest first; none where no page is lost. A page that was disallowed before is not
+    /// lost. Modes and exemptions do not count: this is about the file.
+    ///
+    /// ```
+    /// use robots_core::agent::Registry;
+    /// use robots_core::check::{Page, PageLoss};
+    /// use robots_core::rules::RobotsTxt;
+    ///
+    /// let old = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\n"[..]);
+    /// let new = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\nDisallow: /news/\n"[..]);
+    /// let pages = ["/", "/news/1", "/news/2", "/cart"].map(Page::new);
+    /// let losses = PageLoss::between(&old, &new, &pages, Registry::builtin());
+    /// assert_eq!((losses[0].lost.len(), losses[0].of), (2, 3), "the cart was disallowed before");
+    /// assert_eq!(losses[0].lost[0].to_string(), "\"/news/1\" by line 3, \"/news/\"");
+    /// ```
+    ///
+    /// [`Crawler::is_index_engine`]: crate::agent::Crawler::is_index_engine
+    pub fn between(old: &RobotsTxt, new: &RobotsTxt, pages: &[Page], registry: &Registry) -> Vec<Self> {
+        let pair = Pair::new(old, new, registry);
+        let crawlers = registry.crawlers().filter(|crawler| crawler.is_index_engine && !crawler.is_control);
+        let crawlers = crawlers.filter(|crawler| crawler.obeys_robots != Obeys::No);
+        let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
+        for subject in crawlers.map(|crawler| Subject::of(crawler, false)) {
+            let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
+            classes.entry(pair.select(&subject).map(groups)).or_default().push(subject);
+        }
+        let mut losses: Vec<_> = classes
+            .into_values()
+            .map(|crawlers| pair.loss(crawlers, pages))
+            .filter(|loss| !loss.lost.is_empty())
+            .collect();
+        losses
+            .sort_by_cached_key(|loss| (std::cmp::Reverse(loss.lost.len()), loss.crawlers.first().map(Subject::rank)));
+        losses
+    }
+
     /// Some of the pages, of each rule in turn, so that a rule that takes few is among them.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();

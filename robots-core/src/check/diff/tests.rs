@@ -129,7 +129,7 @@ fn many_changes_are_counted() {
     let rules: String = (0..500).map(|at| format!("Disallow: /p{at}/\n")).collect();
     let diff = between("User-agent: *\nDisallow:\n", &format!("User-agent: *\n{rules}"));
     let effect = &diff.effects[0];
-    assert_eq!((effect.changes.len(), effect.omitted), (MAX_CHANGES_PER_EFFECT, 400));
+    assert_eq!((effect.changes.len(), effect.omitted), (Effect::MAX_CHANGES, 400));
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use crate::check::Lint;
 use crate::check::directives::is_robots_txt;
 use crate::check::file_kind::FileKind;
 use crate::check::finding::Finding;
 use crate::check::fixable_file::FixableFile;
 use crate::check::fixes::{Edit, Safety};
 use crate::check::lint::LintFix;
-use crate::check::lints::{lint, lints};
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt};
 
@@ -33,7 +33,7 @@ impl Candidate {
         if robots.lines().nth(MOST_LINES).is_some() {
             return Vec::new();
         }
-        let codes: Vec<&str> = lints().iter().map(|lint| lint.code).collect();
+        let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
         let file = FixableFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
         // Some other text, such as a list of dependencies, would be commented out line by line.
@@ -45,7 +45,7 @@ impl Candidate {
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {
             let code = finding.code;
-            let Some(fix) = lint(code).and_then(|lint| lint.fix.as_ref()) else { continue };
+            let Some(fix) = Lint::of_code(code).and_then(|lint| lint.fix.as_ref()) else { continue };
             let key = fix.shared.and_then(|shared| shared(&file, finding)).map(|key| (code, key));
             let at = match key.and_then(|key| shared.get(&key)) {
                 Some(at) => *at,

@@ -12,9 +12,6 @@ use crate::check::options::Options;
 use crate::check::report::{Report, check, check_lints};
 use crate::rules::{Reading, RobotsTxt};
 
-/// How often a file is looked at again for fixes that the ones before left or made possible.
-pub const MAX_FIX_PASSES: usize = 10;
-
 /// Findings of one lint that are corrected.
 const MOST_FINDINGS: usize = 100_000;
 
@@ -31,7 +28,7 @@ pub struct FixedFile {
     pub applied: Vec<AppliedFix>,
     /// What is left, with its fixes; without them where the work was cut short.
     pub report: Report,
-    /// Whether it ended before all was corrected that can be ([`fix_while`]).
+    /// Whether it ended before all was corrected that can be ([`FixedFile::of_while`]).
     pub is_cut: bool,
 }
 
@@ -45,9 +42,60 @@ pub struct AppliedFix {
     pub safety: Safety,
 }
 
+impl FixedFile {
+    /// How often a file is looked at again for fixes that the ones before left or made possible.
+    pub const MAX_PASSES: usize = 10;
+
+    /// As [`fix`], for files that others wrote: once `goes_on` is false no more is corrected, and the result says so
+    /// ([`FixedFile::is_cut`]). It may look at a clock, which this room does not have.
+    pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
+        let every = options.clone().findings_per_lint(MOST_FINDINGS);
+        let longest = robots.bytes().len() + MOST_GROWTH;
+        let mut file = robots.clone();
+        let mut applied = Vec::new();
+        let mut left = None;
+        let mut is_cut = false;
+        for _ in 0..Self::MAX_PASSES {
+            is_cut = !goes_on();
+            if is_cut {
+                break;
+            }
+            let report = check(&file, &every);
+            let prover = Prover::new(&file, &report, &every);
+            let candidates = prover.judge(Candidate::all(&file, &report.findings, &every));
+            let of = |safety: Safety| -> Vec<usize> {
+                (0..candidates.len()).filter(|at| candidates[*at].safety == safety).collect()
+            };
+            let mut chosen = prover.apply_together(&candidates, &of(Safety::Safe));
+            if chosen.is_empty() && most == Safety::Unsafe {
+                chosen = apart(&candidates, &of(Safety::Unsafe));
+            }
+            let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
+            let after = Edit::apply(file.bytes(), edits);
+            if chosen.is_empty() || after.len() > longest {
+                left = Some((report, candidates));
+                break;
+            }
+            let corrected = chosen.iter().flat_map(|at| {
+                let Candidate { findings, safety, .. } = &candidates[*at];
+                findings.iter().map(|place| AppliedFix { finding: report.findings[*place].clone(), safety: *safety })
+            });
+            applied.extend(corrected);
+            file = RobotsTxt::parse(after);
+        }
+        let report = check(&file, options);
+        let fixes = match left {
+            Some((every, candidates)) if every.findings == report.findings => Fixes::judged(candidates),
+            _ if is_cut => Fixes::default(),
+            _ => Fixes::of(&file, &report, options),
+        };
+        Self { robots: file, applied, report: report.fixed_by(fixes), is_cut }
+    }
+}
+
 /// Corrects the findings of a file: those with a safe fix, and with [`Safety::Unsafe`] then those with any.
 ///
-/// What is left are findings without a fix, those whose fix is unsafe, and those past [`MAX_FIX_PASSES`].
+/// What is left are findings without a fix, those whose fix is unsafe, and those past [`FixedFile::MAX_PASSES`].
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};
@@ -61,53 +109,7 @@ pub struct AppliedFix {
 /// assert_eq!(&**fixed.robots.bytes(), b"User-agent: *\r\nDisallow: /p\r\nDisallow: /b # all\r\n");
 /// ```
 pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
-    fix_while(robots, options, most, &|| true)
-}
-
-/// As [`fix`], for files that others wrote: once `goes_on` is false no more is corrected, and the result says so
-/// ([`FixedFile::is_cut`]). It may look at a clock, which this room does not have.
-pub fn fix_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> FixedFile {
-    let every = options.clone().findings_per_lint(MOST_FINDINGS);
-    let longest = robots.bytes().len() + MOST_GROWTH;
-    let mut file = robots.clone();
-    let mut applied = Vec::new();
-    let mut left = None;
-    let mut is_cut = false;
-    for _ in 0..MAX_FIX_PASSES {
-        is_cut = !goes_on();
-        if is_cut {
-            break;
-        }
-        let report = check(&file, &every);
-        let prover = Prover::new(&file, &report, &every);
-        let candidates = prover.judge(Candidate::all(&file, &report.findings, &every));
-        let of = |safety: Safety| -> Vec<usize> {
-            (0..candidates.len()).filter(|at| candidates[*at].safety == safety).collect()
-        };
-        let mut chosen = prover.apply_together(&candidates, &of(Safety::Safe));
-        if chosen.is_empty() && most == Safety::Unsafe {
-            chosen = apart(&candidates, &of(Safety::Unsafe));
-        }
-        let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
-        let after = Edit::apply(file.bytes(), edits);
-        if chosen.is_empty() || after.len() > longest {
-            left = Some((report, candidates));
-            break;
-        }
-        let corrected = chosen.iter().flat_map(|at| {
-            let Candidate { findings, safety, .. } = &candidates[*at];
-            findings.iter().map(|place| AppliedFix { finding: report.findings[*place].clone(), safety: *safety })
-        });
-        applied.extend(corrected);
-        file = RobotsTxt::parse(after);
-    }
-    let report = check(&file, options);
-    let fixes = match left {
-        Some((every, candidates)) if every.findings == report.findings => Fixes::judged(candidates),
-        _ if is_cut => Fixes::default(),
-        _ => Fixes::of(&file, &report, options),
-    };
-    FixedFile { robots: file, applied, report: report.fixed_by(fixes), is_cut }
+    FixedFile::of_while(robots, options, most, &|| true)
 }
 
 impl AppliedFix {}

@@ -1,7 +1,6 @@
 //! Findings and what becomes of them.
 
 use super::*;
-use crate::check::lints::{lint, lints};
 use crate::check::{Finding, Lint, Safety, check};
 
 fn fixed(file: &str, most: Safety) -> String {
@@ -21,7 +20,7 @@ fn safeties(file: &[u8], options: &Options) -> Vec<(&'static str, Option<Safety>
 
 #[test]
 fn every_lint_with_edits_corrects_its_own_example() {
-    for lint in lints().iter().filter(|lint| lint.fix.is_some()) {
+    for lint in Lint::all().iter().filter(|lint| lint.fix.is_some()) {
         let (options, file) = (lint.example_options(), lint.bad.bytes().into_owned());
         let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
         let left = fixed.report.findings.iter().filter(|finding| finding.code == lint.code).count();
@@ -43,7 +42,7 @@ fn the_usual_safety_of_each_lint() {
         found.into_iter().find(|(code, _)| *code == lint.code).and_then(|(_, safety)| safety)
     };
     let of = |wanted: Safety| -> Vec<&str> {
-        lints().iter().filter(|lint| usual(lint) == Some(wanted)).map(|lint| lint.code).collect()
+        Lint::all().iter().filter(|lint| usual(lint) == Some(wanted)).map(|lint| lint.code).collect()
     };
     let want = [
         "byte-order-mark",
@@ -67,7 +66,7 @@ fn the_usual_safety_of_each_lint() {
     ];
     assert_eq!(of(Safety::Safe), want);
     for never in ["secret-path", "whole-site-disallowed", "search-engine-refused"] {
-        assert!(lint(never).is_some_and(|lint| lint.fix.is_none()), "{never}");
+        assert!(Lint::of_code(never).is_some_and(|lint| lint.fix.is_none()), "{never}");
     }
 }
 

@@ -106,14 +106,16 @@ lints! {
     }
 }
 
-/// Every lint there is.
-pub fn lints() -> &'static [Lint] {
-    LINTS
-}
+impl Lint {
+    /// Every lint there is.
+    pub fn all() -> &'static [Self] {
+        LINTS
+    }
 
-/// The lint with this code.
-pub fn lint(code: &str) -> Option<&'static Lint> {
-    LINTS.iter().find(|lint| lint.code == code)
+    /// The lint with this code.
+    pub fn of_code(code: &str) -> Option<&'static Self> {
+        LINTS.iter().find(|lint| lint.code == code)
+    }
 }
 
 #[cfg(test)]

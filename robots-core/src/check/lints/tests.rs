@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::{lint, lints};
 use crate::check::{Example, Finding, Lint, Options, Severity, check};
 use crate::rules::RobotsTxt;
 
@@ -84,18 +83,18 @@ fn findings(lint: &Lint, example: &Example) -> Vec<Finding> {
 #[test]
 fn codes_are_kebab_case_and_unique() {
     let mut seen = HashSet::new();
-    for lint in lints() {
+    for lint in Lint::all() {
         let code = lint.code;
         assert!(seen.insert(code), "{code} twice");
         assert!(code.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-')), "{code}");
-        assert!(super::lint(code).is_some(), "{code}");
+        assert!(Lint::of_code(code).is_some(), "{code}");
     }
-    assert!(lint("no-such-lint").is_none());
+    assert!(Lint::of_code("no-such-lint").is_none());
 }
 
 #[test]
 fn every_lint_says_why_in_one_paragraph() {
-    for lint in lints() {
+    for lint in Lint::all() {
         assert!(lint.why.len() > 60 && !lint.why.contains('\n') && lint.why.ends_with('.'), "{}", lint.code);
         assert!(lint.summary.len() > 10 && !lint.summary.ends_with('.'), "{}", lint.code);
     }
@@ -103,7 +102,7 @@ fn every_lint_says_why_in_one_paragraph() {
 
 #[test]
 fn every_bad_example_triggers_its_lint() {
-    for lint in lints() {
+    for lint in Lint::all() {
         let found = findings(lint, &lint.bad);
         assert!(found.iter().any(|finding| finding.code == lint.code), "{}: {found:?}", lint.code);
         assert!(found.iter().all(|finding| finding.code == lint.code), "{}: others too: {found:?}", lint.code);
@@ -113,7 +112,7 @@ fn every_bad_example_triggers_its_lint() {
 
 #[test]
 fn every_good_example_is_clean() {
-    for lint in lints() {
+    for lint in Lint::all() {
         assert_eq!(findings(lint, &lint.good), [], "{}", lint.code);
     }
 }
@@ -135,7 +134,7 @@ fn a_finding_about_a_crawler_names_it_safely() {
 
 #[test]
 fn every_message_keeps_the_house_style() {
-    for finding in lints().iter().flat_map(|lint| findings(lint, &lint.bad)) {
+    for finding in Lint::all().iter().flat_map(|lint| findings(lint, &lint.bad)) {
         for text in [Some(finding.message), finding.help].into_iter().flatten() {
             assert!(!text.starts_with(|char: char| char.is_uppercase()), "{text}");
             assert!(!text.ends_with('.') && !text.chars().any(char::is_control), "{text}");
@@ -146,7 +145,7 @@ fn every_message_keeps_the_house_style() {
 
 #[test]
 fn every_span_is_inside_the_file_and_agrees_with_line_and_column() {
-    for lint in lints() {
+    for lint in Lint::all() {
         let file = lint.bad.bytes().into_owned();
         let robots = RobotsTxt::parse(file.clone());
         for finding in &check(&robots, &lint.example_options()) {

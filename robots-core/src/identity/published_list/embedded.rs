@@ -30,9 +30,11 @@ pub struct EmbeddedList {
     pub prefixes: usize,
 }
 
-/// The copies, each of one URL. The first call reads them, in about a millisecond.
-pub fn embedded_lists() -> &'static [EmbeddedList] {
-    &LISTS
+impl EmbeddedList {
+    /// The copies, each of one URL. The first call reads them, in about a millisecond.
+    pub fn all() -> &'static [Self] {
+        &LISTS
+    }
 }
 
 /// The file is read as what it is; a test sees to it that nothing in it is skipped.
@@ -61,7 +63,7 @@ mod tests {
 
     #[test]
     fn every_word_of_the_snapshot_is_read() {
-        let lists = embedded_lists();
+        let lists = EmbeddedList::all();
         assert_eq!(lists.len(), SNAPSHOT.lines().filter(|line| line.starts_with('[')).count());
         let is_prefixes = |line: &&str| !line.starts_with(['#', '[']) && !line.contains(" = ");
         let words = SNAPSHOT.lines().filter(is_prefixes).flat_map(str::split_whitespace).count();
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn every_collection_is_in_the_notice() {
         let notice = include_str!("ranges_notice.txt");
-        for list in embedded_lists() {
+        for list in EmbeddedList::all() {
             assert!(notice.contains(&format!("{}: ", list.via)), "{list:?}");
         }
         assert!(notice.contains("Permission is hereby granted, free of charge"));
@@ -92,8 +94,8 @@ mod tests {
             return;
         };
         let lists: Vec<serde_json::Value> = serde_json::from_slice(&text).expect("JSON");
-        assert_eq!(lists.len(), embedded_lists().len());
-        for (list, embedded) in lists.iter().zip(embedded_lists()) {
+        assert_eq!(lists.len(), EmbeddedList::all().len());
+        for (list, embedded) in lists.iter().zip(EmbeddedList::all()) {
             let prefixes: Vec<Network> = list["prefixes"]
                 .as_array()
                 .expect("prefixes")
@@ -112,7 +114,7 @@ mod tests {
     fn membership_equals_a_scan_of_all_prefixes() {
         use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-        let all: Vec<Network> = embedded_lists().iter().flat_map(|list| list_prefixes(list.url)).collect();
+        let all: Vec<Network> = EmbeddedList::all().iter().flat_map(|list| list_prefixes(list.url)).collect();
         assert_eq!(all.len(), 3088);
         let set: RangeSet = all.iter().copied().collect();
         // The scan of an address looks at every prefix; to stay quick, it compares numbers.

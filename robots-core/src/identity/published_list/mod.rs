@@ -5,6 +5,6 @@ mod entries;
 mod range_list;
 mod text;
 
-pub use self::embedded::{EmbeddedList, embedded_lists};
+pub use self::embedded::EmbeddedList;
 pub use self::entries::{RangeListError, RangeListErrorKind};
-pub use self::range_list::{RangeList, check_media_type};
+pub use self::range_list::RangeList;

@@ -46,6 +46,25 @@ pub struct RangeList {
 }
 
 impl RangeList {
+    /// Checks the `Content-Type` of a list: `application/jafar+json; version=2.0` is a format that is not read here. Operators
+    /// send lists under any type, so a type alone is no mistake.
+    ///
+    /// # Errors
+    ///
+    /// Where the major version is greater than 1, or is no number: such a list must not be parsed, and the list before stays.
+    pub fn check_media_type(content_type: &str) -> Result<(), RangeListError> {
+        let mut parts = content_type.split(';');
+        let is_jafar = parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/jafar+json"));
+        let version = parts.find_map(|part| {
+            let (name, value) = part.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("version").then(|| value.trim().trim_matches('"'))
+        });
+        match version {
+            Some(version) if is_jafar => check_version(version),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads a list.
     ///
     /// # Errors
@@ -181,25 +200,6 @@ fn without_place(error: &serde_json::Error) -> String {
 
 /// The greatest major version that is read.
 const MAJOR: u64 = 1;
-
-/// Checks the `Content-Type` of a list: `application/jafar+json; version=2.0` is a format that is not read here. Operators
-/// send lists under any type, so a type alone is no mistake.
-///
-/// # Errors
-///
-/// Where the major version is greater than 1, or is no number: such a list must not be parsed, and the list before stays.
-pub fn check_media_type(content_type: &str) -> Result<(), RangeListError> {
-    let mut parts = content_type.split(';');
-    let is_jafar = parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/jafar+json"));
-    let version = parts.find_map(|part| {
-        let (name, value) = part.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("version").then(|| value.trim().trim_matches('"'))
-    });
-    match version {
-        Some(version) if is_jafar => check_version(version),
-        _ => Ok(()),
-    }
-}
 
 /// Checks a version of the form `major.minor`, which stands in the media type of a JAFAR list or, before that draft, in
 /// the list.
@@ -349,7 +349,7 @@ mod tests {
             ("application/jafar+json; version=x", false),
             ("application/jafar+json; version=99999999999999999999999", false),
         ] {
-            let checked = check_media_type(content_type);
+            let checked = RangeList::check_media_type(content_type);
             assert_eq!(checked.is_ok(), is_read, "{content_type}");
             assert!(checked.is_ok() || checked.is_err_and(|error| error.kind() == RangeListErrorKind::NewerFormat));
         }

@@ -80,54 +80,21 @@ pub struct SignatureCheck {
     pub until: Option<SystemTime>,
 }
 
-/// The signatures of Web Bot Auth that a request bears, at most two, each with the reason where it cannot hold.
-///
-/// Empty for a request that is not signed: one without `Signature-Input`, or with signatures of another `tag` only.
-pub fn signature_candidates(
-    message: &MessageHead<'_>,
-    now: SystemTime,
-) -> Vec<Result<SignatureCandidate, MethodOutcome>> {
-    const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
-    let Some(input) = message.field("signature-input") else { return Vec::new() };
-    let dictionary = match &input {
-        FieldValue::Text(text) => Dictionary::parse(text).ok(),
-        FieldValue::OtherOctets => None,
-    };
-    let Some(dictionary) = dictionary else {
-        // Without `Signature-Agent` nothing says that the signature is meant for this.
-        let is_meant = message.field("signature-agent").is_some();
-        return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
-    };
-    let own = dictionary.own_signatures();
-    if own.is_empty() {
-        return Vec::new();
+impl SignatureChecks {
+    /// Checks the signatures of a request, at most two; none if it is not signed. `keys` finds the keys of a directory, for the
+    /// `keyid` of a signature.
+    pub fn of(
+        message: &MessageHead<'_>,
+        now: SystemTime,
+        test_keys: TestKeys,
+        keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
+    ) -> Self {
+        let check = |candidate: Result<SignatureCandidate, MethodOutcome>| match candidate {
+            Ok(candidate) => candidate.check(&keys(&candidate.directory, &candidate.keyid), test_keys),
+            Err(outcome) => SignatureCheck::of_request(outcome),
+        };
+        SignatureCandidate::all(message, now).into_iter().map(check).collect()
     }
-    let signatures = message.field("signature");
-    let signatures = match &signatures {
-        None => Ok(Dictionary::default()),
-        Some(FieldValue::Text(text)) => Dictionary::parse(text).map_err(|_| UNPARSABLE),
-        Some(FieldValue::OtherOctets) => Err(UNPARSABLE),
-    };
-    let candidate = |(label, member): (&str, &Member<'_>)| {
-        let Member::InnerList(list) = member else { return Err(UNPARSABLE) };
-        SignatureCandidate::of(message, label, list, signatures.as_ref().map_err(|error| *error)?, now)
-    };
-    own.into_iter().map(candidate).collect()
-}
-
-/// Checks the signatures of a request, at most two; none if it is not signed. `keys` finds the keys of a directory, for the
-/// `keyid` of a signature.
-pub fn check_signatures(
-    message: &MessageHead<'_>,
-    now: SystemTime,
-    test_keys: TestKeys,
-    keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
-) -> SignatureChecks {
-    let check = |candidate: Result<SignatureCandidate, MethodOutcome>| match candidate {
-        Ok(candidate) => candidate.check(&keys(&candidate.directory, &candidate.keyid), test_keys),
-        Err(outcome) => SignatureCheck::of_request(outcome),
-    };
-    signature_candidates(message, now).into_iter().map(check).collect()
 }
 
 impl Dictionary<'_> {
@@ -154,6 +121,38 @@ impl Dictionary<'_> {
 }
 
 impl SignatureCandidate {
+    /// The signatures of Web Bot Auth that a request bears, at most two, each with the reason where it cannot hold.
+    ///
+    /// Empty for a request that is not signed: one without `Signature-Input`, or with signatures of another `tag` only.
+    pub fn all(message: &MessageHead<'_>, now: SystemTime) -> Vec<Result<Self, MethodOutcome>> {
+        const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
+        let Some(input) = message.field("signature-input") else { return Vec::new() };
+        let dictionary = match &input {
+            FieldValue::Text(text) => Dictionary::parse(text).ok(),
+            FieldValue::OtherOctets => None,
+        };
+        let Some(dictionary) = dictionary else {
+            // Without `Signature-Agent` nothing says that the signature is meant for this.
+            let is_meant = message.field("signature-agent").is_some();
+            return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
+        };
+        let own = dictionary.own_signatures();
+        if own.is_empty() {
+            return Vec::new();
+        }
+        let signatures = message.field("signature");
+        let signatures = match &signatures {
+            None => Ok(Dictionary::default()),
+            Some(FieldValue::Text(text)) => Dictionary::parse(text).map_err(|_| UNPARSABLE),
+            Some(FieldValue::OtherOctets) => Err(UNPARSABLE),
+        };
+        let candidate = |(label, member): (&str, &Member<'_>)| {
+            let Member::InnerList(list) = member else { return Err(UNPARSABLE) };
+            Self::of(message, label, list, signatures.as_ref().map_err(|error| *error)?, now)
+        };
+        own.into_iter().map(candidate).collect()
+    }
+
     fn of(
         message: &MessageHead<'_>,
         label: &str,

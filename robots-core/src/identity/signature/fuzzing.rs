@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::check::signature_candidates;
+use super::check::SignatureCandidate;
 use super::directory_url::DirectoryUrl;
 use super::message_head::MessageHead;
 use super::structured_field::{BareItem, Dictionary, Item, Member};
@@ -41,7 +41,7 @@ pub fn signature_base(octets: &[u8]) {
     let fields = fields.as_slice();
     let message = MessageHead::new("GET", "https", Some(&authority), &target, &fields);
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_660);
-    let candidates = signature_candidates(&message, now);
+    let candidates = SignatureCandidate::all(&message, now);
     assert!(candidates.len() <= 2);
     for candidate in candidates.into_iter().flatten() {
         let lines: Vec<&str> = candidate.base().split('\n').collect();

@@ -4,9 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use super::check::{
-    DirectoryKeys, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys, signature_candidates,
-};
+use super::check::{DirectoryKeys, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys};
 use super::components::{CoveredValues, SIGNATURE_FIELDS};
 use super::directory_url::DirectoryUrl;
 use super::key_set::KeySet;
@@ -93,7 +91,7 @@ impl KeptChecks {
         is_busy: impl Fn() -> bool,
     ) -> (SignatureChecks, Option<Self>) {
         let mut signatures = Vec::new();
-        let candidates = signature_candidates(message, now);
+        let candidates = SignatureCandidate::all(message, now);
         let signed = candidates.len();
         let checks: SignatureChecks = candidates
             .into_iter()

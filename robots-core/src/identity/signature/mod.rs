@@ -24,8 +24,7 @@ pub(super) mod fuzzing;
 mod tests;
 
 pub use self::check::{
-    ClaimedDirectories, DirectoryKeys, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys, check_signatures,
-    signature_candidates,
+    ClaimedDirectories, DirectoryKeys, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys,
 };
 pub use self::directory_url::{DirectoryUrl, DirectoryUrlError};
 pub use self::key_set::{KeySet, KeySetError, KeySetErrorKind};

@@ -96,7 +96,7 @@ impl Signed {
         let message = MessageHead::new("GET", "https", Some(&self.authority), "/path?x=1", &fields);
         let home = DirectoryUrl::parse("https://signature-agent.test").expect("a URL");
         let other = DirectoryUrl::parse("https://other.example").expect("a URL");
-        let checks = check_signatures(&message, at(self.now), TestKeys::Allow, |url, _| match url {
+        let checks = SignatureChecks::of(&message, at(self.now), TestKeys::Allow, |url, _| match url {
             url if *url == home => DirectoryKeys::Loaded(keys().into()),
             url if *url == other => DirectoryKeys::Loaded(KeySet::default().into()),
             _ => DirectoryKeys::NotConfigured,

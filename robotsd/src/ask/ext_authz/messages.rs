@@ -12,7 +12,7 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response};
 use prost::Message as _;
 use tower_robots::agent::Category;
-use tower_robots::layer::{GrpcCode, ROBOTS_VERDICT, Record, grpc_status};
+use tower_robots::layer::{GrpcCode, Record};
 use tower_robots::rules::Access;
 
 use crate::ask::asked_request::{AskedRequest, STRICTEST_METHOD, host_of_url, is_target};
@@ -177,9 +177,9 @@ pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> C
     // What is to be set is not removed besides: Envoy removes last.
     let mut removed = vec!["robots_verdict".to_owned()];
     let headers = match tag {
-        Some(tag) => vec![header(&ROBOTS_VERDICT, tag.as_bytes())],
+        Some(tag) => vec![header(&Record::FIELD, tag.as_bytes())],
         None => {
-            removed.push(ROBOTS_VERDICT.as_str().to_owned());
+            removed.push(Record::FIELD.as_str().to_owned());
             Vec::new()
         }
     };
@@ -368,7 +368,7 @@ impl CallError {
 
     /// The fields of a response that says this and nothing else.
     pub(crate) fn fields(self) -> HeaderMap {
-        let mut fields = grpc_status(self.code(), self.message());
+        let mut fields = self.code().fields(self.message());
         if self == Self::Compressed {
             fields.insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }

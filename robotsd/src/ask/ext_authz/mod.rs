@@ -14,7 +14,7 @@ use http::header::HeaderName;
 use http::{HeaderMap, Request, Version};
 use http_body::Body;
 use tokio::time::Sleep;
-use tower_robots::layer::is_grpc;
+use tower_robots::layer::OriginalRequest;
 
 use crate::exchange::{RequestBody, RequestBodyError};
 
@@ -36,7 +36,7 @@ pub(super) enum ServiceRequest {
 impl ServiceRequest {
     /// None where the request is for something else.
     pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
-        let is_call = request.version() == Version::HTTP_2 && is_grpc(request.headers());
+        let is_call = request.version() == Version::HTTP_2 && OriginalRequest::has_grpc_type(request.headers());
         match (request.uri().path().strip_prefix(SERVICE), is_call) {
             (Some("Check"), true) => Some(Self::Check),
             (Some(_), true) => Some(Self::Unknown),

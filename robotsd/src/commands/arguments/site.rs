@@ -10,7 +10,7 @@ use std::{io, slice};
 
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{Finding, Unreadable};
-use tower_robots::live::MAX_FILE;
+use tower_robots::live::LiveRobots;
 use tower_robots::rules::{Fragment, Reading, RobotsTxt};
 use tower_robots::source::evidence::{ListCopy, SavedLists};
 use tower_robots::source::{Directory, Scheme};
@@ -26,7 +26,7 @@ use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retri
 use crate::sites;
 
 /// Octets of a robots.txt that is retrieved, as of one that is read.
-const MOST_OCTETS: usize = MAX_FILE as usize;
+const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct SiteArgs {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use tower_robots::check::{Lint, Safety, Severity, lint, lints};
+use tower_robots::check::{Lint, Safety, Severity};
 
 use super::check_settings::Deny;
 use super::live::{answer_lint, answer_lints};
@@ -189,7 +189,7 @@ fn hint(code: &str) -> String {
 
 /// Every code.
 fn codes() -> impl Iterator<Item = &'static str> {
-    lints().iter().map(|lint| lint.code).chain(answer_lints().iter().map(|lint| lint.code))
+    Lint::all().iter().map(|lint| lint.code).chain(answer_lints().iter().map(|lint| lint.code))
 }
 
 /// Explains one code, or lists all of them.
@@ -197,7 +197,7 @@ pub(super) fn explain_codes(code: Option<&str>) -> io::Result<ExitCode> {
     let mut out = stdout();
     match code {
         None => list(&mut out)?,
-        Some(code) => match (lint(code), answer_lint(code)) {
+        Some(code) => match (Lint::of_code(code), answer_lint(code)) {
             (Some(lint), _) => explain(&mut out, lint)?,
             (None, Some(lint)) => explain_answer(&mut out, lint)?,
             (None, None) => return Err(io::Error::other(format!("no lint has the code {code:?}: {}", hint(code)))),
@@ -209,7 +209,7 @@ pub(super) fn explain_codes(code: Option<&str>) -> io::Result<ExitCode> {
 
 fn list(out: &mut impl Write) -> io::Result<()> {
     let width = codes().map(str::len).max().unwrap_or(0);
-    let of_files = lints().iter().map(|lint| (lint.code, lint.severity, lint.summary));
+    let of_files = Lint::all().iter().map(|lint| (lint.code, lint.severity, lint.summary));
     let of_answers = answer_lints().iter().map(|lint| (lint.code, lint.severity, lint.summary));
     for (code, severity, summary) in of_files.chain(of_answers) {
         writeln!(out, "{code:width$}  {:7}  {summary}", severity.as_str())?;

@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use serde::Deserialize;
 use toml::Spanned;
-use tower_robots::check::{Lint, Severity, lint, lints};
+use tower_robots::check::{Lint, Severity};
 
 use super::live::answer_lint;
 use crate::commands::arguments::WithinArgs;
@@ -92,7 +92,7 @@ impl CheckFile {
         let mut known = |codes: &[Spanned<String>]| -> Vec<&'static Lint> {
             let mut found = Vec::new();
             for code in codes {
-                match lint(code.get_ref()) {
+                match Lint::of_code(code.get_ref()) {
                     Some(lint) => found.push(lint),
                     None => {
                         let (message, help) = unknown(code.get_ref());
@@ -122,7 +122,7 @@ impl CheckFile {
                 || (!has_ignore && is_one(&self.ignore, lint))
         };
         let mut settings = settings.clone();
-        for lint in lints().iter().filter(is_off) {
+        for lint in Lint::all().iter().filter(is_off) {
             settings.checks = settings.checks.allow(lint);
         }
         settings
@@ -145,7 +145,7 @@ fn unknown(code: &str) -> (String, String) {
         let message = format!("{code:?} is about what a server answers, and this file is for files");
         return (message, "leave it out here; `--ignore` takes it where a URL is checked".to_owned());
     }
-    let hint = did_you_mean(code, lints().iter().map(|lint| lint.code));
+    let hint = did_you_mean(code, Lint::all().iter().map(|lint| lint.code));
     let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned());
     (format!("no lint has the code {code:?}"), hint)
 }

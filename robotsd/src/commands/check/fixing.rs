@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use similar::TextDiff;
-use tower_robots::check::{FixedFile, Safety, Severity, fix_while};
+use tower_robots::check::{FixedFile, Safety, Severity};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
@@ -121,7 +121,8 @@ impl<'a> FixRun<'a> {
     ) -> io::Result<Option<Vec<u8>>> {
         let before = RobotsTxt::parse(bytes);
         let over = Instant::now() + MOST_TIME;
-        let fixed = fix_while(&before, &settings.checks, self.args.fixing.safety(), &|| Instant::now() < over);
+        let fixed =
+            FixedFile::of_while(&before, &settings.checks, self.args.fixing.safety(), &|| Instant::now() < over);
         let after = fixed.robots.bytes();
         let is_changed = before.bytes() != after;
         if self.args.fixing.diff {

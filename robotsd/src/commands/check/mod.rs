@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tower_robots::check::{Severity, lints};
+use tower_robots::check::{Lint, Severity};
 use tower_robots::rules::Reading;
 
 use self::check_args::CheckFormat;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     let mut summary = CheckSummary::default();
     args.site.named_config().map_or(Ok(()), |config| args.within.refuse_named(config))?;
     let mut site = args.site.select()?;
-    for lint in lints().iter().filter(|lint| !args.looks_for(lint.code)) {
+    for lint in Lint::all().iter().filter(|lint| !args.looks_for(lint.code)) {
         site.settings.checks = site.settings.checks.allow(lint);
     }
     if args.verbose {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tower_robots::agent::{Crawler, Network, UndecidedReason};
 use tower_robots::identity::{
-    ClaimEvidence, DirectoryKeys, DirectoryUrl, DnsAnswer, KeySet, ListEvidence, MethodOutcome, NamePattern,
-    PublicAddress, RangeSet, RdnsCheck, RdnsQuestion, RdnsStep, TestKeys, embedded_lists,
+    ClaimEvidence, DirectoryKeys, DirectoryUrl, DnsAnswer, EmbeddedList, KeySet, ListEvidence, MethodOutcome,
+    NamePattern, PublicAddress, RangeSet, RdnsCheck, RdnsQuestion, RdnsStep, TestKeys,
 };
 
 /// The evidence of a question: `{"directories": …, "ranges": …, "names": …, "forward": …, "allow_test_keys": …}`.
@@ -117,7 +117,7 @@ impl ClaimEvidence for OfflineEvidence {
 
 impl ClaimEvidence for EmbeddedEvidence {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let list = |url: &str| embedded_lists().iter().find(|list| list.url == url);
+        let list = |url: &str| EmbeddedList::all().iter().find(|list| list.url == url);
         let lists = crawler.ranges.iter().map(|url| list(url).map(|list| ListEvidence::unconfirmed(&list.set)));
         (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))
     }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::Ed25519KeyPair;
 
 use super::played_http::answer;
-use crate::identity::{MessageHead, signature_candidates};
+use crate::identity::{MessageHead, SignatureCandidate};
 
 /// The key of RFC 8037, and its thumbprint.
 pub(crate) const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
@@ -38,7 +38,7 @@ pub(crate) fn signed(directory: &str, now: SystemTime) -> Vec<(&'static str, Str
     let base = {
         let fields = fields.as_slice();
         let message = MessageHead::new("GET", "https", Some("example.com"), "/", &fields);
-        signature_candidates(&message, now).remove(0).expect("a signature").base().to_owned()
+        SignatureCandidate::all(&message, now).remove(0).expect("a signature").base().to_owned()
     };
     let seed = URL_SAFE_NO_PAD.decode(PRIVATE).expect("base64");
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("a key");

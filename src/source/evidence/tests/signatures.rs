@@ -12,7 +12,7 @@ use super::*;
 use crate::agent::Refutation::{BadSignature, CreatedInFuture, Expired};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::{
-    DirectoryKeys, DirectoryUrl, KeySet, MessageHead, SignatureChecks, TestKeys, check_signatures, signature_candidates,
+    DirectoryKeys, DirectoryUrl, KeySet, MessageHead, SignatureCandidate, SignatureChecks, TestKeys,
 };
 
 const CREATED: u64 = 1_735_689_600;
@@ -74,7 +74,7 @@ impl Signer {
         ];
         let mut request = Request { method: "GET", authority: "example.com", target: "/path?x=1", fields };
         let base = request.with_message(|message| {
-            let candidate = signature_candidates(message, at(CREATED)).remove(0);
+            let candidate = SignatureCandidate::all(message, at(CREATED)).remove(0);
             candidate.expect("a signature").base().to_owned()
         });
         let signature = STANDARD.encode(self.pair.sign(base.as_bytes()));
@@ -319,7 +319,7 @@ fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
         let now = at(case["now"].as_u64().expect("seconds"));
         let find = |url: &DirectoryUrl, _: &str| keys(&situation, url);
         let found = results.check(&message, None, now, test_keys, find);
-        assert_eq!(found, check_signatures(&message, now, test_keys, find), "{}", case["id"]);
+        assert_eq!(found, SignatureChecks::of(&message, now, test_keys, find), "{}", case["id"]);
         seen_verified += usize::from(found.iter().any(|check| check.outcome == VERIFIED));
     }
     assert!(seen_verified > 4 && results.known() > 2, "{seen_verified}, {}", results.known());

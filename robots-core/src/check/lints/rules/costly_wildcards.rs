@@ -1,7 +1,7 @@
 //! `costly-wildcards`: rules that take long to compare.
 
 use crate::check::lint::*;
-use crate::rules::{CostlyKind, MANY_TOGETHER, MANY_WILDCARDS, Reading};
+use crate::rules::{Costly, CostlyKind, Reading};
 
 pub(crate) const LINT: Lint = Lint {
     code: "costly-wildcards",
@@ -26,14 +26,16 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 CostlyKind::Pattern(wildcards) => sink.report(
                     line.content(),
                     format_args!(
-                        "a pattern with {wildcards} wildcards: more than {MANY_WILDCARDS} take long to compare"
+                        "a pattern with {wildcards} wildcards: more than {} take long to compare",
+                        Costly::MANY_WILDCARDS,
                     ),
                 ),
                 CostlyKind::Groups(wildcards) => sink.report(
                     line.content(),
                     format_args!(
-                        "the rules for this crawler have {wildcards} wildcards: more than {MANY_TOGETHER} take long to \
-                         compare"
+                        "the rules for this crawler have {wildcards} wildcards: more than {} take long to \
+                         compare",
+                        Costly::MANY_TOGETHER,
                     ),
                 ),
             };

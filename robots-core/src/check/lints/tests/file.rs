@@ -48,7 +48,7 @@ fn a_whole_mark_is_a_note_and_a_part_of_one_a_warning() {
 
 #[test]
 fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
-    let gzip = super::lint("binary-file").expect("a lint").bad.bytes();
+    let gzip = super::Lint::of_code("binary-file").expect("a lint").bad.bytes();
     assert!(
         is_binary(&gzip)
             && is_binary(&[0; 4096])

@@ -6,7 +6,7 @@ use super::*;
 fn a_request_is_signed_only_by_what_is_meant_for_this() {
     let unsigned = |fields: &[(&str, &str)]| {
         let message = MessageHead::new("GET", "https", Some("example.com"), "/", &fields);
-        signature_candidates(&message, at(CREATED)).is_empty()
+        SignatureCandidate::all(&message, at(CREATED)).is_empty()
     };
     assert!(unsigned(&[]));
     assert!(unsigned(&[("signature-agent", AGENT)]));

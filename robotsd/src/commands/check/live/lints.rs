@@ -110,14 +110,14 @@ pub(crate) fn answer_lint(code: &str) -> Option<&'static AnswerLint> {
 
 #[cfg(test)]
 mod tests {
-    use tower_robots::check::lint;
+    use tower_robots::check::Lint;
 
     use super::*;
 
     #[test]
     fn a_code_means_one_thing() {
         for (at, one) in ALL.iter().enumerate() {
-            assert!(lint(one.code).is_none(), "{} is a lint of files", one.code);
+            assert!(Lint::of_code(one.code).is_none(), "{} is a lint of files", one.code);
             assert!(ALL[..at].iter().all(|other| other.code != one.code), "{} is there twice", one.code);
             assert!(
                 one.code.bytes().all(|octet| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-')

@@ -15,7 +15,7 @@ mod sitemaps;
 use std::net::IpAddr;
 
 use tower_robots::check::Severity;
-use tower_robots::live::MAX_FILE;
+use tower_robots::live::LiveRobots;
 use tower_robots::rules::Reading;
 use tower_robots::source::fetch::{FetchUrl, UrlError};
 
@@ -30,7 +30,7 @@ use crate::retrieval::{
 pub(super) use self::lints::{answer_lint, answer_lints};
 
 /// Octets of a robots.txt that are decoded.
-const MOST_OCTETS: usize = MAX_FILE as usize;
+const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
 
 /// Checks what sites answer.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use serde::{Serialize, Serializer};
 use tower_robots::agent::{Agent, Identity};
-use tower_robots::policy::{Decision, Pace, RateMode, is_asset};
+use tower_robots::policy::{Decision, Pace, RateMode};
 use tower_robots::rate::{RateKey, RateSender};
 use tower_robots::rules::{ProductToken, RuleSet};
 
@@ -225,7 +225,7 @@ impl PaceNotes {
     fn note_as(&mut self, senders: PacedSenders, sender: RateSender, decision: &Decision<'_>, line: &PacedLogLine<'_>) {
         let Some(pace) = decision.pace else { return };
         let Some(agent) = line.agents.get(pace.agent) else { return };
-        if is_asset(line.target) {
+        if Pace::is_for_asset(line.target) {
             return;
         }
         let is_named = |token: &ProductToken| pace.is_known && line.rules.names(token);
