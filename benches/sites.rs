@@ -167,7 +167,7 @@ fn start(folder: &Path) -> Measured {
 
 fn open_with(files: &Path, state: &StateDir) -> Result<Directory, DirectoryError> {
     let state = state.clone();
-    let gate = Gate::builder().build();
+    let gate = Gate::new();
     Directory::new(files).each(move |host, site| site.gate(gate.clone()).state(&state, host)).open()
 }
 

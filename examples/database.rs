@@ -46,7 +46,7 @@ fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn
         Some(accepted).filter(|hash| !hash.is_empty()).map(|hash| hash.parse()).transpose()?;
     let builder = LiveRobots::inline(text)
         .policy(Policy::builder().mode(Mode::Refuse).build())
-        .gate(Gate::builder().accept(accepted).build());
+        .gate(Gate::new().accept(accepted));
     let builder = match state {
         Some(folder) => builder.state(&StateDir::open(folder)?, "shop"),
         None => builder,
@@ -168,7 +168,7 @@ mod tests {
                 (Ok(_), true) => {}
                 (Err(error), false) => {
                     let error = error.to_string();
-                    let names = ["StateDir", &format!("GateBuilder::accept of \"{hash}\"")];
+                    let names = ["StateDir", &format!("Gate::accept of \"{hash}\"")];
                     assert!(names.iter().all(|name| error.contains(name)), "{error}");
                 }
                 (opened, _) => panic!("{with_state}: {opened:?}"),

@@ -22,7 +22,7 @@ const HOSTS: [(&str, &str); 2] = [
 
 fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
     // A text that shuts this crawler out is not published: it is usually the file of the staging system.
-    let gate = Gate::builder().must_allow(["Googlebot"], ["/"]).build();
+    let gate = Gate::new().must_allow(["Googlebot"], ["/"]);
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut sites = HostMap::new();
     for (host, text) in HOSTS {

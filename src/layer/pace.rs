@@ -31,7 +31,7 @@ impl OwnedBucket {
             Some(token) => RateKey::new(token, self.sender),
             None => RateKey::unnamed(self.sender),
         };
-        snapshot.take(&key, self.quota).err().map_or(Duration::ZERO, |too_soon| too_soon.wait)
+        snapshot.take(&key, self.quota).err().unwrap_or_default()
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn kept<'r>(
 ) -> Decision<'r> {
     match snapshot.take(key, *quota) {
         Ok(()) => decision,
-        Err(too_soon) => decision.too_soon(too_soon.wait),
+        Err(wait) => decision.too_soon(wait),
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn looked_at<'r>(
     snapshot: &Snapshot,
     (key, quota): &(RateKey<'_>, Quota),
 ) -> Decision<'r> {
-    let wait = snapshot.look(key, *quota).map_or_else(|too_soon| too_soon.wait, |()| Duration::from_nanos(1));
+    let wait = snapshot.look(key, *quota).err().unwrap_or(Duration::from_nanos(1));
     decision.too_soon(wait)
 }
 

@@ -12,9 +12,9 @@ use super::publisher::Publisher;
 use super::state::SiteState;
 use super::switch::Switched;
 use super::{
-    AcceptError, Cause, Enforcement, FetchStatus, Gate, HistoryEntry, Pending, Rejection, RejectionKind, Reload,
-    ReloadOutcome, ReloadOutcomeKind, Reloading, RollbackError, Site, Snapshot, SourceStatus, StateError, Trouble,
-    TroubleKind, VersionHash, VersionHashPrefix, load_text,
+    Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Rejection, RejectionKind, Reload,
+    ReloadOutcome, ReloadOutcomeKind, Reloading, Site, Snapshot, SourceStatus, StateError, Trouble, TroubleKind,
+    VersionHash, VersionHashPrefix, load_text,
 };
 use crate::agent::Registry;
 use crate::check;
@@ -172,7 +172,7 @@ impl LiveRobots {
     /// # Errors
     ///
     /// If nothing waits, or another version does; nothing changes then.
-    pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, AcceptError> {
+    pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, NoSuchVersion> {
         let reload = self.site.publish(Cause::Accept, |publisher, now| publisher.accept(hash, now));
         self.site.notices.deliver();
         reload
@@ -185,7 +185,7 @@ impl LiveRobots {
     /// # Errors
     ///
     /// If no version was accepted before.
-    pub fn rollback(&self) -> Result<Reload, RollbackError> {
+    pub fn rollback(&self) -> Result<Reload, NoSuchVersion> {
         let reload = self.site.publish(Cause::Rollback, Publisher::roll_back);
         self.site.notices.deliver();
         reload

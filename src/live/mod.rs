@@ -35,16 +35,16 @@ mod versions;
 
 pub use self::agent_cache::AgentLookups;
 pub use self::compile_cache::CompileCache;
-pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending, WatchedPages};
+pub use self::gate::{Gate, Objection, ObjectionKind, Pending, WatchedPages};
 pub use self::handle::{Condition, LiveRobots, Status};
-pub use self::publisher::{AcceptError, RollbackError};
+pub use self::publisher::NoSuchVersion;
 pub use self::rejection::{Rejection, RejectionKind};
 pub use self::reload::{Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind, Reloading};
 pub use self::snapshot::{Content, Snapshot, WhenMissing};
 pub use self::source::{Appendix, FetchStatus};
 pub use self::state::{StateDir, StateDirInUse, StateError, StateEvent, Trouble, TroubleKind};
 pub use self::switch::{Enforcement, KillSwitch};
-pub use self::versions::{VersionHash, VersionHashError, VersionHashPrefix};
+pub use self::versions::{VersionHash, VersionHashPrefix};
 
 use self::publisher::{Remembered, WasLive};
 use self::reload::History;

@@ -48,19 +48,21 @@ pub(super) struct Publisher {
     unsaved: Option<Durability>,
 }
 
-/// Why a version was not accepted.
+/// Why no version was accepted, or rolled back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AcceptError {
-    requested: VersionHashPrefix,
-    /// The version that waits, if one does.
-    pub pending: Option<VersionHash>,
+pub enum NoSuchVersion {
+    /// None like it waits.
+    #[non_exhaustive]
+    Waiting {
+        /// The one that was named.
+        requested: VersionHashPrefix,
+        /// The version that waits, if one does.
+        pending: Option<VersionHash>,
+    },
+    /// None is remembered from before the one that was accepted last.
+    Before,
 }
-
-/// There is no version to go back to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RollbackError;
 
 impl Publisher {
     /// Publishes nothing yet.
@@ -105,7 +107,7 @@ impl Publisher {
 
     /// What is there from elsewhere as if it had been accepted here, just now.
     fn accept_baseline(&mut self, now: SystemTime) -> Option<AcceptedVersion> {
-        let bytes = self.gate.baseline()?.bytes().clone();
+        let bytes = self.gate.compared_with()?.bytes().clone();
         let version = Version::new(bytes, &Arc::from("the baseline"), None);
         let accepted = AcceptedVersion { version, since: now, standing: Standing::Accepted };
         self.versions.accept(accepted.clone(), self.grace.length, now);
@@ -154,10 +156,14 @@ impl Publisher {
     }
 
     /// Publishes the version that waits, if `prefix` names it.
-    pub(super) fn accept(&mut self, prefix: &VersionHashPrefix, now: SystemTime) -> Result<ReloadOutcome, AcceptError> {
+    pub(super) fn accept(
+        &mut self,
+        prefix: &VersionHashPrefix,
+        now: SystemTime,
+    ) -> Result<ReloadOutcome, NoSuchVersion> {
         let Some(pending) = self.pending.clone().filter(|pending| prefix.matches(&pending.hash())) else {
             let pending = self.pending.as_ref().map(Pending::hash);
-            return Err(AcceptError { requested: prefix.clone(), pending });
+            return Err(NoSuchVersion::Waiting { requested: prefix.clone(), pending });
         };
         let compiled = self.compile(&pending.version);
         let outcome = self.publish(pending.version.clone(), compiled, now);
@@ -166,9 +172,9 @@ impl Publisher {
     }
 
     /// Publishes the version that was accepted before the current one, which waits from now on.
-    pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, RollbackError> {
-        let left = self.versions.roll_back().ok_or(RollbackError)?;
-        let before = self.versions.current().cloned().ok_or(RollbackError)?;
+    pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, NoSuchVersion> {
+        let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;
+        let before = self.versions.current().cloned().ok_or(NoSuchVersion::Before)?;
         let compiled = self.cache.find(left.hash(), &self.settings);
         self.wait(Pending::new(left.version, now, vec![Objection::rolled_back()]), compiled);
         Ok(self.restore(&before.version, now))
@@ -343,25 +349,23 @@ impl Publisher {
     }
 }
 
-impl fmt::Display for AcceptError {
+impl fmt::Display for NoSuchVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requested, pending } = self;
-        match pending {
-            Some(pending) => write!(f, "no version {requested:.16} waits to be accepted: {} does", pending.short()),
-            None => write!(f, "no version {requested:.16} waits to be accepted: none does"),
+        match self {
+            Self::Waiting { requested, pending: Some(pending) } => {
+                write!(f, "no version {requested:.16} waits to be accepted: {} does", pending.short())
+            }
+            Self::Waiting { requested, pending: None } => {
+                write!(f, "no version {requested:.16} waits to be accepted: none does")
+            }
+            Self::Before => f.write_str(
+                "there is no version to go back to: none is remembered from before the one that was accepted last",
+            ),
         }
     }
 }
 
-impl Error for AcceptError {}
-
-impl fmt::Display for RollbackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there is no version to go back to: none is remembered from before the one that was accepted last")
-    }
-}
-
-impl Error for RollbackError {}
+impl Error for NoSuchVersion {}
 
 /// What a site knows from an earlier process.
 #[derive(Default)]

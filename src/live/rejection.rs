@@ -92,7 +92,7 @@ impl Rejection {
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
-        let accept = format!("open the site with GateBuilder::accept of \"{hash}\"");
+        let accept = format!("open the site with Gate::accept of \"{hash}\"");
         let why = if is_remembered {
             format!("it was not accepted before: where it is meant as it is, {accept}")
         } else {

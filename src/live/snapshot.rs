@@ -16,7 +16,7 @@ use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Override, Policy, Reason, RequestFacts};
-use crate::rate::{Quota, RateKey, SiteBuckets, TooSoon};
+use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
@@ -129,12 +129,12 @@ impl Snapshot {
     }
 
     /// Takes one request from the bucket of a sender.
-    pub(crate) fn take(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), TooSoon> {
+    pub(crate) fn take(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
     /// Whether a request of a sender would pass. Nothing is taken.
-    pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), TooSoon> {
+    pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 

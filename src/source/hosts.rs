@@ -5,11 +5,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::error::Error;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-use crate::rules::{Authority, Port};
+use crate::rules::{Authority, Port, ValueError};
 
 /// The longest host name there is, in octets (RFC 1035, section 2.3.4), in its own script too.
 const MAX_NAME: usize = 253 * 2;
@@ -43,7 +42,7 @@ const MAX_NAME: usize = 253 * 2;
 /// assert_eq!(hosts.get("xn--mnchen-3ya.example"), Some(&4));
 /// assert_eq!(hosts.get("[0:0::1]:443"), Some(&5));
 /// assert_eq!(hosts.get("example.org"), None);
-/// # Ok::<(), tower_robots::source::HostPatternError>(())
+/// # Ok::<(), tower_robots::rules::ValueError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct HostMap<T> {
@@ -64,13 +63,6 @@ type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 struct Ports {
     other: Option<usize>,
     ports: Vec<(u16, usize)>,
-}
-
-/// A pattern that is neither a host name, nor `*.` and a host name, nor `*`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct HostPatternError {
-    pattern: String,
-    fault: PatternFault,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +92,8 @@ impl<T> HostMap<T> {
     /// # Errors
     ///
     /// If the pattern is malformed, or has a value already, or is not ASCII and the feature `idn` is off.
-    pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), HostPatternError> {
-        let error = |fault| HostPatternError { pattern: pattern.to_owned(), fault };
+    pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), ValueError> {
+        let error = |fault| ValueError::new(pattern, fault);
         let place = self.values.len();
         let (pattern, wildcard) = match pattern.strip_prefix("*.") {
             Some(below) => (below, true),
@@ -277,30 +269,20 @@ impl<T> Default for HostMap<T> {
     }
 }
 
-impl fmt::Display for HostPatternError {
+impl fmt::Display for PatternFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.fault {
-            PatternFault::Malformed => {
-                write!(
-                    f,
-                    "{:?} is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address",
-                    self.pattern
-                )
+        f.write_str(match self {
+            Self::Malformed => {
+                "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address"
             }
-            PatternFault::OtherScript => write!(
-                f,
-                "{:?} is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
-                 \"idn\" of tower-robots",
-                self.pattern
-            ),
-            PatternFault::Repeated => write!(f, "{:?} stands here twice: a host belongs to one site", self.pattern),
-        }
+            Self::OtherScript => {
+                "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
+                 \"idn\" of tower-robots"
+            }
+            Self::Repeated => "stands here twice: a host belongs to one site",
+        })
     }
 }
-
-crate::debug_as_displayed!(HostPatternError);
-
-impl Error for HostPatternError {}
 
 /// How many dots a name has, and whether it has capitals: without a branch, so that it takes 16 octets at a time.
 fn survey(name: &[u8]) -> (usize, bool) {
@@ -551,7 +533,7 @@ mod tests {
             "a\u{0}b",
         ] {
             let error = hosts.insert(pattern, ()).expect_err(pattern);
-            assert_eq!(error.fault, PatternFault::Malformed, "{pattern}");
+            assert_eq!(error.to_string(), format!("{pattern:?} {}", PatternFault::Malformed));
         }
         hosts.insert("a", ()).expect("a host");
         for again in ["A.", "a"] {
@@ -559,7 +541,8 @@ mod tests {
             assert_eq!(error.to_string(), format!("{again:?} stands here twice: a host belongs to one site"));
         }
         hosts.insert("[::1]", ()).expect("an address");
-        assert_eq!(hosts.insert("[0::1]", ()).expect_err("repeated").fault, PatternFault::Repeated);
+        let repeated = hosts.insert("[0::1]", ()).expect_err("repeated").to_string();
+        assert_eq!(repeated, format!("\"[0::1]\" {}", PatternFault::Repeated));
     }
 
     #[cfg(feature = "idn")]
@@ -567,7 +550,8 @@ mod tests {
     fn a_name_of_another_script_is_its_ascii_form() {
         let mut hosts = HostMap::new();
         hosts.insert("M\u{fc}nchen.de", 1).expect("a host");
-        assert_eq!(hosts.insert("xn--mnchen-3ya.de", 2).expect_err("repeated").fault, PatternFault::Repeated);
+        let repeated = hosts.insert("xn--mnchen-3ya.de", 2).expect_err("repeated").to_string();
+        assert_eq!(repeated, format!("\"xn--mnchen-3ya.de\" {}", PatternFault::Repeated));
         for host in ["xn--mnchen-3ya.de", "m\u{fc}nchen.de", "XN--MNCHEN-3YA.de:80"] {
             assert_eq!(hosts.get(host), Some(&1), "{host}");
         }

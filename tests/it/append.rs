@@ -292,7 +292,7 @@ mod live {
     fn a_part_that_shuts_search_engines_out_waits_at_the_gate() {
         let appendix = Appendix::new(["ai.txt"]);
         appendix.set(0, list(LIST), None);
-        let builder = LiveRobots::inline(OWN).append(&appendix).gate(Gate::builder().build());
+        let builder = LiveRobots::inline(OWN).append(&appendix).gate(Gate::new());
         let live = builder.open().expect("a robots.txt");
         appendix.set(0, list("User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"), None);
         assert_eq!(served(&live), with(OWN, LIST));

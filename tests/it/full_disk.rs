@@ -69,7 +69,7 @@ impl<'d> Site<'d> {
 
     /// Polled so seldom that only what a test does brings news.
     fn builder(&self) -> LiveBuilder<FileSource> {
-        LiveRobots::file(self.path()).gate(Gate::builder().build()).poll_every(PATIENCE * 100)
+        LiveRobots::file(self.path()).gate(Gate::new()).poll_every(PATIENCE * 100)
     }
 
     fn open(&self, state: &StateDir) -> LiveRobots {

@@ -83,7 +83,7 @@ impl Edit {
 fn objections(old: &str, new: &str, pages: &[String]) -> Vec<(ObjectionKind, String)> {
     let watched = WatchedPages::new();
     watched.set("of the sitemaps", pages.iter().map(Page::new));
-    let gate = Gate::builder().pages(&watched).build();
+    let gate = Gate::new().pages(&watched);
     let [old, new] = [old, new].map(|text| RobotsTxt::parse(text.as_bytes()));
     let report = check(&new, &Options::new());
     let found = gate.examine(&new, &report, Some(&old), Registry::builtin());
@@ -149,7 +149,7 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
     assert!(objections(OLD, "User-agent: *\nDisallow: /cart\nDisallow: /cart/\n", &pages).is_empty());
 
     let watched = WatchedPages::new();
-    let live = LiveRobots::inline(OLD).gate(Gate::builder().pages(&watched).build()).open().unwrap();
+    let live = LiveRobots::inline(OLD).gate(Gate::new().pages(&watched)).open().unwrap();
     watched.set("of the sitemaps", expanded("/shop/{1..20000}").iter().map(Page::new));
     watched.set("of urls.txt", ["/news/", "/news/today", "/contact"].map(Page::new));
     assert_eq!(watched.counts(), [("of the sitemaps".to_owned(), 20_000), ("of urls.txt".to_owned(), 3)]);
@@ -167,7 +167,7 @@ fn a_baseline_counts_as_the_version_accepted_last() {
     let gate = |baseline: &str| {
         let watched = WatchedPages::new();
         watched.set("of urls.txt", expanded("/news/{1..9}").iter().map(Page::new));
-        Gate::builder().pages(&watched).baseline(RobotsTxt::parse(baseline.as_bytes())).build()
+        Gate::new().pages(&watched).baseline(RobotsTxt::parse(baseline.as_bytes()))
     };
     let examine = |gate: &Gate, text: &str, accepted: Option<&str>| {
         let robots = RobotsTxt::parse(text.as_bytes());

@@ -60,7 +60,7 @@ fn what_is_no_robots_txt_changes_nothing() {
 
 #[test]
 fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
-    let live = LiveRobots::inline(OPEN).gate(Gate::builder().build()).open().unwrap();
+    let live = LiveRobots::inline(OPEN).gate(Gate::new()).open().unwrap();
     let rejection = live.publish(STAGING).unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::Gated);
     let waiting = rejection.pending.as_ref().unwrap().hash();

@@ -46,7 +46,7 @@ impl Site {
     fn builder(&self, text: &str) -> LiveBuilder<InlineSource> {
         let now = self.now.clone();
         LiveRobots::inline(text)
-            .gate(Gate::builder().build())
+            .gate(Gate::new())
             .policy(Policy::builder().mode(Mode::Refuse).build())
             .clock(move || start() + Duration::from_secs(now.load(Ordering::SeqCst)))
     }
@@ -500,12 +500,7 @@ fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_i
     // While another handle has it open.
     let read_only = StateDir::read_only(site.path());
     assert_eq!((read_only.enforcement(), read_only.troubles()), (Enforcement::On, Vec::new()));
-    let shut = site
-        .builder("User-agent: *\nDisallow: /\n")
-        .gate(Gate::builder().build())
-        .state(&read_only, "shop")
-        .open()
-        .unwrap();
+    let shut = site.builder("User-agent: *\nDisallow: /\n").gate(Gate::new()).state(&read_only, "shop").open().unwrap();
     assert_eq!((shut.status().live, shut.status().switch), (live.status().live, Enforcement::Off));
     assert!(shut.status().pending.as_ref().is_some(), "{}", shut.status().last_reload);
     shut.set_enforcement(Enforcement::On).unwrap();

@@ -52,5 +52,5 @@ pub use self::identity::{Identity, IdentityMethod, IdentityOutcome, Refutation, 
 pub use self::named_agent::{NamedAgent, NamedAs};
 pub use self::network::Network;
 pub use self::recognizer::Recognizer;
-pub use self::registry::{Registry, RegistryUpheaval, SearchEngineChange};
+pub use self::registry::Registry;
 pub use self::row::{RegistryError, RegistryErrorKind, RegistryRow};

@@ -1,9 +1,9 @@
 //! The crawlers that exist, and a change of them that is rarely meant.
 
 use std::collections::{HashMap, HashSet};
+use std::iter;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
-use std::{fmt, iter};
 
 use super::builtin;
 use super::crawler::Crawler;
@@ -223,110 +223,53 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
     Ok(())
 }
 
-/// A change of a registry that is rarely meant: half a file, a mistake in a row that much depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RegistryUpheaval {
-    /// More than a tenth of the crawlers are gone.
-    RowsGone {
-        /// How many are.
-        gone: usize,
-        /// How many there were.
-        of: usize,
-    },
-    /// A row of a search engine that is not refused by default has other tokens, another category, or is gone; or another
-    /// row becomes one.
-    SearchEngine {
-        /// The name of the row.
-        name: Box<str>,
-        /// What is different about it.
-        change: SearchEngineChange,
-    },
-}
-
-/// What is different about the row of a search engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SearchEngineChange {
-    /// There is no such row any more.
-    Gone,
-    /// The row was none of a search engine, or did not exist.
-    New,
-    /// The row is none of a search engine any more.
-    Demoted,
-    /// It obeys groups of other names.
-    Tokens,
-    /// It has another category.
-    Category,
-}
-
 impl Registry {
-    /// What is different at large in `next`; nothing where it may take the place of this one without a question.
+    /// What in `next` is different at large and rarely meant, a clause each: half a file, or a mistake in a row that much depends
+    /// on. Nothing where it may take the place of this one without a question.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};
     ///
     /// let next = Registry::builtin().extended_with([RegistryRow::Remove("Googlebot".into())])?;
-    /// let upheavals = Registry::builtin().upheavals(&next);
-    /// assert_eq!(upheavals[0].to_string(), "the search engine \"Googlebot\" is gone");
+    /// assert_eq!(Registry::builtin().upheavals(&next), ["the search engine \"Googlebot\" is gone"]);
     /// assert!(next.upheavals(&next).is_empty());
     /// # Ok::<(), robots_core::agent::RegistryError>(())
     /// ```
-    pub fn upheavals(&self, next: &Self) -> Vec<RegistryUpheaval> {
+    pub fn upheavals(&self, next: &Self) -> Vec<String> {
         let mut rows: HashMap<String, &Crawler> =
             next.crawlers().map(|crawler| (crawler.name.to_ascii_lowercase(), crawler)).collect();
         let (mut gone, of) = (0, self.crawlers().len());
+        let engine = |name: &str, what: &str| format!("the search engine {name:?} {what}");
         let mut upheavals = Vec::new();
         for before in self.crawlers() {
             let after = rows.remove(&before.name.to_ascii_lowercase());
             gone += usize::from(after.is_none());
-            if let Some(change) = change_of_engine(before, after) {
-                upheavals.push(RegistryUpheaval::SearchEngine { name: before.name.as_str().into(), change });
-            }
+            upheavals.extend(change_of_engine(before, after).map(|what| engine(&before.name, what)));
         }
         let mut new: Vec<_> = rows.into_values().filter(|crawler| crawler.is_index_engine).collect();
         new.sort_unstable_by_key(|crawler| &crawler.name);
-        upheavals.extend(new.iter().map(|crawler| RegistryUpheaval::SearchEngine {
-            name: crawler.name.as_str().into(),
-            change: SearchEngineChange::New,
-        }));
+        upheavals.extend(new.iter().map(|crawler| engine(&crawler.name, NEW_ENGINE)));
         if gone * 10 > of {
-            upheavals.insert(0, RegistryUpheaval::RowsGone { gone, of });
+            upheavals.insert(0, format!("{gone} of {of} crawlers are gone"));
         }
         upheavals
     }
 }
 
-fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<SearchEngineChange> {
+const NEW_ENGINE: &str = "is new among those that are not refused by default";
+
+fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<&'static str> {
     match (before.is_index_engine, after) {
-        (true, None) => Some(SearchEngineChange::Gone),
+        (true, None) => Some("is gone"),
         (false, None) => None,
         (was, Some(after)) => match (was, after.is_index_engine) {
             (false, false) => None,
-            (false, true) => Some(SearchEngineChange::New),
-            (true, false) => Some(SearchEngineChange::Demoted),
-            (true, true) if before.tokens != after.tokens => Some(SearchEngineChange::Tokens),
-            (true, true) if before.category != after.category => Some(SearchEngineChange::Category),
+            (false, true) => Some(NEW_ENGINE),
+            (true, false) => Some("is none of those that are not refused by default any more"),
+            (true, true) if before.tokens != after.tokens => Some("obeys groups of other names"),
+            (true, true) if before.category != after.category => Some("has another category"),
             (true, true) => None,
         },
-    }
-}
-
-impl fmt::Display for RegistryUpheaval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RowsGone { gone, of } => write!(f, "{gone} of {of} crawlers are gone"),
-            Self::SearchEngine { name, change } => {
-                let what = match change {
-                    SearchEngineChange::Gone => "is gone",
-                    SearchEngineChange::New => "is new among those that are not refused by default",
-                    SearchEngineChange::Demoted => "is none of those that are not refused by default any more",
-                    SearchEngineChange::Tokens => "obeys groups of other names",
-                    SearchEngineChange::Category => "has another category",
-                };
-                write!(f, "the search engine {name:?} {what}")
-            }
-        }
     }
 }
 
@@ -476,7 +419,7 @@ mod tests {
     }
 
     fn upheavals(rows: impl IntoIterator<Item = RegistryRow>) -> Vec<String> {
-        Registry::builtin().upheavals(&with(rows)).iter().map(ToString::to_string).collect()
+        Registry::builtin().upheavals(&with(rows))
     }
 
     #[test]
@@ -486,7 +429,7 @@ mod tests {
         let removed = |count| others().take(count).map(|crawler| removed(&crawler.name)).collect::<Vec<_>>();
         assert_eq!(upheavals(removed(rows / 10)), [""; 0]);
         assert_eq!(upheavals(removed(rows / 10 + 1)), [format!("{} of {rows} crawlers are gone", rows / 10 + 1)]);
-        assert_eq!(Registry::default().upheavals(&Registry::default()), []);
+        assert_eq!(Registry::default().upheavals(&Registry::default()), [""; 0]);
     }
 
     #[test]
@@ -513,6 +456,6 @@ mod tests {
         assert_eq!(upheavals([removed("bingbot")]), ["the search engine \"bingbot\" is gone"]);
         let training = with([engine(Category::AiTraining).into()]);
         let search = with([engine(Category::Search).into()]);
-        assert_eq!(search.upheavals(&training)[0].to_string(), "the search engine \"HouseBot\" has another category");
+        assert_eq!(search.upheavals(&training)[0], "the search engine \"HouseBot\" has another category");
     }
 }

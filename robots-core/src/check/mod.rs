@@ -44,7 +44,7 @@ mod report;
 
 pub use self::diff::{
     Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage, Page, PageLoss,
-    Subject, Upheaval, diff, upheavals,
+    Subject, Upheaval, diff,
 };
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 pub use self::file_kind::Unreadable;

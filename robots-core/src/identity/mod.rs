@@ -44,13 +44,13 @@ pub use self::identify::{Identified, IdentityRequest};
 pub use self::method_outcome::MethodOutcome;
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]
-pub use self::published_list::{EmbeddedList, RangeList, RangeListError, RangeListErrorKind};
+pub use self::published_list::{DocumentError, DocumentErrorKind, EmbeddedList, RangeList};
 pub use self::range_set::RangeSet;
-pub use self::rdns::{AddressRecord, DnsAnswer, RdnsCheck, RdnsQuestion, RdnsStep};
+pub use self::rdns::{AddressRecord, DnsAnswer, RdnsCheck, RdnsQuestion};
 #[cfg(feature = "signatures")]
 pub use self::signature::{
-    ClaimedDirectories, DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, KeySetError,
-    KeySetErrorKind, MessageHead, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys,
+    ClaimedDirectories, DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead,
+    SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys,
 };
 #[cfg(feature = "signatures")]
 pub use self::signers::Signers;

@@ -1,6 +1,7 @@
 //! Forward-confirmed reverse DNS, without a resolver: what to ask next, and what the answers mean.
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -28,11 +29,11 @@ const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 ///
 /// let address = PublicAddress::of(Some("66.249.66.1".parse()?), |_| false).expect("a public address");
 /// let mut check = RdnsCheck::new(address, [".googlebot.com".parse()?].as_slice().into());
-/// assert_eq!(check.step(), RdnsStep::Ask(RdnsQuestion::Names("66.249.66.1".parse()?)));
+/// assert_eq!(check.step(), ControlFlow::Continue(RdnsQuestion::Names("66.249.66.1".parse()?)));
 /// check.answer(DnsAnswer::Names(vec!["crawl-66-249-66-1.googlebot.com.".to_owned()]));
-/// assert!(matches!(check.step(), RdnsStep::Ask(RdnsQuestion::Addresses { .. })));
+/// assert!(matches!(check.step(), ControlFlow::Continue(RdnsQuestion::Addresses { .. })));
 /// check.answer(DnsAnswer::Addresses(vec!["66.249.66.1".parse()?]));
-/// assert_eq!(check.step(), RdnsStep::Done(MethodOutcome::Verified));
+/// assert_eq!(check.step(), ControlFlow::Break(MethodOutcome::Verified));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -51,15 +52,6 @@ enum RdnsState {
         /// Why a name that does not verify proves nothing.
         doubt: Option<UndecidedReason>,
     },
-    Done(MethodOutcome),
-}
-
-/// What an [`RdnsCheck`] needs next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RdnsStep<'a> {
-    /// The answer to a question.
-    Ask(RdnsQuestion<'a>),
-    /// Nothing: this is the outcome.
     Done(MethodOutcome),
 }
 
@@ -113,14 +105,14 @@ impl RdnsCheck {
     }
 
     /// What is needed next.
-    pub fn step(&self) -> RdnsStep<'_> {
+    pub fn step(&self) -> ControlFlow<MethodOutcome, RdnsQuestion<'_>> {
         match &self.state {
-            RdnsState::Reverse => RdnsStep::Ask(RdnsQuestion::Names(self.address)),
+            RdnsState::Reverse => ControlFlow::Continue(RdnsQuestion::Names(self.address)),
             RdnsState::Forward { names, doubt } => match names.last() {
-                Some(name) => RdnsStep::Ask(RdnsQuestion::Addresses { name, record: self.record() }),
-                None => RdnsStep::Done(not_confirmed(*doubt)),
+                Some(name) => ControlFlow::Continue(RdnsQuestion::Addresses { name, record: self.record() }),
+                None => ControlFlow::Break(not_confirmed(*doubt)),
             },
-            RdnsState::Done(outcome) => RdnsStep::Done(*outcome),
+            RdnsState::Done(outcome) => ControlFlow::Break(*outcome),
         }
     }
 
@@ -239,12 +231,14 @@ mod tests {
         let mut answers = answers.iter();
         loop {
             match check.step() {
-                RdnsStep::Done(outcome) => {
+                ControlFlow::Break(outcome) => {
                     assert_eq!(answers.next(), None, "an answer without a question");
                     return (outcome, asked);
                 }
-                RdnsStep::Ask(RdnsQuestion::Names(address)) => asked.push(format!("PTR {address}")),
-                RdnsStep::Ask(RdnsQuestion::Addresses { name, record }) => asked.push(format!("{record:?} {name}")),
+                ControlFlow::Continue(RdnsQuestion::Names(address)) => asked.push(format!("PTR {address}")),
+                ControlFlow::Continue(RdnsQuestion::Addresses { name, record }) => {
+                    asked.push(format!("{record:?} {name}"))
+                }
             }
             check.answer(answers.next().expect("an answer").clone());
         }

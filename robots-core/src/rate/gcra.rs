@@ -17,17 +17,9 @@ pub struct Quota {
     depth: u64,
 }
 
-/// A request that comes too soon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TooSoon {
-    /// How long to wait until a request passes, above zero, unless another one takes its place.
-    pub wait: Duration,
-}
-
 /// The state of one sender: the time at which it has paid for all that passed, in nanoseconds.
 #[derive(Debug, Default)]
-pub struct Bucket(AtomicU64);
+pub(super) struct Bucket(AtomicU64);
 
 impl Quota {
     /// One request in each interval; after a pause `burst` requests pass at once. An interval of zero counts as one
@@ -51,23 +43,21 @@ impl Quota {
 
     /// What a request at this time makes of a bucket: the next state where it passes; else the state to keep, and how long to
     /// wait.
-    pub(super) fn take(self, paid: u64, now: u64) -> Result<u64, (u64, TooSoon)> {
+    pub(super) fn take(self, paid: u64, now: u64) -> Result<u64, (u64, Duration)> {
         // Further ahead than a full burst is none of this quota's doing: the interval was shortened, or the clock set back.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);
-        if next <= full { Ok(next) } else { Err((paid, TooSoon { wait: Duration::from_nanos(next - full) })) }
+        if next <= full { Ok(next) } else { Err((paid, Duration::from_nanos(next - full))) }
     }
 }
 
 impl Quota {
     /// Whether a request at this time would pass.
-    pub(super) fn look(self, paid: u64, now: u64) -> Result<(), TooSoon> {
+    pub(super) fn look(self, paid: u64, now: u64) -> Result<(), Duration> {
         self.take(paid, now).map(|_| ()).map_err(|(_, too_soon)| too_soon)
     }
 }
-
-impl TooSoon {}
 
 impl Bucket {
     /// Takes one request from the bucket.
@@ -76,8 +66,8 @@ impl Bucket {
     ///
     /// # Errors
     ///
-    /// If it comes too soon. Nothing is taken then.
-    pub fn take(&self, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+    /// If it comes too soon: how long to wait, above zero. Nothing is taken then.
+    pub(super) fn take(&self, quota: Quota, now: Duration) -> Result<(), Duration> {
         let now = nanoseconds(now);
         let mut paid = self.0.load(Ordering::Relaxed);
         loop {
@@ -101,7 +91,7 @@ impl Bucket {
     /// # Errors
     ///
     /// If it would come too soon.
-    pub fn look(&self, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+    pub(super) fn look(&self, quota: Quota, now: Duration) -> Result<(), Duration> {
         quota.look(self.0.load(Ordering::Relaxed), nanoseconds(now))
     }
 }

@@ -1,6 +1,6 @@
 //! How many requests of a crawler pass: one word of memory for each sender, and a clock that the caller reads.
 //!
-//! A [`Quota`] is an interval and a burst. A [`Bucket`] holds the sender to it with the generic cell rate algorithm (GCRA): it
+//! A [`Quota`] is an interval and a burst. A bucket holds the sender to it with the generic cell rate algorithm (GCRA): it
 //! keeps the moment at which the sender has paid for all that passed, and a request moves that moment by one interval. What is
 //! refused moves nothing, so a sender that keeps asking too soon loses nothing by it.
 //!
@@ -15,7 +15,7 @@
 mod gcra;
 mod site_buckets;
 
-pub use self::gcra::{Bucket, Quota, RateKey, RateSender, TooSoon};
+pub use self::gcra::{Quota, RateKey, RateSender};
 pub use self::site_buckets::{NetworkBuckets, SiteBuckets};
 
 #[cfg(test)]

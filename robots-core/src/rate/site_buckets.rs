@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use foldhash::quality::SeedableRandomState;
 
-use super::gcra::{Bucket, Quota, RateKey, RateSender, SharedNetwork, TooSoon, nanoseconds};
+use super::gcra::{Bucket, Quota, RateKey, RateSender, SharedNetwork, nanoseconds};
 use crate::rules::ProductToken;
 
 /// Finds the bucket of a sender. Cheap to clone; clones share the buckets, so a reload that keeps them gives no sender a new burst.
@@ -47,7 +47,7 @@ impl SiteBuckets {
     /// # Errors
     ///
     /// If it comes too soon. Nothing is taken then.
-    pub fn take(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+    pub fn take(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
         let site = self.shared.site;
         if let RateSender::Claimed(Some(address)) = key.sender {
             return self.networks.take(&(site, key.token, SharedNetwork::of(address)), quota, now);
@@ -63,7 +63,7 @@ impl SiteBuckets {
     /// # Errors
     ///
     /// If it would come too soon.
-    pub fn look(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+    pub fn look(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
         let site = self.shared.site;
         if let RateSender::Claimed(Some(address)) = key.sender {
             return self.networks.look(&(site, key.token, SharedNetwork::of(address)), quota, now);
@@ -224,7 +224,7 @@ impl NetworkBuckets {
     }
 
     /// Takes one request from the bucket of a key.
-    pub(super) fn take(&self, key: &impl Hash, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+    pub(super) fn take(&self, key: &impl Hash, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (key, now) = (self.hasher.hash_one(key), nanoseconds(now));
         let (shard, set) = (key as usize % SHARDS, (key >> 16) as usize % SETS);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
@@ -246,7 +246,7 @@ impl NetworkBuckets {
     }
 
     /// Whether a request would pass. Nothing is taken, and no entry is made.
-    pub(super) fn look(&self, key: &impl Hash, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+    pub(super) fn look(&self, key: &impl Hash, quota: Quota, now: Duration) -> Result<(), Duration> {
         let key = self.hasher.hash_one(key);
         let (shard, set) = (key as usize % SHARDS, (key >> 16) as usize % SETS);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };

@@ -353,20 +353,17 @@ pub struct Fragment {
 }
 
 /// Why a file cannot be appended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FragmentError {
-    kind: FragmentErrorKind,
-    line: Option<usize>,
-}
-
-/// What is wrong with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FragmentErrorKind {
+pub enum FragmentError {
     /// It is an HTML page.
     Html,
     /// It is not UTF-8, or holds control characters.
-    Binary,
+    #[non_exhaustive]
+    Binary {
+        /// The line of the first octet that is no text.
+        line: usize,
+    },
     /// No group of it names a crawler.
     NoCrawler,
 }
@@ -382,15 +379,14 @@ impl Fragment {
         let bytes = bytes.as_ref();
         let text = &bytes[bom_length(bytes)..];
         if text.trim_ascii_start().starts_with(b"<") {
-            return Err(FragmentError { kind: FragmentErrorKind::Html, line: None });
+            return Err(FragmentError::Html);
         }
         if let Some(at) = first_unclean(text) {
-            let line = Some(line_ends(&text[..at]) + 1);
-            return Err(FragmentError { kind: FragmentErrorKind::Binary, line });
+            return Err(FragmentError::Binary { line: line_ends(&text[..at]) + 1 });
         }
         let robots = RobotsTxt::parse(text);
         if !robots.groups().any(|group| group.names().any(|name| !name.is_star() && !name.value().is_empty())) {
-            return Err(FragmentError { kind: FragmentErrorKind::NoCrawler, line: None });
+            return Err(FragmentError::NoCrawler);
         }
         let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MOST_TITLE);
         Ok(Self { title: title.collect::<String>().trim().into(), robots })
@@ -429,30 +425,17 @@ fn first_unclean(text: &[u8]) -> Option<usize> {
     valid.into_iter().chain(control).min()
 }
 
-impl FragmentError {
-    /// What is wrong with it.
-    pub const fn kind(&self) -> FragmentErrorKind {
-        self.kind
-    }
-
-    /// The line of the first octet that is no text.
-    pub const fn line(&self) -> Option<usize> {
-        self.line
-    }
-}
-
 impl fmt::Display for FragmentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.kind, self.line) {
-            (FragmentErrorKind::Html, _) => f.write_str("this is an HTML page, not a robots.txt"),
-            (FragmentErrorKind::Binary, line) => {
-                let line = line.unwrap_or(1);
+        match self {
+            Self::Html => f.write_str("this is an HTML page, not a robots.txt"),
+            Self::Binary { line } => {
                 write!(
                     f,
                     "line {line} holds octets that are no text: write the file as UTF-8 without control characters"
                 )
             }
-            (FragmentErrorKind::NoCrawler, _) => {
+            Self::NoCrawler => {
                 f.write_str("no group of it names a crawler: a list begins with a line such as \"User-agent: GPTBot\"")
             }
         }

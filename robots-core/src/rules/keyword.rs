@@ -75,7 +75,8 @@ macro_rules! keyword_enum {
 
 impl ValueError {
     /// The text, and what is said of it.
-    pub(crate) fn new(text: impl Into<String>, fault: impl fmt::Display) -> Self {
+    #[doc(hidden)]
+    pub fn new(text: impl Into<String>, fault: impl fmt::Display) -> Self {
         let text = text.into();
         let message = format!("{text:?} {fault}");
         Self { text, message, known: &[] }

@@ -40,7 +40,7 @@ mod token;
 mod value;
 mod write;
 
-pub use self::append::{Appended, Fragment, FragmentError, FragmentErrorKind, LinePlaces};
+pub use self::append::{Appended, Fragment, FragmentError, LinePlaces};
 pub use self::authority::{Authority, Port};
 pub use self::delays::{CrawlDelay, RequestRate, Seconds, TimeWindow};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
@@ -51,7 +51,7 @@ pub(crate) use self::line::MAX_LINE;
 pub use self::line::{Directive, Field, Line, LineKind};
 pub use self::path::RequestPath;
 pub use self::path_form::{PathForm, PathForms};
-pub use self::pattern::{Costly, CostlyKind, PathPattern};
+pub use self::pattern::{Costly, PathPattern};
 pub use self::reading::Reading;
 pub(crate) use self::reading::STANDARD_LIMIT;
 pub use self::rule_set::{Fallback, FormTrace, RuleSet, Selection, Trace, Verdict};

@@ -106,8 +106,10 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
 pub struct Costly {
     /// The line of the rule, or the first of the groups.
     pub line: usize,
-    /// Why it is costly.
-    pub kind: CostlyKind,
+    /// How many wildcards it has, or they have.
+    pub wildcards: usize,
+    /// Whether it is about all rules for one crawler, and not about one.
+    pub is_together: bool,
 }
 
 impl Costly {
@@ -116,16 +118,6 @@ impl Costly {
 
     /// Wildcards of all rules for one crawler that cost about a tenth of a millisecond at worst.
     pub const MANY_TOGETHER: usize = 10_000;
-}
-
-/// Why it is costly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CostlyKind {
-    /// One pattern with more than [`Costly::MANY_WILDCARDS`]; how many it has.
-    Pattern(usize),
-    /// More than [`Costly::MANY_TOGETHER`] wildcards in the groups that apply to one crawler; how many they have.
-    Groups(usize),
 }
 
 /// The costly patterns in the rules that end within the first `limit` octets, for sets of groups that apply together; in the
@@ -138,7 +130,7 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
         for rule in group.rules().take_while(|rule| rule.range().end <= limit) {
             let wildcards = wildcards(rule.pattern());
             if wildcards > Costly::MANY_WILDCARDS {
-                costly.push(Costly { line: rule.line(), kind: CostlyKind::Pattern(wildcards) });
+                costly.push(Costly { line: rule.line(), wildcards, is_together: false });
             }
             together += wildcards;
         }
@@ -148,7 +140,8 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
     for set in sets {
         let together = set.iter().map(|group| of_group[*group]).sum();
         if together > Costly::MANY_TOGETHER && !std::mem::replace(&mut reported[set[0]], true) {
-            costly.push(Costly { line: document.group(set[0]).line(), kind: CostlyKind::Groups(together) });
+            let line = document.group(set[0]).line();
+            costly.push(Costly { line, wildcards: together, is_together: true });
         }
     }
     costly.sort_by_key(|costly| costly.line);

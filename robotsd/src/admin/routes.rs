@@ -11,7 +11,8 @@ use http::{HeaderMap, Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
-use tower_robots::live::{Enforcement, VersionHashError, VersionHashPrefix};
+use tower_robots::live::{Enforcement, VersionHashPrefix};
+use tower_robots::rules::ValueError;
 
 use super::connections::Urgency;
 use super::metrics;
@@ -193,9 +194,8 @@ fn history(state: &ServerState, query: &Query) -> Answer {
 async fn accept(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site", "hash"])?;
     let (site, hash) = (query.needed("site", "NAME")?, query.needed("hash", "HASH")?);
-    let hash: VersionHashPrefix = hash
-        .parse()
-        .map_err(|error: VersionHashError| AdminReply::error(StatusCode::BAD_REQUEST, &error.to_string()))?;
+    let hash: VersionHashPrefix =
+        hash.parse().map_err(|error: ValueError| AdminReply::error(StatusCode::BAD_REQUEST, &error.to_string()))?;
     change(state, move |sites| sites.accept(&site, &hash)).await
 }
 

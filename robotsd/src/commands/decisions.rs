@@ -9,7 +9,8 @@ use std::io;
 use std::process::ExitCode;
 
 use http::Method;
-use tower_robots::live::{Enforcement, StateDir, StateDirInUse, VersionHashError, VersionHashPrefix};
+use tower_robots::live::{Enforcement, StateDir, StateDirInUse, VersionHashPrefix};
+use tower_robots::rules::ValueError;
 
 use super::output::{Page, say, say_json, say_report};
 use super::running::{Running, RunningSite, asked, query, refusal};
@@ -105,7 +106,7 @@ pub(crate) struct AcceptArgs {
 
 pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(hash) = &args.hash else { return show_waiting(args) };
-    let hash: VersionHashPrefix = hash.parse().map_err(|error: VersionHashError| refusal(error))?;
+    let hash: VersionHashPrefix = hash.parse().map_err(|error: ValueError| refusal(error))?;
     let target = query("/accept", &[("site", &args.of.site), ("hash", &hash.to_string())]);
     decide(&args.of.running, &target, &|config| accept_at_rest(config, &args.of.site, &hash))
 }

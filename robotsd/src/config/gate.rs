@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use tower_robots::check::Severity;
-use tower_robots::live::{Gate, GateBuilder, VersionHashPrefix};
+use tower_robots::live::{Gate, VersionHashPrefix};
 
 use super::error::{Fault, Placed, parsed};
 use super::tables::{OnOff, RawGate, RawRobots, RefuseFindings, SourceKind};
 
 /// `None` where the gate is off.
-pub(super) fn resolve(file: &RawGate) -> Result<Option<GateBuilder>, Fault> {
+pub(super) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> {
     let accepted = file.accept.iter().map(parsed::<VersionHashPrefix>).collect::<Result<Vec<_>, _>>()?;
-    let mut gate = Gate::builder().accept(accepted);
+    let mut gate = Gate::new().accept(accepted);
     gate = match file.refuse_findings {
         RefuseFindings::None => gate,
         RefuseFindings::Error => gate.refuse_findings(Severity::Error),

@@ -85,7 +85,7 @@ fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fau
     match RangeList::parse(&octets) {
         Ok(_) => Ok((url.clone(), path)),
         Err(error) => {
-            let colon = if error.position().is_some() { ":" } else { ": " };
+            let colon = if error.position.is_some() { ":" } else { ": " };
             Err(list.path.fault(format!("{shown}{colon}{error}")))
         }
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tower_robots::live::{GateBuilder, VersionHashPrefix, WhenMissing};
+use tower_robots::live::{Gate, VersionHashPrefix, WhenMissing};
 use tower_robots::policy::Policy;
 use tower_robots::source::fetch::FetchUrl;
 
@@ -40,7 +40,7 @@ pub(crate) struct Config {
     /// What names it in the text.
     pub(crate) state_dir_span: Range<usize>,
     /// The gate of every site, without its expectations; `None` where it is off.
-    pub(crate) gate: Option<GateBuilder>,
+    pub(crate) gate: Option<Gate>,
     /// What the registry has besides the built-in rows.
     pub(crate) registry: RegistrySources,
     /// Versions of the published registry that are used whatever they change.

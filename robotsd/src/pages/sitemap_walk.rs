@@ -147,10 +147,7 @@ impl FromStr for SitemapSource {
     fn from_str(text: &str) -> Result<Self, String> {
         // A word with a scheme is no file; a URL of another scheme is named as such.
         if text.contains("://") {
-            return text
-                .parse()
-                .map(Self::Url)
-                .map_err(|error: tower_robots::source::fetch::UrlError| error.to_string());
+            return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }
         Ok(Self::File(text.into()))
     }

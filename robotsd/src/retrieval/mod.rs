@@ -12,7 +12,8 @@ mod answer_kind;
 mod coding;
 mod retriever;
 
-use tower_robots::source::fetch::{FetchUrl, UrlError};
+use tower_robots::rules::ValueError;
+use tower_robots::source::fetch::FetchUrl;
 
 pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, DocumentError};
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
@@ -29,7 +30,7 @@ pub(crate) fn is_url(word: &str) -> bool {
 }
 
 /// The robots.txt that a URL names: that of its host, where it has no path.
-pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, UrlError> {
+pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     let url: FetchUrl = word.parse()?;
     if url.target().as_str() != "/" {
         return Ok(url);
@@ -42,7 +43,7 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, UrlError> {
 pub(crate) fn shown_url(word: &str) -> String {
     match word.parse::<FetchUrl>() {
         Ok(url) => url.to_string(),
-        Err(error) => error.url().escape_debug().to_string(),
+        Err(error) => error.text().escape_debug().to_string(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tower_robots::agent::Registry;
 use tower_robots::check;
 use tower_robots::internals::Mutex;
-use tower_robots::live::{Gate, GateBuilder, LiveRobots, RejectionKind, WhenMissing};
+use tower_robots::live::{Gate, LiveRobots, RejectionKind, WhenMissing};
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::Watcher;
 
@@ -20,7 +20,7 @@ use crate::pages::read_urls;
 /// The gate of the config, and what it reads: expectations, a baseline, pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
-    gate: Option<GateBuilder>,
+    gate: Option<Gate>,
     pub(super) expectations: Option<PathBuf>,
     basis: GateBasis,
     hosts: Vec<String>,
@@ -34,7 +34,7 @@ pub(super) struct GateSettings {
 
 impl GateSettings {
     pub(super) fn new(
-        gate: Option<GateBuilder>,
+        gate: Option<Gate>,
         site: &SiteConfig,
         pages: SitePages,
         before: Option<&Self>,
@@ -65,8 +65,7 @@ impl GateSettings {
         let gate = match &self.expectations {
             Some(path) => gate.expectations(expectations(path, registry)?),
             None => gate,
-        }
-        .build();
+        };
         *self.last.lock() = Some(gate.clone());
         Ok(gate)
     }

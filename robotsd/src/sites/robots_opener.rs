@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tower_robots::agent::Registry;
 use tower_robots::internals::Mutex;
 use tower_robots::live::{
-    Cause, CompileCache, Gate, GateBuilder, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing,
+    Cause, CompileCache, Gate, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing,
 };
 use tower_robots::source::fetch::{Fetcher, RemoteSource, Schedule};
 use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
@@ -37,7 +37,7 @@ pub(super) struct RobotsOpener {
     parts: Option<AppendedParts>,
     /// Until when opening sites may wait for parts that were never fetched.
     parts_until: Instant,
-    gate: Option<GateBuilder>,
+    gate: Option<Gate>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     pub(super) occasion: OpeningOccasion,
@@ -108,12 +108,7 @@ impl RobotsOpener {
     }
 
     /// As another config has it; watcher, caches and state stay.
-    pub(super) fn with(
-        &self,
-        registry: Arc<Registry>,
-        followed: Option<FollowedRegistry>,
-        gate: Option<GateBuilder>,
-    ) -> Self {
+    pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }

@@ -24,16 +24,16 @@ use robots_core::internals::crawler_meant;
 
 use super::versions::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
-use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, diff, upheavals};
+use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, Upheaval, diff};
 use crate::rules::{Access, RobotsTxt};
 
-/// The conditions under which a version goes live without an operator. Build one with [`Gate::builder`].
+/// The conditions under which a version goes live without an operator. Begin with [`Gate::new`]; the default is [`Gate::open`].
 ///
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
 ///
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n")
-///     .gate(Gate::builder().build())
+///     .gate(Gate::new())
 ///     .when_missing(WhenMissing::Unavailable)
 ///     .open()?;
 /// let status = live.status();
@@ -44,6 +44,7 @@ use crate::rules::{Access, RobotsTxt};
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Gate {
     /// Whether a version is compared with the one that was accepted last, in what it does to crawlers.
     compares_effects: bool,
@@ -54,13 +55,6 @@ pub struct Gate {
     accepted: Vec<VersionHashPrefix>,
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
-}
-
-/// Builds a [`Gate`].
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct GateBuilder {
-    gate: Gate,
 }
 
 /// A version that counts as the one accepted last.
@@ -77,9 +71,9 @@ struct MustAllow {
 }
 
 impl Gate {
-    /// Starts from a gate that compares effects and has no other demands.
-    pub fn builder() -> GateBuilder {
-        GateBuilder { gate: Self { compares_effects: true, ..Self::open() } }
+    /// A gate that compares effects, and has no other conditions yet.
+    pub fn new() -> Self {
+        Self { compares_effects: true, ..Self::open() }
     }
 
     /// A gate that every version passes: the default of a [`LiveRobots`](super::LiveRobots).
@@ -116,7 +110,7 @@ impl Gate {
         let accepted = self.baseline.as_ref().map(|baseline| &baseline.robots).or(accepted);
         let mut objections = Vec::new();
         if self.compares_effects {
-            objections.extend(upheavals(accepted, robots, registry).iter().map(Objection::upheaval));
+            objections.extend(Upheaval::between(accepted, robots, registry).iter().map(Objection::upheaval));
         }
         if let Some(accepted) = accepted {
             let lists = self.pages.iter().flat_map(WatchedPages::lists);
@@ -162,16 +156,16 @@ impl Gate {
     }
 
     /// What counts as the version that was accepted last.
-    pub(super) fn baseline(&self) -> Option<&RobotsTxt> {
+    pub(super) fn compared_with(&self) -> Option<&RobotsTxt> {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }
 }
 
-impl GateBuilder {
+impl Gate {
     /// Refuses a version with findings of this severity or worse. Default: none, because
     /// crawlers read every file, and the version before need be no better.
     pub const fn refuse_findings(mut self, severity: Severity) -> Self {
-        self.gate.findings = Some(severity);
+        self.findings = Some(severity);
         self
     }
 
@@ -185,25 +179,25 @@ impl GateBuilder {
     ) -> Self {
         let agents = agents.into_iter().map(Into::into).collect();
         let paths = paths.into_iter().map(Into::into).collect();
-        self.gate.must_allow.push(MustAllow { agents, paths });
+        self.must_allow.push(MustAllow { agents, paths });
         self
     }
 
     /// Refuses a version that does not meet these. Default: none.
     pub fn expectations(mut self, expectations: Expectations) -> Self {
-        self.gate.expectations = Some(expectations);
+        self.expectations = Some(expectations);
         self
     }
 
     /// Refuses a version in which something changes that must not. May be called again. Default: nothing.
     pub fn guard(mut self, guard: Guard) -> Self {
-        self.gate.guards.push(guard);
+        self.guards.push(guard);
         self
     }
 
     /// Lets these versions pass, whatever they do: a [`VersionHash`], or as much of one as an application has kept of it. Default: none.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
-        self.gate.accepted.extend(hashes.into_iter().map(Into::into));
+        self.accepted.extend(hashes.into_iter().map(Into::into));
         self
     }
 
@@ -215,7 +209,7 @@ impl GateBuilder {
     /// One page alone would be more than 1 % of a list of less than a hundred. It may be lost, because a rule that meets one page
     /// was written for that page; an accident meets a folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
-        self.gate.pages.push(pages.clone());
+        self.pages.push(pages.clone());
         self
     }
 
@@ -223,12 +217,7 @@ impl GateBuilder {
     /// very bytes of it pass. Where nothing was accepted yet and the source's version waits or cannot be used, it goes live.
     /// Default: none.
     pub fn baseline(mut self, robots: RobotsTxt) -> Self {
-        self.gate.baseline = Some(Baseline { hash: VersionHash::of(robots.bytes()), robots });
+        self.baseline = Some(Baseline { hash: VersionHash::of(robots.bytes()), robots });
         self
-    }
-
-    /// The gate.
-    pub fn build(self) -> Gate {
-        self.gate
     }
 }

@@ -207,7 +207,7 @@ fn percent(part: usize, of: usize) -> String {
 ///
 /// let pages = WatchedPages::new();
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /cart/\n")
-///     .gate(Gate::builder().pages(&pages).build())
+///     .gate(Gate::new().pages(&pages))
 ///     .open()?;
 /// pages.set("of the sitemaps", ["/", "/news/1", "/news/2"].map(Page::new));
 /// assert!(live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").is_err());

@@ -124,7 +124,7 @@ fn a_listener_may_use_the_site_that_it_is_notified_of() {
             let _ = sender.send((status.pending.as_ref().is_some(), reloaded.outcome.kind(), accepted.is_ok()));
         }
     };
-    let settings = SiteSettings { gate: Gate::builder().build(), ..SiteSettings::default() };
+    let settings = SiteSettings { gate: Gate::new(), ..SiteSettings::default() };
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..settings });
     assert!(own.set(Arc::downgrade(&site)).is_ok());
     let publishing = site.clone();

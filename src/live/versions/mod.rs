@@ -2,7 +2,7 @@
 
 mod accepted;
 
-use std::error::Error;
+use crate::rules::ValueError;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -49,13 +49,6 @@ pub struct VersionHash([u8; 32]);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VersionHashPrefix(String);
 
-/// A text that is no hash, or too short a prefix of one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VersionHashError {
-    text: String,
-    least: usize,
-}
-
 impl VersionHash {
     /// Hashes bytes.
     pub fn of(bytes: &[u8]) -> Self {
@@ -101,10 +94,10 @@ impl From<VersionHash> for VersionHashPrefix {
 
 /// Reads 64 hex digits, with or without `sha256:` before them.
 impl FromStr for VersionHash {
-    type Err = VersionHashError;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, VersionHashError> {
-        let error = || VersionHashError { text: text.to_owned(), least: 64 };
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let error = || ValueError::new(text, "is not the hash of a version: write \"sha256:\" and all 64 hex digits");
         let digits = digits(text).filter(|digits| digits.len() == 64).ok_or_else(error)?;
         let mut octets = [0; 32];
         for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
@@ -117,11 +110,15 @@ impl FromStr for VersionHash {
 
 /// Reads 12 to 64 hex digits, with or without `sha256:` before them.
 impl FromStr for VersionHashPrefix {
-    type Err = VersionHashError;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, VersionHashError> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let digits = digits(text).filter(|digits| (Self::SHORTEST..=64).contains(&digits.len()));
-        digits.map(Self).ok_or_else(|| VersionHashError { text: text.to_owned(), least: Self::SHORTEST })
+        digits.map(Self).ok_or_else(|| {
+            let least = Self::SHORTEST;
+            let right = format!("write the 16 hex digits that the message about it has, or at least {least} of them");
+            ValueError::new(text, format_args!("is not the hash of a version: {right}"))
+        })
     }
 }
 
@@ -135,21 +132,6 @@ impl fmt::Display for VersionHashPrefix {
         f.pad(&self.0)
     }
 }
-
-impl fmt::Display for VersionHashError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { text, least } = self;
-        match least {
-            64 => write!(f, "{text:?} is not the hash of a version: write \"sha256:\" and all 64 hex digits"),
-            _ => write!(
-                f,
-                "{text:?} is not the hash of a version: write the 16 hex digits that the message about it has, or at least {least} of them"
-            ),
-        }
-    }
-}
-
-impl Error for VersionHashError {}
 
 /// `sha256:` and 64 hex digits.
 impl fmt::Display for VersionHash {

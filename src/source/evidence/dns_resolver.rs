@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,7 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::sync::Semaphore;
 use tokio::time::{self, sleep_until};
 
-use crate::identity::{
-    AddressRecord, DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion, RdnsStep,
-};
+use crate::identity::{AddressRecord, DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion};
 use crate::live::Mutex;
 use crate::source::follow::FollowError;
 
@@ -63,8 +62,8 @@ impl DnsResolver {
         let mut holds = Duration::MAX;
         loop {
             let question = match check.step() {
-                RdnsStep::Done(outcome) => return (outcome, holds),
-                RdnsStep::Ask(question) => question,
+                ControlFlow::Break(outcome) => return (outcome, holds),
+                ControlFlow::Continue(question) => question,
             };
             let (answer, answer_holds) = self.ask(&question).await;
             note(&question, &answer);

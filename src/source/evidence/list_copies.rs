@@ -64,7 +64,7 @@ impl ListCopy {
     pub(super) fn of_file(path: &Path) -> Result<Self, FollowError> {
         let wrong = |why: &dyn std::fmt::Display| FollowError::new(format!("{}: {why}", path.display()));
         let octets = file::read(path).map_err(|error| wrong(&error))?;
-        let list = RangeList::parse(&octets).map_err(|error| match error.position() {
+        let list = RangeList::parse(&octets).map_err(|error| match error.position {
             Some(_) => FollowError::new(format!("{}:{error}", path.display())),
             None => wrong(&error),
         })?;

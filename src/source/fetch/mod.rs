@@ -35,4 +35,4 @@ pub(super) use self::freshness::later;
 pub use self::freshness::{Freshness, Schedule};
 pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome, Found, Validators};
 pub use self::remote::{RemoteSource, UpstreamSource, UrlSource};
-pub use self::url::{FetchUrl, UrlError};
+pub use self::url::FetchUrl;

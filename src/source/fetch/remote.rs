@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use super::poller::SitePoller;
 use super::resolver::Peer;
 use super::url::UrlFault;
-use super::{FetchMode, FetchTarget, Fetcher, Schedule, UrlError};
+use super::{FetchMode, FetchTarget, Fetcher, Schedule};
 use crate::live::{
     Completion, LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source, SourceStatus,
     WhenMissing,
 };
+use crate::rules::ValueError;
 use crate::source::builder::{LiveBuilder, SiteSource, sealed};
 
 /// A robots.txt at a URL; see [`LiveRobots::url`].
@@ -71,7 +72,7 @@ impl LiveRobots {
     /// assert!(live.snapshot().content().is_none(), "nothing is known yet, so nothing is enforced");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, UrlError> {
+    pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, ValueError> {
         let target = FetchTarget::new(url.parse()?, FetchMode::Site, LiveRobots::MAX_FILE);
         Ok(LiveBuilder::new(UrlSource(Remote::at(target))).when_missing(WhenMissing::Unavailable))
     }
@@ -96,12 +97,12 @@ impl LiveRobots {
     pub fn upstream<U: AsRef<str>>(
         upstreams: impl IntoIterator<Item = U>,
         host: &str,
-    ) -> Result<LiveBuilder<UpstreamSource>, UrlError> {
+    ) -> Result<LiveBuilder<UpstreamSource>, ValueError> {
         let via =
             upstreams.into_iter().map(|upstream| Peer::parse(upstream.as_ref())).collect::<Result<Arc<[_]>, _>>()?;
-        let first = via.first().ok_or_else(|| UrlError::new("", UrlFault::Host))?;
+        let first = via.first().ok_or_else(|| UrlFault::Host.of(""))?;
         if host.contains(['/', '?', '#', '@']) {
-            return Err(UrlError::new(host, UrlFault::Host));
+            return Err(UrlFault::Host.of(host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
         let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, FetchMode::Site, LiveRobots::MAX_FILE) };

@@ -12,7 +12,8 @@ use http::StatusCode;
 use robots_core::internals::AddressClass;
 
 use super::url::UrlFault;
-use super::{FetchError, FetchErrorKind, FetchUrl, UrlError};
+use super::{FetchError, FetchErrorKind, FetchUrl};
+use crate::rules::ValueError;
 use crate::source::hosts::Scheme;
 
 #[cfg(unix)]
@@ -90,18 +91,18 @@ pub(super) enum Peer {
 
 impl Peer {
     /// Reads `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or `unix:/run/app.sock`.
-    pub(super) fn parse(upstream: &str) -> Result<Self, UrlError> {
+    pub(super) fn parse(upstream: &str) -> Result<Self, ValueError> {
         if let Some(path) = upstream.strip_prefix("unix:") {
             #[cfg(unix)]
             if !path.is_empty() {
                 return Ok(Self::Unix(path.into()));
             }
             let _ = path;
-            return Err(UrlError::new(upstream, UrlFault::Socket));
+            return Err(UrlFault::Socket.of(upstream));
         }
         let url: FetchUrl =
             if upstream.contains("://") { upstream.parse()? } else { format!("http://{upstream}").parse()? };
-        if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(UrlError::new(upstream, UrlFault::Path)) }
+        if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(UrlFault::Path.of(upstream)) }
     }
 
     pub(super) const fn scheme(&self) -> Scheme {

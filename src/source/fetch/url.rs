@@ -4,14 +4,13 @@
 //! be a dependency for three operations: parsing, joining a `Location`, and showing a URL without its secrets.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use http::uri::PathAndQuery;
 
-use crate::rules::{Authority, Port};
+use crate::rules::{Authority, Port, ValueError};
 use crate::source::hosts::{Scheme, to_ascii};
 
 /// An `http` or `https` URL that can be fetched.
@@ -25,7 +24,7 @@ use crate::source::hosts::{Scheme, to_ascii};
 /// let url: FetchUrl = "https://Example.com:443/robots.txt?v=1#top".parse()?;
 /// assert_eq!(url.to_string(), "https://example.com/robots.txt?…");
 /// assert!("ftp://example.com/robots.txt".parse::<FetchUrl>().is_err());
-/// # Ok::<(), tower_robots::source::fetch::UrlError>(())
+/// # Ok::<(), tower_robots::rules::ValueError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchUrl {
@@ -35,13 +34,6 @@ pub struct FetchUrl {
     host: String,
     port: u16,
     target: PathAndQuery,
-}
-
-/// Why a text is not a URL that a robots.txt can be fetched from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UrlError {
-    url: String,
-    fault: UrlFault,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +91,7 @@ impl FetchUrl {
     /// # Errors
     ///
     /// If it is no URL that can be fetched.
-    pub fn join(&self, location: &[u8]) -> Result<Self, UrlError> {
+    pub fn join(&self, location: &[u8]) -> Result<Self, ValueError> {
         let location = escaped(location);
         let reference = location.split('#').next().unwrap_or_default();
         if has_scheme(reference) {
@@ -128,16 +120,16 @@ impl FetchUrl {
             target.push('?');
             target.push_str(query);
         }
-        let target = PathAndQuery::try_from(target).map_err(|_| UrlError::new(reference, UrlFault::Target))?;
+        let target = PathAndQuery::try_from(target).map_err(|_| UrlFault::Target.of(reference))?;
         Ok(self.with_target(target))
     }
 }
 
 impl FromStr for FetchUrl {
-    type Err = UrlError;
+    type Err = ValueError;
 
-    fn from_str(url: &str) -> Result<Self, UrlError> {
-        let error = |fault| UrlError::new(url, fault);
+    fn from_str(url: &str) -> Result<Self, ValueError> {
+        let error = |fault: UrlFault| fault.of(url);
         let (scheme, authority, target) = Authority::of_url(url.as_bytes())
             .ok_or_else(|| error(if has_other_scheme(url) { UrlFault::OtherScheme } else { UrlFault::NoScheme }))?;
         let scheme = match std::str::from_utf8(scheme).ok().and_then(Scheme::from_name) {
@@ -190,37 +182,30 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-impl UrlError {
-    pub(super) fn new(url: &str, fault: UrlFault) -> Self {
-        Self { url: without_secrets(url).chars().take(256).collect(), fault }
-    }
-
-    /// The text, at most 256 characters, with `…` in place of user information and of a query: they may hold secrets.
-    pub fn url(&self) -> &str {
-        &self.url
+impl UrlFault {
+    /// The text is quoted with `…` in place of user information and of a query: they may hold secrets.
+    pub(super) fn of(self, url: &str) -> ValueError {
+        ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), self)
     }
 }
 
-impl fmt::Display for UrlError {
+impl fmt::Display for UrlFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} ", self.url)?;
-        f.write_str(match self.fault {
-            UrlFault::NoScheme => "has no scheme: write it as \"https://example.com/robots.txt\"",
-            UrlFault::Ftp => "cannot be fetched: ftp is not spoken here; use http or https",
-            UrlFault::OtherScheme => "cannot be fetched: use http or https",
-            UrlFault::Userinfo => "holds a user name: robots.txt is public, so leave it out",
-            UrlFault::Host => "names no host: a name such as \"example.com\" or an address is needed",
-            UrlFault::NonAsciiHost => "has a host that is not ASCII: write it in its \"xn--\" form",
-            UrlFault::Port => "has a port that is no number from 1 to 65535",
-            UrlFault::Target => "has a path that no request can hold",
-            UrlFault::NoTls => "cannot be fetched: https needs the feature `tls` of this crate",
-            UrlFault::Socket => "is no socket of this system: write it as \"unix:/run/app.sock\"",
-            UrlFault::Path => "is to be an upstream and has a path: leave it out, the file is at /robots.txt",
+        f.write_str(match self {
+            Self::NoScheme => "has no scheme: write it as \"https://example.com/robots.txt\"",
+            Self::Ftp => "cannot be fetched: ftp is not spoken here; use http or https",
+            Self::OtherScheme => "cannot be fetched: use http or https",
+            Self::Userinfo => "holds a user name: robots.txt is public, so leave it out",
+            Self::Host => "names no host: a name such as \"example.com\" or an address is needed",
+            Self::NonAsciiHost => "has a host that is not ASCII: write it in its \"xn--\" form",
+            Self::Port => "has a port that is no number from 1 to 65535",
+            Self::Target => "has a path that no request can hold",
+            Self::NoTls => "cannot be fetched: https needs the feature `tls` of this crate",
+            Self::Socket => "is no socket of this system: write it as \"unix:/run/app.sock\"",
+            Self::Path => "is to be an upstream and has a path: leave it out, the file is at /robots.txt",
         })
     }
 }
-
-impl Error for UrlError {}
 
 /// A text that is meant as a URL, without its user information and its query.
 fn without_secrets(url: &str) -> String {
@@ -302,8 +287,14 @@ mod tests {
         text.parse().expect(text)
     }
 
-    fn fault(text: &str) -> UrlFault {
-        text.parse::<FetchUrl>().expect_err(text).fault
+    /// What is said of the text, without it.
+    fn said(error: &ValueError) -> String {
+        let quoted = format!("{:?} ", error.text());
+        error.to_string().strip_prefix(&quoted).expect("a text that is quoted").to_owned()
+    }
+
+    fn fault(text: &str) -> String {
+        said(&text.parse::<FetchUrl>().expect_err(text))
     }
 
     fn joined(base: &str, location: &str) -> String {
@@ -329,17 +320,17 @@ mod tests {
         for text in
             ["example.com/robots.txt", "localhost:3000", "example.com:x", "http:/example.com", "HTTPS:example.com"]
         {
-            assert_eq!(fault(text), UrlFault::NoScheme, "{text}");
+            assert_eq!(fault(text), UrlFault::NoScheme.to_string(), "{text}");
         }
-        assert_eq!(fault("javascript:alert(1)"), UrlFault::OtherScheme);
-        assert_eq!(fault("file:///etc/passwd"), UrlFault::OtherScheme);
-        assert_eq!(fault("http://user:secret@example.com/"), UrlFault::Userinfo);
-        assert_eq!(fault("http:///robots.txt"), UrlFault::Host);
-        assert_eq!(fault("http://a b/"), UrlFault::Host);
-        assert_eq!(fault("http://[::g]/"), UrlFault::Host);
-        assert_eq!(fault("http://example.com:0/"), UrlFault::Port);
-        assert_eq!(fault("http://example.com:99999/"), UrlFault::Port);
-        assert_eq!(fault("http://example.com:+80/"), UrlFault::Port);
+        assert_eq!(fault("javascript:alert(1)"), UrlFault::OtherScheme.to_string());
+        assert_eq!(fault("file:///etc/passwd"), UrlFault::OtherScheme.to_string());
+        assert_eq!(fault("http://user:secret@example.com/"), UrlFault::Userinfo.to_string());
+        assert_eq!(fault("http:///robots.txt"), UrlFault::Host.to_string());
+        assert_eq!(fault("http://a b/"), UrlFault::Host.to_string());
+        assert_eq!(fault("http://[::g]/"), UrlFault::Host.to_string());
+        assert_eq!(fault("http://example.com:0/"), UrlFault::Port.to_string());
+        assert_eq!(fault("http://example.com:99999/"), UrlFault::Port.to_string());
+        assert_eq!(fault("http://example.com:+80/"), UrlFault::Port.to_string());
         let ftp = "ftp://example.com/robots.txt".parse::<FetchUrl>().expect_err("ftp").to_string();
         assert_eq!(
             ftp,
@@ -355,7 +346,7 @@ mod tests {
         if cfg!(feature = "idn") {
             assert_eq!(named.as_deref(), Ok("http://xn--mller-kva.example/r"));
         } else {
-            assert_eq!(named.expect_err("no idn").fault, UrlFault::NonAsciiHost);
+            assert_eq!(said(&named.expect_err("no idn")), UrlFault::NonAsciiHost.to_string());
         }
     }
 

@@ -254,7 +254,7 @@ fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_a
 fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
     let served = Arc::new(Mutex::new(("1", "User-agent: *\nDisallow: /a\n")));
     let server = tagged(&served);
-    let gate = Gate::builder().build();
+    let gate = Gate::new();
     let live = url(&server).gate(gate).when_missing(WhenMissing::Fail).open().unwrap();
     *served.lock().unwrap() = ("2", "User-agent: *\nDisallow: /\n");
     let reloaded = reload(&live);

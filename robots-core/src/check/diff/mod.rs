@@ -22,7 +22,7 @@ pub use self::compare::{Diff, DiffOptions, Effect, diff};
 pub use self::guard::{Breach, Guard};
 pub use self::pages::{LostPage, Page, PageLoss};
 pub use self::subject::Subject;
-pub use self::upheaval::{Upheaval, upheavals};
+pub use self::upheaval::Upheaval;
 
 #[cfg(test)]
 mod tests;

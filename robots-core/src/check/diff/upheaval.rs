@@ -79,47 +79,6 @@ enum Extent {
     Open,
 }
 
-/// What a file overturns, compared with the one before it; without one, only that it shuts everyone out.
-///
-/// ```
-/// use robots_core::agent::Registry;
-/// use robots_core::check::{Upheaval, upheavals};
-/// use robots_core::rules::RobotsTxt;
-///
-/// let staging = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
-/// assert_eq!(upheavals(None, &staging, Registry::builtin()), [Upheaval::EveryoneShutOut]);
-/// ```
-pub fn upheavals(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Upheaval> {
-    let Some(old) = old else {
-        // Compared with itself: only the state now counts.
-        let pair = Pair::new(new, new, registry);
-        return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Upheaval::EveryoneShutOut));
-    };
-    let pair = Pair::new(old, new, registry);
-    let [was, is] = pair.extents(&Subject::unnamed());
-    let engines: Vec<Subject> = engines(registry).filter(|engine| pair.shuts_out(engine)).collect();
-    let mut found = Vec::new();
-    if new.groups().len() == 0 && old.groups().len() > 0 {
-        found.push(Upheaval::GroupsLost { of: old.groups().len() });
-    }
-    if is == Extent::Shut && is_everyone_shut(&pair, registry) && (was > Extent::Shut || !engines.is_empty()) {
-        found.push(Upheaval::EveryoneShutOut);
-    } else {
-        if pair.shuts_out(&Subject::unnamed()) {
-            found.push(Upheaval::UnnamedShutOut);
-        }
-        if !engines.is_empty() {
-            found.push(Upheaval::SearchEnginesShutOut { engines: sorted(engines) });
-        }
-    }
-    if was < Extent::Open && is == Extent::Open {
-        found.push(Upheaval::SiteOpened);
-    }
-    found.extend(rules_lost(&pair, old, new, registry));
-    found.extend(crawlers_let_in(&pair, old, registry));
-    found
-}
-
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
     // An engine that ignores `*` and is not named is not spoken to.
     let is_shut = |subject: &Subject| {
@@ -208,6 +167,47 @@ impl Extent {
 }
 
 impl Upheaval {
+    /// What a file overturns, compared with the one before it; without one, only that it shuts everyone out.
+    ///
+    /// ```
+    /// use robots_core::agent::Registry;
+    /// use robots_core::check::Upheaval;
+    /// use robots_core::rules::RobotsTxt;
+    ///
+    /// let staging = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
+    /// assert_eq!(Upheaval::between(None, &staging, Registry::builtin()), [Upheaval::EveryoneShutOut]);
+    /// ```
+    pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
+        let Some(old) = old else {
+            // Compared with itself: only the state now counts.
+            let pair = Pair::new(new, new, registry);
+            return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Self::EveryoneShutOut));
+        };
+        let pair = Pair::new(old, new, registry);
+        let [was, is] = pair.extents(&Subject::unnamed());
+        let engines: Vec<Subject> = engines(registry).filter(|engine| pair.shuts_out(engine)).collect();
+        let mut found = Vec::new();
+        if new.groups().len() == 0 && old.groups().len() > 0 {
+            found.push(Upheaval::GroupsLost { of: old.groups().len() });
+        }
+        if is == Extent::Shut && is_everyone_shut(&pair, registry) && (was > Extent::Shut || !engines.is_empty()) {
+            found.push(Upheaval::EveryoneShutOut);
+        } else {
+            if pair.shuts_out(&Subject::unnamed()) {
+                found.push(Upheaval::UnnamedShutOut);
+            }
+            if !engines.is_empty() {
+                found.push(Upheaval::SearchEnginesShutOut { engines: sorted(engines) });
+            }
+        }
+        if was < Extent::Open && is == Extent::Open {
+            found.push(Upheaval::SiteOpened);
+        }
+        found.extend(rules_lost(&pair, old, new, registry));
+        found.extend(crawlers_let_in(&pair, old, registry));
+        found
+    }
+
     /// The crawlers it is about, where it is about some in particular.
     pub fn crawlers(&self) -> &[Subject] {
         match self {
@@ -249,11 +249,11 @@ mod tests {
 
     fn say(old: &str, new: &str) -> Vec<String> {
         let [old, new] = [old, new].map(|text| RobotsTxt::parse(text.as_bytes()));
-        upheavals(Some(&old), &new, Registry::builtin()).iter().map(ToString::to_string).collect()
+        Upheaval::between(Some(&old), &new, Registry::builtin()).iter().map(ToString::to_string).collect()
     }
 
     fn first(new: &str) -> Vec<Upheaval> {
-        upheavals(None, &RobotsTxt::parse(new.as_bytes()), Registry::builtin())
+        Upheaval::between(None, &RobotsTxt::parse(new.as_bytes()), Registry::builtin())
     }
 
     const OPEN: &str = "User-agent: *\nDisallow: /cart\n";

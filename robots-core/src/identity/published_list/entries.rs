@@ -5,22 +5,25 @@ use std::fmt;
 
 use crate::agent::Network;
 
-/// Why octets are no list, or no list that may take the place of the one before.
+/// Why octets are no list of addresses, or none that may take the place of the one before, or no set of keys.
 ///
 /// Shown with its place, as `12:3: what is wrong`, where the list is text; a path or URL before it is the caller's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeListError {
-    kind: RangeListErrorKind,
-    /// Line and column, from 1.
-    position: Option<(usize, usize)>,
-    message: String,
+#[non_exhaustive]
+pub struct DocumentError {
+    /// The kind of mistake.
+    pub kind: DocumentErrorKind,
+    /// The line and the column of the mistake, from 1, where one line holds it.
+    pub position: Option<(usize, usize)>,
+    /// The mistake and its correction, without the place.
+    pub message: String,
 }
 
-/// The kind of mistake that a [`RangeListError`] reports.
+/// The kind of mistake that a [`DocumentError`] reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum RangeListErrorKind {
-    /// More than 1 MiB.
+pub enum DocumentErrorKind {
+    /// More than 1 MiB, or 64 KiB of keys.
     TooLarge,
     /// Neither a JSON list nor text of a prefix a line.
     UnknownFormat,
@@ -28,13 +31,15 @@ pub enum RangeListErrorKind {
     InvalidJson,
     /// JSON without a `prefixes` array.
     NoPrefixes,
+    /// JSON that is neither a JWK Set nor a JWK.
+    NoKeySet,
     /// A newer version of the format.
     NewerFormat,
     /// A line that is no prefix.
     InvalidLine,
     /// No valid prefix.
     Empty,
-    /// More than 50,000 prefixes.
+    /// More than 50,000 prefixes, or 32 keys.
     TooMany,
     /// A prefix that holds a large part of the Internet.
     TooWide,
@@ -42,32 +47,17 @@ pub enum RangeListErrorKind {
     Shrunk,
 }
 
-impl RangeListError {
-    pub(super) fn new(kind: RangeListErrorKind, message: impl Into<String>) -> Self {
+impl DocumentError {
+    pub(in crate::identity) fn new(kind: DocumentErrorKind, message: impl Into<String>) -> Self {
         Self { kind, position: None, message: message.into() }
     }
 
     pub(super) fn at(self, line: usize, column: usize) -> Self {
         Self { position: Some((line, column)), ..self }
     }
-
-    /// The kind of mistake.
-    pub const fn kind(&self) -> RangeListErrorKind {
-        self.kind
-    }
-
-    /// The line and the column of the mistake, from 1, where one line holds it.
-    pub const fn position(&self) -> Option<(usize, usize)> {
-        self.position
-    }
-
-    /// The mistake and its correction, without the place.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
 }
 
-impl fmt::Display for RangeListError {
+impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((line, column)) = self.position {
             write!(f, "{line}:{column}: ")?;
@@ -76,7 +66,7 @@ impl fmt::Display for RangeListError {
     }
 }
 
-impl Error for RangeListError {}
+impl Error for DocumentError {}
 
 /// Five times the longest list of addresses that is published, and 50 times the longest of prefixes.
 pub(super) const MOST_PREFIXES: usize = 50_000;

@@ -6,5 +6,5 @@ mod range_list;
 mod text;
 
 pub use self::embedded::EmbeddedList;
-pub use self::entries::{RangeListError, RangeListErrorKind};
+pub use self::entries::{DocumentError, DocumentErrorKind};
 pub use self::range_list::RangeList;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::embedded::EmbeddedList;
-use super::entries::{Entries, MOST_PREFIXES, RangeListError, RangeListErrorKind};
+use super::entries::{DocumentError, DocumentErrorKind, Entries, MOST_PREFIXES};
 use super::text::{self, CONVERT};
 use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
@@ -22,14 +22,14 @@ const SHORTEST_V6: u32 = 19;
 /// is an error, because an empty list makes impostors of genuine crawlers.
 ///
 /// ```
-/// use robots_core::identity::{RangeList, RangeListErrorKind};
+/// use robots_core::identity::{RangeList, DocumentErrorKind};
 ///
 /// let list = RangeList::parse(br#"{"creationTime":"2026-09-02T14:46:00","prefixes":[{"ipv4Prefix":"66.249.64.0/27"}]}"#)?;
 /// assert!(list.set.contains("66.249.64.1".parse()?));
 ///
 /// // What an old URL answers once its list has moved.
 /// let moved = RangeList::parse(br#"{"Action needed":"update the location you're fetching from"}"#).unwrap_err();
-/// assert_eq!(moved.kind(), RangeListErrorKind::NoPrefixes);
+/// assert_eq!(moved.kind, DocumentErrorKind::NoPrefixes);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl RangeList {
     /// # Errors
     ///
     /// Where the major version is greater than 1, or is no number: such a list must not be parsed, and the list before stays.
-    pub fn check_media_type(content_type: &str) -> Result<(), RangeListError> {
+    pub fn check_media_type(content_type: &str) -> Result<(), DocumentError> {
         let mut parts = content_type.split(';');
         let is_jafar = parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/jafar+json"));
         let version = parts.find_map(|part| {
@@ -71,11 +71,11 @@ impl RangeList {
     ///
     /// Where the octets are no list in a format that is read, hold no valid prefix or more than 50,000, are more than 1 MiB, or
     /// hold a prefix that is shorter than `/8` (IPv4) or `/19` (IPv6).
-    pub fn parse(octets: &[u8]) -> Result<Self, RangeListError> {
-        let error = RangeListError::new;
+    pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
+        let error = DocumentError::new;
         if octets.len() > LARGEST {
             let message = format!("the list has {} octets: at most {LARGEST} are read", octets.len());
-            return Err(error(RangeListErrorKind::TooLarge, message));
+            return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
         let entries = match octets.trim_ascii_start().first() {
@@ -86,18 +86,18 @@ impl RangeList {
         };
         if entries.prefixes.is_empty() {
             let message = format!("the list holds no valid prefix: {}", CONVERT);
-            return Err(error(RangeListErrorKind::Empty, message));
+            return Err(error(DocumentErrorKind::Empty, message));
         }
         if entries.prefixes.len() > MOST_PREFIXES {
             let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", entries.prefixes.len());
-            return Err(error(RangeListErrorKind::TooMany, message));
+            return Err(error(DocumentErrorKind::TooMany, message));
         }
         if let Some(wide) = entries.prefixes.iter().find(|prefix| is_too_wide(prefix)) {
             let message = format!(
                 "the prefix {wide} holds a large part of the Internet: prefixes of at least /{SHORTEST_V4} (IPv4) and \
                  /{SHORTEST_V6} (IPv6) are taken"
             );
-            return Err(error(RangeListErrorKind::TooWide, message));
+            return Err(error(DocumentErrorKind::TooWide, message));
         }
         let prefixes = entries.prefixes.len();
         Ok(Self {
@@ -115,7 +115,7 @@ impl RangeList {
     /// # Errors
     ///
     /// Where more than half of the addresses of the list before, of either family, are missing. Then the list before stays.
-    pub fn check_after(&self, before: &RangeSet) -> Result<(), RangeListError> {
+    pub fn check_after(&self, before: &RangeSet) -> Result<(), DocumentError> {
         if !before.lost_most_in(&self.set) {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl RangeList {
             "the list lacks more than half of the addresses of the list before: its {} prefixes are not taken",
             self.prefixes
         );
-        Err(RangeListError::new(RangeListErrorKind::Shrunk, message))
+        Err(DocumentError::new(DocumentErrorKind::Shrunk, message))
     }
 }
 
@@ -142,10 +142,10 @@ fn is_too_wide(prefix: &Network) -> bool {
 /// How much of a time is kept.
 const LONGEST_TIME: usize = 64;
 
-pub(super) fn read_json(octets: &[u8]) -> Result<Entries, RangeListError> {
+pub(super) fn read_json(octets: &[u8]) -> Result<Entries, DocumentError> {
     let value: Value = serde_json::from_slice(octets).map_err(|error| {
         let message = format!("the list is no JSON: {}", without_place(&error));
-        RangeListError::new(RangeListErrorKind::InvalidJson, message).at(error.line(), error.column())
+        DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
     })?;
     let object = value.as_object().ok_or_else(|| no_prefixes("an object", "it is another value"))?;
     if let Some(version) = object.get("formatVersion") {
@@ -157,7 +157,7 @@ pub(super) fn read_json(octets: &[u8]) -> Result<Entries, RangeListError> {
     })?;
     if entries.len() > MOST_PREFIXES {
         let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", entries.len());
-        return Err(RangeListError::new(RangeListErrorKind::TooMany, message));
+        return Err(DocumentError::new(DocumentErrorKind::TooMany, message));
     }
     let mut read = Entries::default();
     for entry in entries {
@@ -187,9 +187,9 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
     (text.contains(':') != is_v4).then_some(prefix)
 }
 
-fn no_prefixes(wanted: &str, found: &str) -> RangeListError {
+fn no_prefixes(wanted: &str, found: &str) -> DocumentError {
     let message = format!("the list is JSON and not {wanted}: {found}; {CONVERT}");
-    RangeListError::new(RangeListErrorKind::NoPrefixes, message)
+    DocumentError::new(DocumentErrorKind::NoPrefixes, message)
 }
 
 /// The message without its ` at line 1 column 2`, which is the place of the error.
@@ -203,14 +203,14 @@ const MAJOR: u64 = 1;
 
 /// Checks a version of the form `major.minor`, which stands in the media type of a JAFAR list or, before that draft, in
 /// the list.
-fn check_version(version: &str) -> Result<(), RangeListError> {
+fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {
         return Ok(());
     }
     let shown: String = version.chars().take(32).collect();
     let message = format!("the list has the format version {shown:?}: versions up to {MAJOR} are read");
-    Err(RangeListError::new(RangeListErrorKind::NewerFormat, message))
+    Err(DocumentError::new(DocumentErrorKind::NewerFormat, message))
 }
 
 #[cfg(test)]
@@ -220,8 +220,8 @@ mod tests {
     use super::*;
     use crate::identity::RangeList;
 
-    fn kind(octets: impl AsRef<[u8]>) -> RangeListErrorKind {
-        RangeList::parse(octets.as_ref()).expect_err("no list").kind()
+    fn kind(octets: impl AsRef<[u8]>) -> DocumentErrorKind {
+        RangeList::parse(octets.as_ref()).expect_err("no list").kind
     }
 
     #[test]
@@ -233,12 +233,12 @@ mod tests {
         let list = RangeList::parse(text.as_bytes()).expect("a list");
         assert_eq!((list.prefixes, list.set.ranges()), (MOST_PREFIXES, MOST_PREFIXES));
         text.push_str("9.9.9.9\n");
-        assert_eq!(kind(&text), RangeListErrorKind::TooMany);
+        assert_eq!(kind(&text), DocumentErrorKind::TooMany);
         let mut large = b"9.9.9.9\n".to_vec();
         large.resize(LARGEST, b'\n');
         assert!(RangeList::parse(&large).is_ok());
         large.push(b'\n');
-        assert_eq!(kind(&large), RangeListErrorKind::TooLarge);
+        assert_eq!(kind(&large), DocumentErrorKind::TooLarge);
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         ] {
             assert_eq!(RangeList::parse(text.as_bytes()).is_ok(), is_list, "{text}");
             if !is_list {
-                assert_eq!(kind(format!("9.9.9.9\n{text}\n")), RangeListErrorKind::TooWide);
+                assert_eq!(kind(format!("9.9.9.9\n{text}\n")), DocumentErrorKind::TooWide);
             }
         }
     }
@@ -266,11 +266,11 @@ mod tests {
         assert_eq!(list("8.8.0.0/24\n2a00::/32").check_after(&before.set), Ok(()));
         assert_eq!(list("8.8.0.0/16\n2a00::/32").check_after(&before.set), Ok(()));
         let error = list("8.8.0.0/25\n2a00::/32").check_after(&before.set).expect_err("shrunk");
-        assert_eq!(error.kind(), RangeListErrorKind::Shrunk);
+        assert_eq!(error.kind, DocumentErrorKind::Shrunk);
         assert!(list("8.8.0.0/16").check_after(&before.set).is_err());
     }
 
-    fn error(text: &str) -> RangeListError {
+    fn error(text: &str) -> DocumentError {
         RangeList::parse(text.as_bytes()).expect_err(text)
     }
 
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn json_that_is_no_list_is_refused() {
-        use RangeListErrorKind::{Empty, InvalidJson, NewerFormat, NoPrefixes, TooMany};
+        use DocumentErrorKind::{Empty, InvalidJson, NewerFormat, NoPrefixes, TooMany};
         let many = format!(r#"{{"prefixes":[{}null]}}"#, "null,".repeat(MOST_PREFIXES));
         for (text, kind) in [
             (r#"{"Action needed":"update the location you're fetching from to https://a.example/"}"#, NoPrefixes),
@@ -323,7 +323,7 @@ mod tests {
             (r#"{"formatVersion": {}, "prefixes": [{"ipv4Prefix": "8.8.8.8"}]}"#, NewerFormat),
             (&many, TooMany),
         ] {
-            assert_eq!(error(text).kind(), kind, "{}", &text[..text.len().min(80)]);
+            assert_eq!(error(text).kind, kind, "{}", &text[..text.len().min(80)]);
         }
         assert_eq!(error("{\"prefixes\":\n  [}").to_string(), "2:4: the list is no JSON: expected value");
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
@@ -331,7 +331,7 @@ mod tests {
         assert!(moved.starts_with(want), "{moved}");
         // As deep as a parser can be made to go.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
-        assert_eq!(error(&deep).kind(), InvalidJson);
+        assert_eq!(error(&deep).kind, InvalidJson);
     }
 
     #[test]
@@ -351,7 +351,7 @@ mod tests {
         ] {
             let checked = RangeList::check_media_type(content_type);
             assert_eq!(checked.is_ok(), is_read, "{content_type}");
-            assert!(checked.is_ok() || checked.is_err_and(|error| error.kind() == RangeListErrorKind::NewerFormat));
+            assert!(checked.is_ok() || checked.is_err_and(|error| error.kind == DocumentErrorKind::NewerFormat));
         }
     }
 }

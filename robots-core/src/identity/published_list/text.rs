@@ -1,13 +1,13 @@
 //! Lists of a prefix a line, and geofeeds (RFC 8805), of which the first column counts.
 
-use super::entries::{Entries, MOST_PREFIXES, RangeListError, RangeListErrorKind};
+use super::entries::{DocumentError, DocumentErrorKind, Entries, MOST_PREFIXES};
 use crate::agent::Network;
 
 /// How to make a list of something else.
 pub(super) const CONVERT: &str = "write one address or prefix a line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
-pub(super) fn read(octets: &[u8]) -> Result<Entries, RangeListError> {
+pub(super) fn read(octets: &[u8]) -> Result<Entries, DocumentError> {
     let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("it is no text", 1, 1)) };
     if text.trim_start().starts_with('<') {
         return Err(unknown("it is HTML or XML", 1, 1));
@@ -25,12 +25,12 @@ pub(super) fn read(octets: &[u8]) -> Result<Entries, RangeListError> {
                 // Of a file that begins with something else, the first line says little.
                 return unknown(&format!("{error}"), number + 1, column);
             }
-            RangeListError::new(RangeListErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)
+            DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)
         })?;
         read.prefixes.push(prefix);
         if read.prefixes.len() > MOST_PREFIXES {
             let message = format!("the list has more than {MOST_PREFIXES} prefixes: no more are read");
-            return Err(RangeListError::new(RangeListErrorKind::TooMany, message).at(number + 1, column));
+            return Err(DocumentError::new(DocumentErrorKind::TooMany, message).at(number + 1, column));
         }
     }
     Ok(read)
@@ -45,9 +45,9 @@ fn first_column(line: &str) -> &str {
     }
 }
 
-fn unknown(found: &str, line: usize, column: usize) -> RangeListError {
+fn unknown(found: &str, line: usize, column: usize) -> DocumentError {
     let message = format!("the list is neither JSON nor prefixes, one a line: {found}; {CONVERT}");
-    RangeListError::new(RangeListErrorKind::UnknownFormat, message).at(line, column)
+    DocumentError::new(DocumentErrorKind::UnknownFormat, message).at(line, column)
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::identity::RangeList;
 
-    fn refused(text: impl AsRef<[u8]>) -> RangeListError {
+    fn refused(text: impl AsRef<[u8]>) -> DocumentError {
         RangeList::parse(text.as_ref()).expect_err("no list")
     }
 
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_refused_with_its_place() {
-        use RangeListErrorKind::{Empty, InvalidLine, UnknownFormat};
+        use DocumentErrorKind::{Empty, InvalidLine, UnknownFormat};
         for (text, kind, place) in [
             ("<!DOCTYPE html><p>8.8.8.8", UnknownFormat, Some((1, 1))),
             ("\n <html>", UnknownFormat, Some((1, 1))),
@@ -97,9 +97,9 @@ mod tests {
             ("\"\"", UnknownFormat, Some((1, 1))),
         ] {
             let error = refused(text);
-            assert_eq!((error.kind(), error.position()), (kind, place), "{text:?}: {error}");
+            assert_eq!((error.kind, error.position), (kind, place), "{text:?}: {error}");
         }
-        assert_eq!(refused(b"8.8.8.8\n\xFF\n").kind(), UnknownFormat);
+        assert_eq!(refused(b"8.8.8.8\n\xFF\n").kind, UnknownFormat);
         let want = "2:1: \"9.9.9.9/33\" is not a network: the length after the slash is a number up to 32";
         assert_eq!(refused("8.8.8.8\n9.9.9.9/33\n").to_string(), want);
         let html = refused("<html>").to_string();

@@ -3,13 +3,12 @@
 //! **Unusable keys are left out when a key set is read**: with a point of small order as key, anybody makes signatures
 //! that verify. `ring` checks the signature's form, not that.
 
-use std::error::Error;
-use std::fmt;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
+
+use crate::identity::published_list::{DocumentError, DocumentErrorKind};
 
 /// The largest key set, and the most keys of one.
 const LARGEST: usize = 64 * 1024;
@@ -34,27 +33,6 @@ pub struct KeySet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VerifyingKey([u8; 32]);
 
-/// Why octets are no [`KeySet`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeySetError {
-    kind: KeySetErrorKind,
-    message: String,
-}
-
-/// The kind of mistake that a [`KeySetError`] reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KeySetErrorKind {
-    /// More than 64 KiB.
-    TooLarge,
-    /// No JSON.
-    InvalidJson,
-    /// JSON that is neither a JWK Set nor a JWK.
-    NoKeySet,
-    /// More than 32 keys.
-    TooMany,
-}
-
 impl KeySet {
     /// Reads a JWK Set, or a JWK by itself.
     ///
@@ -64,17 +42,17 @@ impl KeySet {
     /// # Errors
     ///
     /// Where the octets are no key set, more than 64 KiB, or hold more than 32 keys. Then the keys at hand stay.
-    pub fn parse(octets: &[u8]) -> Result<Self, KeySetError> {
-        let error = |kind, message: String| KeySetError { kind, message };
+    pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
+        let error = |kind, message: String| DocumentError::new(kind, message);
         if octets.len() > LARGEST {
             let message = format!("the key set has {} octets: at most {LARGEST} are read", octets.len());
-            return Err(error(KeySetErrorKind::TooLarge, message));
+            return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let value: Value = serde_json::from_slice(octets)
-            .map_err(|cause| error(KeySetErrorKind::InvalidJson, format!("the key set is no JSON: {cause}")))?;
+            .map_err(|cause| error(DocumentErrorKind::InvalidJson, format!("the key set is no JSON: {cause}")))?;
         let no_key_set = || {
             let message = "the JSON is neither a JWK Set, {\"keys\":[…]}, nor a JWK, {\"kty\":\"OKP\",…}";
-            error(KeySetErrorKind::NoKeySet, message.to_owned())
+            error(DocumentErrorKind::NoKeySet, message.to_owned())
         };
         let object = value.as_object().ok_or_else(no_key_set)?;
         let keys = match object.get("keys") {
@@ -84,7 +62,7 @@ impl KeySet {
         };
         if keys.len() > MOST_KEYS {
             let message = format!("the key set has {} keys: at most {MOST_KEYS} are read", keys.len());
-            return Err(error(KeySetErrorKind::TooMany, message));
+            return Err(error(DocumentErrorKind::TooMany, message));
         }
         let mut set = Self::default();
         for key in keys {
@@ -172,21 +150,6 @@ fn is_usable(key: &[u8; 32]) -> bool {
     y[31] &= 0x7F;
     y.iter().rev().le(MINUS_ONE.iter().rev()) && !SMALL_ORDER.contains(&y)
 }
-
-impl KeySetError {
-    /// The kind of mistake.
-    pub const fn kind(&self) -> KeySetErrorKind {
-        self.kind
-    }
-}
-
-impl fmt::Display for KeySetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for KeySetError {}
 
 #[cfg(test)]
 mod tests {
@@ -289,18 +252,18 @@ mod tests {
 
     #[test]
     fn what_is_no_key_set_is_refused() {
-        let kind = |text: &str| KeySet::parse(text.as_bytes()).expect_err("no key set").kind();
+        let kind = |text: &str| KeySet::parse(text.as_bytes()).expect_err("no key set").kind;
         for text in ["{}", "[]", "7", r#"{"keys":{}}"#, r#"{"keys":null}"#, r#"{"prefixes":[]}"#] {
-            assert_eq!(kind(text), KeySetErrorKind::NoKeySet, "{text}");
+            assert_eq!(kind(text), DocumentErrorKind::NoKeySet, "{text}");
         }
         for text in ["", "<html>", r#"{"keys":["#] {
-            assert_eq!(kind(text), KeySetErrorKind::InvalidJson, "{text}");
+            assert_eq!(kind(text), DocumentErrorKind::InvalidJson, "{text}");
         }
         let many = |count| format!(r#"{{"keys":[{}null]}}"#, "null,".repeat(count - 1));
         assert_eq!(parse(&many(MOST_KEYS)).skipped, MOST_KEYS);
-        assert_eq!(kind(&many(MOST_KEYS + 1)), KeySetErrorKind::TooMany);
+        assert_eq!(kind(&many(MOST_KEYS + 1)), DocumentErrorKind::TooMany);
         let large = format!("{}{}", jwk(""), " ".repeat(LARGEST - jwk("").len()));
         assert_eq!(parse(&large).len(), 1);
-        assert_eq!(kind(&format!("{large} ")), KeySetErrorKind::TooLarge);
+        assert_eq!(kind(&format!("{large} ")), DocumentErrorKind::TooLarge);
     }
 }

@@ -27,5 +27,5 @@ pub use self::check::{
     ClaimedDirectories, DirectoryKeys, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys,
 };
 pub use self::directory_url::{DirectoryUrl, DirectoryUrlError};
-pub use self::key_set::{KeySet, KeySetError, KeySetErrorKind};
+pub use self::key_set::KeySet;
 pub use self::message_head::{FieldLines, MessageHead};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use tower_robots::agent::{Crawler, Network, UndecidedReason};
 use tower_robots::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, DnsAnswer, EmbeddedList, KeySet, ListEvidence, MethodOutcome,
-    NamePattern, PublicAddress, RangeSet, RdnsCheck, RdnsQuestion, RdnsStep, TestKeys,
+    NamePattern, PublicAddress, RangeSet, RdnsCheck, RdnsQuestion, TestKeys,
 };
 
 /// The evidence of a question: `{"directories": …, "ranges": …, "names": …, "forward": …, "allow_test_keys": …}`.
@@ -89,11 +90,11 @@ impl ClaimEvidence for OfflineEvidence {
         let mut check = RdnsCheck::new(address, patterns);
         loop {
             let answer = match check.step() {
-                RdnsStep::Done(outcome) => return Some(outcome),
-                RdnsStep::Ask(RdnsQuestion::Names(address)) => {
+                ControlFlow::Break(outcome) => return Some(outcome),
+                ControlFlow::Continue(RdnsQuestion::Names(address)) => {
                     names.get(&address).map_or(DnsAnswer::NoSuchName, |names| DnsAnswer::Names(names.clone()))
                 }
-                RdnsStep::Ask(RdnsQuestion::Addresses { name, .. }) => {
+                ControlFlow::Continue(RdnsQuestion::Addresses { name, .. }) => {
                     let addresses = self.forward.get(&in_one_form(name));
                     addresses.map_or(DnsAnswer::NoSuchName, |addresses| DnsAnswer::Addresses(addresses.clone()))
                 }

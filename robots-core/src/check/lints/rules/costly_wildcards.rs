@@ -1,7 +1,7 @@
 //! `costly-wildcards`: rules that take long to compare.
 
 use crate::check::lint::*;
-use crate::rules::{Costly, CostlyKind, Reading};
+use crate::rules::{Costly, Reading};
 
 pub(crate) const LINT: Lint = Lint {
     code: "costly-wildcards",
@@ -22,23 +22,13 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut costly = rules.costly().iter().peekable();
     for line in file.robots.lines() {
         while let Some(found) = costly.next_if(|costly| costly.line == line.number()) {
-            let draft = match found.kind {
-                CostlyKind::Pattern(wildcards) => sink.report(
-                    line.content(),
-                    format_args!(
-                        "a pattern with {wildcards} wildcards: more than {} take long to compare",
-                        Costly::MANY_WILDCARDS,
-                    ),
-                ),
-                CostlyKind::Groups(wildcards) => sink.report(
-                    line.content(),
-                    format_args!(
-                        "the rules for this crawler have {wildcards} wildcards: more than {} take long to \
-                         compare",
-                        Costly::MANY_TOGETHER,
-                    ),
-                ),
+            let Costly { wildcards, is_together, .. } = *found;
+            let (what, most) = match is_together {
+                false => ("a pattern with", Costly::MANY_WILDCARDS),
+                true => ("the rules for this crawler have", Costly::MANY_TOGETHER),
             };
+            let message = format_args!("{what} {wildcards} wildcards: more than {most} take long to compare");
+            let draft = sink.report(line.content(), message);
             draft.help(format_args!("shorten the pattern to its longest literal parts, or name directories instead"));
         }
     }

@@ -17,7 +17,8 @@ use std::net::IpAddr;
 use tower_robots::check::Severity;
 use tower_robots::live::LiveRobots;
 use tower_robots::rules::Reading;
-use tower_robots::source::fetch::{FetchUrl, UrlError};
+use tower_robots::rules::ValueError;
+use tower_robots::source::fetch::FetchUrl;
 
 use self::report::{AnswerSummary, FrontPage, LiveReport, SameFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
@@ -147,7 +148,7 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
 ///
 /// If it is no URL that can be fetched, or not one of a robots.txt.
 fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
-    let named = robots_url(word).map_err(|error: UrlError| error.to_string())?;
+    let named = robots_url(word).map_err(|error: ValueError| error.to_string())?;
     let scheme = if named.is_https() { "https" } else { "http" };
     if named.target().as_str() != "/robots.txt" {
         return Err(format!(
