@@ -178,23 +178,19 @@ impl EvaluatedExpectations<'_> {
     }
 
     pub(in crate::commands) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        let (file, robots) = (printable(&*self.path.to_string_lossy()), printable(self.robots));
         for (line, unmet) in self.unmet() {
-            self.write_one(out, line, unmet)?;
+            let access = match unmet.access {
+                Access::Allow => "may fetch",
+                Access::Disallow => "may not fetch",
+            };
+            write!(out, "{file}:{line}: {} {access} {}: ", printable(&unmet.agent), printable(&unmet.path))?;
+            match unmet.rule.as_ref() {
+                Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line, rule.access, printable(&rule.pattern))?,
+                None if unmet.has_group => writeln!(out, "no rule of {robots} matches")?,
+                None => writeln!(out, "no group of {robots} is for it")?,
+            }
         }
         Ok(())
-    }
-
-    fn write_one(&self, out: &mut impl Write, line: usize, unmet: &Unmet) -> io::Result<()> {
-        let access = match unmet.access {
-            Access::Allow => "may fetch",
-            Access::Disallow => "may not fetch",
-        };
-        let (agent, path, robots) = (printable(&unmet.agent), printable(&unmet.path), printable(self.robots));
-        write!(out, "{}:{line}: {agent} {access} {path}: ", printable(&*self.path.to_string_lossy()))?;
-        match unmet.rule.as_ref() {
-            Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line, rule.access, printable(&rule.pattern)),
-            None if unmet.has_group => writeln!(out, "no rule of {robots} matches"),
-            None => writeln!(out, "no group of {robots} is for it"),
-        }
     }
 }

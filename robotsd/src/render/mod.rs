@@ -12,8 +12,6 @@ mod text;
 
 use std::io::{self, Write};
 
-use tower_robots::check::Finding;
-
 pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
 pub(crate) use self::formats::{csv_row, markdown_code};
@@ -22,7 +20,7 @@ pub(crate) use self::printable::{
     write_pretty_json,
 };
 pub(crate) use self::sarif::SarifLog;
-pub(crate) use self::text::{Colour, finding_line};
+pub(crate) use self::text::{Colour, finding_line, write_one as snippet};
 
 /// How findings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +35,6 @@ pub(crate) enum FindingFormat {
     Json,
     /// Workflow commands, which GitHub shows beside the line.
     Github,
-}
-
-/// Writes one finding about a file as a snippet of it.
-pub(crate) fn snippet(out: &mut impl Write, colour: Colour, checked: Checked<'_>, finding: &Finding) -> io::Result<()> {
-    text::write_one(out, colour, checked, finding)
 }
 
 /// Writes every finding about a file.

@@ -26,8 +26,8 @@ pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) 
     Ok(())
 }
 
-/// Writes one finding, without the blank line that keeps it apart from the next.
-pub(super) fn write_one(
+/// Writes one finding as a snippet of its file, without the blank line that keeps it apart from the next.
+pub(crate) fn write_one(
     out: &mut impl Write,
     colour: Colour,
     checked: Checked<'_>,

@@ -1,7 +1,7 @@
 //! The options of `robotsd check`, and the codes that they take, those of files and those of what servers answer: `--explain` says
 //! what a code means and why it matters, with an example that has it and one without.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -124,12 +124,7 @@ impl CheckFormat {
     /// The format of each file; none where all are in one document.
     pub(super) fn form(self) -> Option<FindingFormat> {
         Some(match self {
-            Self::Text
-                if io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) =>
-            {
-                FindingFormat::Text(Colour::Styled)
-            }
-            Self::Text => FindingFormat::Text(Colour::Plain),
+            Self::Text => FindingFormat::Text(Colour::of(&io::stdout())),
             Self::Concise => FindingFormat::Concise,
             Self::Json => FindingFormat::Json,
             Self::Github => FindingFormat::Github,

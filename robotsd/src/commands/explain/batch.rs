@@ -203,17 +203,13 @@ impl BatchQuestion {
         Some((IdentitySummary { identity: found.identity, crawler: found.crawler.map(str::to_owned) }, signer))
     }
 
-    fn url(&self) -> Result<Vec<u8>, String> {
-        match (&self.url, &self.url_base64) {
-            (Some(url), None) => Ok(url.clone().into_bytes()),
-            (None, Some(url)) => decoded("url_base64", url),
-            _ => Err("a question has a \"url\" or a \"url_base64\"".to_owned()),
-        }
-    }
-
     /// The reference parser gives any octets a meaning, which is what questions in its reading are about.
     fn checked_url(&self) -> Result<Vec<u8>, String> {
-        let url = self.url()?;
+        let url = match (&self.url, &self.url_base64) {
+            (Some(url), None) => url.clone().into_bytes(),
+            (None, Some(url)) => decoded("url_base64", url)?,
+            _ => return Err("a question has a \"url\" or a \"url_base64\"".to_owned()),
+        };
         if self.reading != Reading::Reference {
             TargetUrl::parse(&url)?;
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use tower_robots::agent::{Agent, Category, Class, Identity, NamedAs, Obeys};
+use tower_robots::agent::{Agent, Class, Identity, NamedAs, Obeys};
 use tower_robots::policy::{Action, HumanEvidence, Reason};
 use tower_robots::rules::{
     Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
@@ -88,14 +88,6 @@ impl Requester {
             _ => self.name(),
         }
     }
-
-    /// The product token, where one was given, and the crawler that has it.
-    pub(super) fn as_token(&self) -> Option<(&str, Option<&str>, &[ProductToken])> {
-        match self {
-            Self::Token { name, tokens, crawler, .. } => Some((name, crawler.as_deref(), tokens)),
-            Self::Agents { .. } => None,
-        }
-    }
 }
 
 /// Whose policy decides, besides the file.
@@ -144,18 +136,18 @@ impl ExplainedRequest<'_> {
 /// The verdict of the file about a request, and the decision of the policy.
 #[derive(Debug)]
 pub(super) struct Explanation<'e> {
-    evaluator: &'e Evaluator,
+    pub(super) evaluator: &'e Evaluator,
     pub(super) access: Access,
     pub(super) form: PathForm,
     pub(super) verdict: Option<Verdict<'e>>,
     pub(super) reason: Reason,
     /// The action of the policy; `None` for a token, which makes no request.
     pub(super) action: Option<Action>,
-    agent: Option<Agent>,
+    pub(super) agent: Option<Agent>,
     /// Those of the token or of the agent.
     tokens: Vec<ProductToken>,
     /// Whether the group for `*` may apply.
-    fallback: Fallback,
+    pub(super) fallback: Fallback,
 }
 
 impl<'e> Explanation<'e> {
@@ -207,22 +199,6 @@ impl<'e> Explanation<'e> {
     /// The agent, where the request had a `User-Agent` field.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
-    }
-
-    /// Whether the group for `*` may apply.
-    pub(super) fn holds_to_star(&self) -> bool {
-        self.fallback == Fallback::Star
-    }
-
-    /// Whether the registry says that it does not obey the group for `*`.
-    pub(super) fn ignores_star(&self) -> bool {
-        self.agent.as_ref().is_none_or(|agent| agent.obeys_star() == Obeys::No)
-    }
-
-    /// The category of a registered crawler that the policy does not hold to `*`, though the crawler may obey it.
-    pub(super) fn unheld_category(&self) -> Option<Category> {
-        let agent = self.agent.as_ref().filter(|agent| agent.is_registered() && agent.obeys_star() != Obeys::No)?;
-        agent.category()
     }
 
     /// What the file alone says, without exemptions.

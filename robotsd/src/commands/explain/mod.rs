@@ -137,7 +137,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
     let format = if args.json { ExplainFormat::Json } else { args.format };
     let names: Vec<_> = requesters.iter().map(Requester::column).collect();
     match format {
-        ExplainFormat::Csv => rows::csv_head(&mut out)?,
+        ExplainFormat::Csv => out.write_all(rows::CSV_HEAD.as_bytes())?,
         ExplainFormat::Matrix => rows::matrix_head(&mut out, names.iter().map(String::as_str))?,
         ExplainFormat::Text | ExplainFormat::Json => {}
     }

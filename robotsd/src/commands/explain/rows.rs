@@ -19,9 +19,7 @@ use crate::target_url::TargetUrl;
 const LEAST_WIDTH: usize = 9;
 
 /// The columns of the rows of [`write_csv`].
-pub(super) fn csv_head(out: &mut impl Write) -> io::Result<()> {
-    out.write_all(b"url,crawler,access,line,rule,group\r\n")
-}
+pub(super) const CSV_HEAD: &str = "url,crawler,access,line,rule,group\r\n";
 
 /// A row for one crawler and one URL (RFC 4180).
 pub(super) fn write_csv(

@@ -3,13 +3,13 @@
 
 use std::io::{self, Write};
 
-use tower_robots::agent::Obeys;
+use tower_robots::agent::{Agent, Obeys};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{
     Access, Fallback, Group, Line, PathForm, ProductToken, RequestPath, Rule, Seconds, Trace, Verdict,
 };
 
-use super::explanation::{ExplainedRequest, Explanation, ShownPolicy};
+use super::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
 use crate::evaluator::Evaluator;
 use crate::render::printable;
 
@@ -19,7 +19,6 @@ const SHOWN: usize = 20;
 /// A request with all that is said about it.
 struct TextAnswer<'a> {
     request: &'a ExplainedRequest<'a>,
-    evaluator: &'a Evaluator,
     path: &'a RequestPath<'a>,
     explanation: &'a Explanation<'a>,
     trace: Option<&'a Trace<'a>>,
@@ -29,24 +28,25 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     let path = &evaluator.path(request.url.as_bytes());
     let explanation = &request.explain(evaluator, path);
     let trace = explanation.trace(path);
-    TextAnswer { request, evaluator, path, explanation, trace: trace.as_ref() }.write(out)
+    TextAnswer { request, path, explanation, trace: trace.as_ref() }.write(out)
 }
 
 impl TextAnswer<'_> {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let Self { request, path, explanation, .. } = self;
         writeln!(out, "{}", self.headline())?;
-        match (request.requester.as_token(), explanation.agent()) {
-            (Some((_, Some(crawler), tokens)), _) => {
+        match request.requester {
+            Requester::Token { crawler: Some(crawler), tokens, .. } => {
                 let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
                 let (crawler, tokens) = (printable(crawler), printable(tokens.join(", then ")));
                 writeln!(out, "  agent:  the token of {crawler}; obeys {tokens}")?;
             }
-            (Some((token, None, _)), _) => {
-                writeln!(out, "  agent:  the token {}, taken as given", printable(token.as_bytes()))?;
+            Requester::Token { name, crawler: None, .. } => {
+                writeln!(out, "  agent:  the token {}, taken as given", printable(name))?;
             }
-            (None, Some(agent)) => writeln!(out, "  agent:  {agent}")?,
-            (None, None) => {}
+            Requester::Agents { .. } => {
+                explanation.agent().map_or(Ok(()), |agent| writeln!(out, "  agent:  {agent}"))?;
+            }
         }
         if let Some(claim) = &request.sender.claim {
             writeln!(out, "  sender: {}", claim.identity)?;
@@ -125,7 +125,7 @@ impl TextAnswer<'_> {
 
     /// A line of the file, with its place.
     fn line(&self, number: usize) -> String {
-        let text = self.evaluator.robots().lines().nth(number.saturating_sub(1));
+        let text = self.explanation.evaluator.robots().lines().nth(number.saturating_sub(1));
         let text = text.map_or_else(String::new, |line: Line<'_>| printable(line.bytes()));
         format!("{}:{number}: {text}", printable(self.request.file))
     }
@@ -159,13 +159,15 @@ impl TextAnswer<'_> {
     }
 
     fn without_group(&self) -> String {
-        let Self { request, evaluator, explanation, path, .. } = self;
+        let Self { request, explanation, path, .. } = self;
+        let evaluator = explanation.evaluator;
         let star = evaluator.rules.select(&[], Fallback::Star).applies();
-        match (star, explanation.holds_to_star()) {
-            (true, false) if explanation.ignores_star() => {
+        let agent = explanation.agent.as_ref();
+        match (star, explanation.fallback == Fallback::Star) {
+            (true, false) if agent.is_none_or(|agent| agent.obeys_star() == Obeys::No) => {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
-            (true, false) => match explanation.unheld_category() {
+            (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
                 // The crawler itself may obey the file: that is what an expectation asks for.
                 Some(category) => {
                     let star = evaluator.rules.select(&[], Fallback::Star).verdict(path);
