@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::access::ADMIN;
+use super::access_rule::ADMIN;
 use crate::config::AdminSettings;
 
 /// For a connection; a process on this machine answers at once or not at all.

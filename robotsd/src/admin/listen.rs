@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::connections::ConnectionSlots;
+use super::connection_slots::ConnectionSlots;
 #[cfg(unix)]
 use super::runtime_folder;
 use crate::config::{AdminAccess, AdminSettings};

@@ -6,9 +6,9 @@
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
 
-mod access;
+mod access_rule;
 mod config_state;
-mod connections;
+mod connection_slots;
 mod listen;
 mod metrics;
 mod reply;
@@ -20,7 +20,7 @@ mod state;
 
 pub(crate) mod client;
 
-pub(crate) use self::connections::{ConnectionSlots, most_connections};
+pub(crate) use self::connection_slots::{ConnectionSlots, most_connections};
 pub(crate) use self::listen::{AddressSocket, CommandPlace, CommandSocket, InheritedSocket, OpenListener};
 pub(crate) use self::server::serve;
 pub(crate) use self::state::{

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tower_robots::live::{Enforcement, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
-use super::connections::Urgency;
+use super::connection_slots::Urgency;
 use super::metrics;
 use super::reply::{AdminReply, Answer};
 use super::state::{Phase, ServerState, Serving};

@@ -15,8 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use super::access::AccessRule;
-use super::connections::{Closing, ConnectionSlot, PeerRole, SlotError};
+use super::access_rule::AccessRule;
+use super::connection_slots::{Closing, ConnectionSlot, PeerRole, SlotError};
 use super::listen::{AdminListener, OpenListener};
 use super::reply::{AdminReply, Answer};
 use super::routes::{Asked, Query, ROUTES, RouteKind};

@@ -34,7 +34,7 @@ pub(crate) struct BoardReport {
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
     /// None in the first seconds of a process, and where files are read that others wrote.
-    pub(crate) traffic: Option<SiteTraffic>,
+    pub(crate) traffic: Option<RecentTraffic>,
     /// None where there is no one live version.
     pub(crate) never_hit: Option<NeverHit>,
     /// Those with the most disallowed requests first.
@@ -71,7 +71,7 @@ pub(crate) struct CrawlerBoard {
 
 /// The requests of the last minute, at this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SiteTraffic {
+pub(crate) struct RecentTraffic {
     /// That it covers.
     pub(crate) seconds: u64,
     pub(crate) requests_per_minute: f64,
@@ -153,7 +153,7 @@ impl Judged {
     }
 }
 
-impl SiteTraffic {
+impl RecentTraffic {
     /// Requests a minute, with the share that is refused.
     pub(crate) fn rate(&self) -> String {
         let share = format!("{:.1} % refused", self.refused_share * 100.0);
@@ -229,11 +229,11 @@ impl TrafficWindow {
     }
 
     /// None until there are two totals.
-    pub(super) fn traffic(&self) -> Option<SiteTraffic> {
+    pub(super) fn traffic(&self) -> Option<RecentTraffic> {
         let (first, last) = (self.totals.front()?, self.totals.back()?);
         let seconds = last.0 - first.0;
         let (requests, refused) = (last.1 - first.1, last.2.saturating_sub(first.2));
-        (seconds > 0).then(|| SiteTraffic {
+        (seconds > 0).then(|| RecentTraffic {
             seconds,
             requests_per_minute: requests as f64 * MINUTE as f64 / seconds as f64,
             refused_share: if requests == 0 { 0.0 } else { refused as f64 / requests as f64 },
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn numbers_are_said_as_people_read_them() {
-        let traffic = |rate, p99| SiteTraffic {
+        let traffic = |rate, p99| RecentTraffic {
             seconds: 60,
             requests_per_minute: rate,
             refused_share: 0.125,

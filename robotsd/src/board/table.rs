@@ -19,7 +19,7 @@ use tower_robots::live::Content;
 use super::day::{DayRows, SiteLine};
 use super::history::{Added, History, Retention, mark_folded, unfolded};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
-use super::report::{SiteTraffic, TrafficTotals, TrafficWindow};
+use super::report::{RecentTraffic, TrafficTotals, TrafficWindow};
 use super::requested_paths::RequestedPaths;
 use super::row::{DAY, HOUR, MINUTE, Row, RowKey, Second, day_of};
 use super::watch::{Sight, Watch, Watches};
@@ -135,7 +135,7 @@ pub(crate) struct SiteNow {
     /// The live version, as it is written.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    pub(crate) traffic: Option<SiteTraffic>,
+    pub(crate) traffic: Option<RecentTraffic>,
 }
 
 impl SiteMoment {
