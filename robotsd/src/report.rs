@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::site::{
     AppendReport, FetchReport, Findings, KindCount, LastReload, ListenerReport, OverrideReport, PendingReport,
     PublishHookReport, ReloadCount, RequestsReport, SiteReport, SiteTraffic, TrafficReport, UpstreamReport,
-    WatchedPagesReport,
+    WatchedPagesReport, is_of,
 };
 
 /// `GET /status`.

@@ -10,7 +10,7 @@ use super::row::DAY;
 use super::view::{BoardQuery, BoardSpan};
 use crate::html::{Escaped, STYLE, counted, grouped, percent};
 use crate::render::{shell_word, short_hash};
-use crate::report::{HistoryReport, NextStep, SiteReport, StatusReport};
+use crate::report::{HistoryReport, NextStep, SiteReport, StatusReport, is_of};
 
 /// Lines of a site that the page lists; `/board.json` has more.
 const LINES: usize = 20;
@@ -163,7 +163,10 @@ impl BoardPage<'_> {
         if site.crawlers.is_empty() {
             f.write_str("<p>No crawler came in this time.</p>\n")?;
         } else {
-            self.crawlers(f, site)?;
+            let caption = format!("Crawlers on {}, those with the most disallowed requests first", site.site);
+            table(f, &caption, &CRAWLERS)?;
+            site.crawlers.iter().try_for_each(|crawler| self.crawler(f, crawler))?;
+            f.write_str("</tbody></table>\n")?;
         }
         f.write_str("</section>\n")?;
         if !site.lines.is_empty() {
@@ -193,15 +196,6 @@ impl BoardPage<'_> {
             f.write_str("</ul></section>\n")?;
         }
         Ok(())
-    }
-
-    fn crawlers(&self, f: &mut fmt::Formatter<'_>, site: &SiteBoard) -> fmt::Result {
-        let caption = format!("Crawlers on {}, those with the most disallowed requests first", site.site);
-        table(f, &caption, &CRAWLERS)?;
-        for crawler in &site.crawlers {
-            self.crawler(f, crawler)?;
-        }
-        f.write_str("</tbody></table>\n")
     }
 
     fn crawler(&self, f: &mut fmt::Formatter<'_>, crawler: &CrawlerBoard) -> fmt::Result {
@@ -375,11 +369,6 @@ fn escaped(text: &str) -> String {
 
 fn code(text: &str) -> String {
     format!("<code>{}</code>", Escaped(text))
-}
-
-/// Whether a robots.txt is that of a site, or of one of its hosts.
-fn is_of(site: &str, name: &str) -> bool {
-    name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn target(site: Option<&str>, span: BoardSpan, reload: PageReload) -> String {

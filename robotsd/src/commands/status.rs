@@ -15,7 +15,7 @@ use crate::render::{plural, short_hash};
 use crate::report::{
     ConfigReport, FetchReport, HeldBackSetting, IdentityReport, KindCount, ListReport, ListenerReport as Listener,
     NextStep, PublishedRegistryReport, RateStoreReport, RegistryReport, RequestsReport, SiteReport, SiteTraffic,
-    StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport,
+    StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
 };
 
 /// Settings of a rejected config that the text shows.
@@ -161,8 +161,6 @@ fn describe_traffic(page: &mut Page, report: &StatusReport) {
 
 /// The traffic of a site; of one with a directory of files at the first of them.
 fn traffic_of<'r>(report: &'r StatusReport, site: &SiteReport) -> Option<&'r SiteTraffic> {
-    let is_of =
-        |of: &str, name: &str| name.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let traffic = report.traffic.as_ref()?.sites.iter().find(|traffic| is_of(&traffic.name, &site.name))?;
     let first = report.sites.iter().find(|other| is_of(&traffic.name, &other.name))?;
     (first.name == site.name).then_some(traffic)

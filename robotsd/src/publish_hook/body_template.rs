@@ -8,7 +8,7 @@ const MOST: usize = 64 * 1024;
 /// Text with placeholders, `{{url}}`. One that begins as JSON is JSON, and values are escaped for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodyTemplate {
-    text: String,
+    pub(super) text: String,
     parts: Vec<BodyPart>,
     is_json: bool,
 }
@@ -92,10 +92,6 @@ impl BodyTemplate {
             )
         };
         if self.is_json { serde_json::from_str::<serde_json::Value>(&tried).map(drop).map_err(fault) } else { Ok(()) }
-    }
-
-    pub(super) fn text(&self) -> &str {
-        &self.text
     }
 
     /// Whether it says which host or URL it is about.

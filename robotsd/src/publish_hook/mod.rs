@@ -4,11 +4,12 @@
 //! request under way; a version that goes live meanwhile takes the place of the one that waits. What fails is tried again
 //! within bounds. Secrets are read from their files for each attempt, and appear in no message.
 
+mod attempt;
 mod body_template;
-mod exchange;
 mod sender;
 mod settings;
 
+pub(crate) use self::attempt::RetryPlan;
 pub(crate) use self::body_template::BodyTemplate;
 pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
 pub(crate) use settings::{DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, PublishedVersion};

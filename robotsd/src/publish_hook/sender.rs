@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tower_robots::internals::Mutex;
 use tower_robots::live::VersionHash;
 
+use super::attempt::{Attempt, RetryPlan, attempt};
 use super::body_template::BodyValues;
-use super::exchange::{Attempt, RetryPlan, attempt};
 use super::settings::{HookSettings, PublishedVersion};
 use crate::private_file;
 
@@ -117,11 +117,7 @@ pub(crate) enum HookEventKind<'a> {
 
 impl PublishHooks {
     /// No hooks yet. With a folder it is remembered which version was delivered.
-    pub(crate) fn new(folder: Option<PathBuf>, on_event: impl Fn(&HookEvent<'_>) + Send + Sync + 'static) -> Self {
-        Self::with_plan(folder, RetryPlan::default(), on_event)
-    }
-
-    pub(super) fn with_plan(
+    pub(crate) fn new(
         folder: Option<PathBuf>,
         retry: RetryPlan,
         on_event: impl Fn(&HookEvent<'_>) + Send + Sync + 'static,
@@ -132,7 +128,7 @@ impl PublishHooks {
             runtime: Mutex::default(),
             permits: Semaphore::new(AT_ONCE),
             permits_of_server: Mutex::default(),
-            record: folder.map(DeliveryRecord::new),
+            record: folder.map(DeliveryRecord),
             retry,
             is_ending: AtomicBool::new(false),
             rested: Notify::new(),
@@ -433,10 +429,6 @@ const MOST: u64 = 200;
 pub(super) struct DeliveryRecord(PathBuf);
 
 impl DeliveryRecord {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self(folder)
-    }
-
     /// The version that was delivered last; `None` if none was, or that is not known.
     pub(super) fn read(&self, name: &str, hook: &str) -> Option<String> {
         let mut text = String::new();

@@ -51,7 +51,7 @@ impl HookSettings {
         for (name, value) in &self.headers {
             let _ = writeln!(text, "{name}: {value:?}");
         }
-        text.push_str(self.body.as_ref().map(BodyTemplate::text).unwrap_or_default());
+        text.push_str(self.body.as_ref().map_or("", |body| &body.text));
         VersionHash::of(text.as_bytes()).to_string()
     }
 

@@ -10,7 +10,7 @@ use http::Method;
 use http::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
 use tower_robots::internals::Mutex;
 
-use super::exchange::RetryPlan;
+use super::attempt::RetryPlan;
 use super::*;
 use crate::upstream::Trust;
 
@@ -109,7 +109,7 @@ fn hooks(folder: Option<&Path>, attempts: usize) -> (PublishHooks, Arc<Mutex<Vec
 fn hooks_with(folder: Option<&Path>, pauses: Vec<Duration>) -> (PublishHooks, Arc<Mutex<Vec<String>>>) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let (listener, plan) = (Arc::clone(&said), RetryPlan { pauses });
-    let hooks = PublishHooks::with_plan(folder.map(Path::to_owned), plan, move |event| {
+    let hooks = PublishHooks::new(folder.map(Path::to_owned), plan, move |event| {
         listener.lock().push(event.to_string());
     });
     (hooks, said)

@@ -49,7 +49,7 @@ impl RefusalPage {
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(template.format().content_type()));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(template.format.content_type()));
         if let Some(language) = &self.language {
             headers.insert(CONTENT_LANGUAGE, language.clone());
         }

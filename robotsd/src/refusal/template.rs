@@ -22,7 +22,7 @@ pub(crate) enum TemplateFormat {
 /// Text with placeholders, `{{agent}}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
-    format: TemplateFormat,
+    pub(super) format: TemplateFormat,
     parts: Vec<Part>,
 }
 
@@ -105,10 +105,6 @@ impl Template {
         literal.push_str(&text[at..]);
         parts.push(Part::Literal(literal));
         Ok(Self { format, parts })
-    }
-
-    pub(super) const fn format(&self) -> TemplateFormat {
-        self.format
     }
 
     /// The page for a refused request.

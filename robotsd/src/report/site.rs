@@ -216,6 +216,11 @@ pub(crate) struct SiteTraffic {
     pub(crate) failures: Vec<KindCount>,
 }
 
+/// Whether a robots.txt is that of a site, or of one of its hosts.
+pub(crate) fn is_of(site: &str, name: &str) -> bool {
+    name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// The requests of a site since the process started, and the questions of other proxies about some.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

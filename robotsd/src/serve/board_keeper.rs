@@ -31,7 +31,7 @@ pub(super) struct BoardKeeper {
 impl BoardKeeper {
     /// None where the config wants no board. Its files are below the state directory, where that is open.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
-        let folder: Option<PathBuf> = sites.state.directory().map(|state| state.path().to_owned());
+        let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
         let board = Arc::new(Board::new(config.board?, folder.as_deref(), seconds(SystemTime::now())));
         Some(Self { board, ticks: ticks(TICK), writing: None, trouble: None, log: log.clone() })
     }

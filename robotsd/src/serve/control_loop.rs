@@ -60,7 +60,7 @@ impl<'a> ControlLoop<'a> {
     ) -> Self {
         let mut background = JoinSet::new();
         background.spawn(active.certificates.clone().watch());
-        let flush = FlushOnDrop { state: active.sites.state.directory().cloned(), log: active.log.clone() };
+        let flush = FlushOnDrop { state: active.sites.state.directory.clone(), log: active.log.clone() };
         Self {
             flush,
             active,
@@ -149,7 +149,7 @@ impl<'a> ControlLoop<'a> {
                 () = next_tick(self.heartbeat.as_mut()) => self.report_alive(),
                 () = next_tick(self.board.as_mut().map(|board| &mut board.ticks)) => if let Some(board) = &mut self.board {
                     // Another process may write.
-                    if !self.upgrade.is_under_way() && !self.upgrade.has_successor() {
+                    if !self.upgrade.is_under_way() && !self.upgrade.has_successor {
                         board.tick(&self.active.sites).await;
                     }
                 },
@@ -194,7 +194,7 @@ impl<'a> ControlLoop<'a> {
         match self.upgrade.step(step, &mut self.active, self.board.as_mut()) {
             AfterStep::Nothing => {}
             AfterStep::GoOn { is_reload_due } => {
-                self.flush.state = self.active.sites.state.directory().cloned();
+                self.flush.state = self.active.sites.state.directory.clone();
                 self.is_drained = false;
                 if let Some(serving) = self.active.state.serving() {
                     self.supervisor.ready(&serving.summary());
@@ -226,7 +226,7 @@ impl<'a> ControlLoop<'a> {
     /// Tells the watchdog that the process is alive once every worker has taken up a task.
     fn report_alive(&mut self) {
         // That would hide that the other process is not.
-        if self.upgrade.has_successor() {
+        if self.upgrade.has_successor {
             return;
         }
         let answered = self.active.workers.answer();

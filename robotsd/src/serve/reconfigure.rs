@@ -87,7 +87,7 @@ impl PendingChange {
     pub(super) async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
-                let limit = self.waiters.has_next().then_some(CONFIG_PATIENCE);
+                let limit = self.waiters.next.is_some().then_some(CONFIG_PATIENCE);
                 let end = preparing.end_within(limit).await;
                 end.map_or(ChangeStep::Abandon, |prepared| ChangeStep::Swap(prepared.map(Box::new)))
             }
@@ -133,12 +133,15 @@ impl ActiveConfig {
                 }
                 swapped => swapped,
             },
-            Err(rejected) => ("kept", self.keep(rejected)),
+            Err(RejectedConfig { why, changes }) => {
+                self.state.config.reject(&why, changes);
+                ("kept", format!("{why}; the config before stays in force"))
+            }
         };
         match outcome {
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             // Only a request, or the end of a rejection, is worth a line that says that nothing is different.
-            "unchanged" if self.change.waiters.is_empty() && !was_rejected => {}
+            "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
             _ => self.log.say(LogEvent::Config, message.clone()),
         }
         if self.change.waiters.answer(outcome, &message) {
@@ -231,13 +234,6 @@ impl ActiveConfig {
         let (path, before) = (self.path.clone(), Arc::clone(&self.config.text));
         self.change.preparing =
             Some(Preparation::begin(path, before, sites, listeners, &self.watches, self.workers.count()));
-    }
-
-    /// Keeps the config that is served, and returns the message about the one that cannot be.
-    fn keep(&self, rejected: RejectedConfig) -> String {
-        let RejectedConfig { why, changes } = rejected;
-        self.state.config.reject(&why, changes);
-        format!("{why}; the config before stays in force")
     }
 
     fn swap(&mut self, prepared: PreparedConfig) -> (&'static str, String) {
@@ -414,14 +410,6 @@ impl ConfigWaiters {
     /// Requires another reading after the one under way.
     pub(super) fn queue(&mut self, waiter: Option<ReloadWaiter>) {
         self.next.get_or_insert_default().extend(waiter);
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.now.is_empty()
-    }
-
-    pub(super) const fn has_next(&self) -> bool {
-        self.next.is_some()
     }
 
     /// Sends the outcome of the reading under way. Where it found nothing new, but the one before it published a change that

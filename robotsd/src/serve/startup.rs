@@ -58,7 +58,7 @@ pub(super) async fn serve(
         let taken = tokio::task::spawn_blocking(move || asking.take());
         tokio::select! {
             taken = taken => if !taken.unwrap_or(false) {
-                let message = format!("process {}, whose place this one takes, has ended before", predecessor.id());
+                let message = format!("process {}, whose place this one takes, has ended before", predecessor.process);
                 log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
             },
             () = stop_signal(&mut signals) => {

@@ -37,7 +37,7 @@ pub(super) struct UpgradeKeeper {
     /// Requests that wait until the config has been read that is being read.
     put_off: Vec<Option<UpgradeWaiter>>,
     /// Another process serves and writes.
-    has_successor: bool,
+    pub(super) has_successor: bool,
     /// What an upgrade that was abandoned gave up is being taken back.
     taking_back: Option<JoinHandle<()>>,
 }
@@ -127,11 +127,6 @@ impl UpgradeKeeper {
     /// Whether another process may be about to open what this one has, or the other way round.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
-    }
-
-    /// Whether another process serves and writes.
-    pub(super) const fn has_successor(&self) -> bool {
-        self.has_successor
     }
 
     /// No connection is left.
@@ -298,7 +293,7 @@ impl UpgradeKeeper {
         }
         let UpgradeUnderWay { mut successor, stage, waiter, .. } = upgrade;
         successor.stop();
-        let state = active.sites.state.directory().cloned();
+        let state = active.sites.state.directory.clone();
         let log = active.log.clone();
         self.taking_back = Some(tokio::spawn(async move {
             let taken = match stage {
@@ -352,7 +347,7 @@ fn succeed(upgrade: &mut UpgradeUnderWay, summary: &str, active: &mut ActiveConf
 /// Gives up what only one process may have.
 fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHandle<Result<ChangesHeld, String>> {
     let changes = Arc::clone(&active.state.changes);
-    let state = active.sites.state.directory().cloned();
+    let state = active.sites.state.directory.clone();
     let board = board.map(|board| board.hand_over(&active.sites));
     tokio::spawn(async move {
         let held = timeout(HOLD_UP, changes.write_owned()).await;
@@ -376,7 +371,7 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
 
 /// Takes back what the new process has not had.
 fn take_back_state(active: &ActiveConfig) -> JoinHandle<TakenBack> {
-    let state = active.sites.state.directory().cloned();
+    let state = active.sites.state.directory.clone();
     spawn_blocking(move || take_back(state).map(|()| None))
 }
 

@@ -29,7 +29,7 @@ pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 /// The parts of a site. The last clone that is dropped ends the watching.
 #[derive(Clone, Debug)]
 pub(super) struct AppendedParts {
-    appendix: Appendix,
+    pub(super) appendix: Appendix,
     parts: Arc<[AppendedPart]>,
 }
 
@@ -131,10 +131,6 @@ impl AppendedParts {
             part.reader.never_read();
         }
         Ok(Self { appendix, parts: parts.into() })
-    }
-
-    pub(super) const fn appendix(&self) -> &Appendix {
-        &self.appendix
     }
 
     /// Reads every file again. Blocks.

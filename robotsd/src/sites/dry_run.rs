@@ -76,7 +76,7 @@ pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Pro
 
 /// What is to be said about a switch of all sites that is off: that it is, or why it is taken for off.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
-    let directory = state.directory().filter(|directory| directory.enforcement() == Enforcement::Off)?;
+    let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_trouble() {
         Some(trouble) => Err(format!("{trouble}, so nothing would be enforced for any site")),
         None => Ok(format!(

@@ -153,7 +153,7 @@ impl Sites {
     }
 
     fn done(&self, report: ChangeReport) -> ChangeReport {
-        ChangeReport { running: true, kept: self.state.directory().is_some() && report.trouble.is_none(), ..report }
+        ChangeReport { running: true, kept: self.state.directory.is_some() && report.trouble.is_none(), ..report }
     }
 }
 

@@ -77,7 +77,9 @@ impl Sites {
     /// If another process has the state directory open; nothing has changed then.
     pub(crate) fn take_back(&self, config: &Config) -> Result<Renewal, String> {
         let reopened = self.state.reopened().map_err(|error| error.to_string())?;
-        let (Some(state), Some(directory)) = (reopened, self.state.directory()) else { return self.renew(config) };
+        let (Some(state), Some(directory)) = (reopened, self.state.directory.as_ref()) else {
+            return self.renew(config);
+        };
         state.log_troubles(&self.log);
         let held = self.opener();
         let (registry, followed) = (held.registry.clone(), held.followed.clone());
@@ -475,7 +477,7 @@ mod tests {
         let config = config(folder.path(), "state_dir = \"state\"\n", robots);
         let mut served = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
         for (to, can_be_read) in [(Enforcement::Off, true), (Enforcement::On, true), (Enforcement::Off, false)] {
-            assert!(served.state.directory().unwrap().hand_over(std::time::Duration::from_secs(20)));
+            assert!(served.state.directory.as_ref().unwrap().hand_over(std::time::Duration::from_secs(20)));
             let other = Sites::open(&config, false, &Log::nowhere()).unwrap();
             assert!(served.take_back(&config).is_err(), "the other has the state directory open");
             other.enforce(None, to).unwrap();

@@ -146,7 +146,7 @@ impl RobotsOpener {
 
     /// Where the pages of a site's sitemaps are kept over restarts.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
-        SavedPages::of(self.state.directory().map(StateDir::path), site)
+        SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }
 
     pub(super) fn site_settings(&self, site: &SiteConfig, gate: Gate) -> SiteSettings {
@@ -273,7 +273,7 @@ impl RobotsOpener {
             .grace(site.grace)
             .on_reload(log_events::reload(Arc::from(name), self.log.clone()))
             .on_reload(counts.listener());
-        let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(parts.appendix()));
+        let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(&parts.appendix));
         let listeners = self.publish.iter().map(|publish| publish.listen(&site.name, name));
         let builder = listeners.fold(builder, LiveBuilder::on_reload);
         self.state.attach(builder, name)

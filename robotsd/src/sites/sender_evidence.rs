@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tower_robots::agent::Registry;
 use tower_robots::internals::Mutex;
@@ -23,7 +22,7 @@ pub(crate) const EVIDENCE_FOLDER: &str = "evidence";
 #[derive(Clone, Debug)]
 pub(super) struct SenderEvidence {
     verifier: Verifier,
-    settings: IdentityConfig,
+    pub(super) settings: IdentityConfig,
 }
 
 impl SenderEvidence {
@@ -82,11 +81,6 @@ impl SenderEvidence {
     /// Where a row names something that cannot be read; the evidence before stays.
     pub(super) fn follow(&self, registry: &Registry) -> Result<(), String> {
         self.verifier.follow(registry).map_err(|error| error.to_string())
-    }
-
-    /// How long a request may wait for names of its address.
-    pub(super) const fn wait(&self) -> Duration {
-        self.settings.wait
     }
 
     /// A layer of a site that checks senders.

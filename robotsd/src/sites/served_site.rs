@@ -86,7 +86,7 @@ impl ServedSite {
 
     /// How long a request waits for evidence about its sender.
     pub(crate) fn wait(&self) -> Duration {
-        self.evidence.as_ref().map_or(Duration::ZERO, SenderEvidence::wait)
+        self.evidence.as_ref().map_or(Duration::ZERO, |evidence| evidence.settings.wait)
     }
 
     fn observed_layer(&self) -> RobotsLayer {

@@ -20,7 +20,7 @@ use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
 use crate::config::{Config, RegistrySources};
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
-use crate::publish_hook::{PublishHooks, SiteHooks};
+use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks};
 use crate::report::{IdentityReport, RateStoreReport, RegistryReport};
 use crate::shared_rate::SharedRate;
 
@@ -55,12 +55,12 @@ impl Sites {
         state.log_troubles(log);
         let mut opener = RobotsOpener::new(config, state, log)?;
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
-        let hooks = PublishHooks::new(folder, log_events::publish_hook(log.clone()));
+        let hooks = PublishHooks::new(folder, RetryPlan::default(), log_events::publish_hook(log.clone()));
         hooks.set(hooks_of(config));
         opener.publish = Some(PublishListener::new(hooks));
         opener.followed = opener.follow_registry(config)?;
         if opener.state.switch() == Enforcement::Off {
-            let why = opener.state.directory().and_then(StateDir::switch_trouble);
+            let why = opener.state.directory.as_ref().and_then(StateDir::switch_trouble);
             let why = why.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
             let message = format!("OFF for every site{why}: `robotsd enforce on` turns it on");
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
@@ -189,12 +189,12 @@ impl Sites {
 
     /// Troubles that concern every site: those of the state directory.
     pub(crate) fn troubles(&self) -> Vec<String> {
-        self.state.directory().map(StateDir::troubles).unwrap_or_default()
+        self.state.directory.as_ref().map(StateDir::troubles).unwrap_or_default()
     }
 
     /// Why the switch of every site is taken for off although it was not turned.
     pub(crate) fn switch_trouble(&self) -> Option<String> {
-        let directory = self.state.directory().filter(|_| self.enforcement() == Enforcement::Off);
+        let directory = self.state.directory.as_ref().filter(|_| self.enforcement() == Enforcement::Off);
         directory.and_then(StateDir::switch_trouble)
     }
 

@@ -69,7 +69,7 @@ impl Sites {
     /// Parts that are to be appended and were never read, a line each.
     pub(crate) fn missing_parts(&self) -> Vec<String> {
         let missing = |site: &ServedSite| {
-            let missing = site.robots.parts().map(|parts| parts.appendix().missing()).unwrap_or_default();
+            let missing = site.robots.parts().map(|parts| parts.appendix.missing()).unwrap_or_default();
             let name = site.name.clone();
             missing.into_iter().map(move |title| format!("site {name:?}: {title:?} was never read and is not appended"))
         };

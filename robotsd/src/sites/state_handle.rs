@@ -11,15 +11,16 @@ use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateDirInUse, State
 use tower_robots::source::LiveBuilder;
 
 use super::log_events;
-use super::site_robots::{SiteRobots, WeakSiteRobots, host_name};
+use super::site_robots::{SiteRobots, WeakSiteRobots};
 use crate::config::Config;
 use crate::log::{Log, LogEvent};
+use crate::report::is_of;
 
 /// The state directory, if there is one, the switch of every site, and that of each site. Cheap to clone; clones are the
 /// same.
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
-    directory: Option<StateDir>,
+    pub(crate) directory: Option<StateDir>,
     /// Without a state directory; with one it has the switch of every site.
     all: KillSwitch,
     /// Every robots.txt, by the name of its site.
@@ -67,10 +68,6 @@ impl StateHandle {
         Self { directory: None, all: KillSwitch::new(), sites: Arc::default() }
     }
 
-    pub(crate) const fn directory(&self) -> Option<&StateDir> {
-        self.directory.as_ref()
-    }
-
     /// A builder with the state of the robots.txt of this name, and the switch of every site.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         match &self.directory {
@@ -100,8 +97,7 @@ impl StateHandle {
     pub(super) fn switches_of_others(&self, config: &Config) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
         // `SITE/HOST`, where a site has a folder.
-        let is_of = |name: &str, site: &str| name == site || name.starts_with(&host_name(site, ""));
-        let is_known = |name: &str| config.sites.iter().any(|site| is_of(name, &site.name));
+        let is_known = |name: &str| config.sites.iter().any(|site| is_of(&site.name, name));
         let mut names = directory.site_names();
         names.retain(|name| !is_known(name) && directory.enforcement_of(name) == Enforcement::Off);
         names

@@ -10,7 +10,8 @@ use super::channel::{HandedSockets, UpgradeChannel, UpgradeMessage};
 #[derive(Debug)]
 pub(in crate::serve) struct Predecessor {
     channel: UpgradeChannel,
-    process: u32,
+    /// Its number.
+    pub(in crate::serve) process: u32,
 }
 
 impl Predecessor {
@@ -39,11 +40,6 @@ impl Predecessor {
                 None => return Err(cut_off("it has ended")),
             }
         }
-    }
-
-    /// The number of the process.
-    pub(in crate::serve) fn id(&self) -> u32 {
-        self.process
     }
 
     /// Asks for what only one process may have, and waits until it has been given up. Returns whether the process before is still
