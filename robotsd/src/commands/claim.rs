@@ -128,10 +128,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
     }
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
-        if patterns.is_empty() {
-            return None;
-        }
+        let patterns = name_patterns(crawler)?;
         (self.note)(format!("names of {}'s addresses: {}", crawler.name, crawler.reverse_dns.join(", ")));
         let Some(NameLookup { runtime, resolver }) = &self.resolver else {
             (self.note)("names were not looked up".to_owned());
@@ -152,6 +149,12 @@ impl ClaimEvidence for NotedEvidence<'_> {
     fn keys(&self, _: &DirectoryUrl, _: &str, _: SystemTime) -> DirectoryKeys {
         DirectoryKeys::NotConfigured
     }
+}
+
+/// The names that the addresses of a crawler have; none where its operator does not say.
+pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
+    let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
+    Some(patterns).filter(|patterns| !patterns.is_empty())
 }
 
 fn answered(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {

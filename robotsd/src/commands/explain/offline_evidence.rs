@@ -11,8 +11,10 @@ use serde_json::Value;
 use tower_robots::agent::{Crawler, Network, UndecidedReason};
 use tower_robots::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, DnsAnswer, EmbeddedList, KeySet, ListEvidence, MethodOutcome,
-    NamePattern, PublicAddress, RangeSet, RdnsCheck, RdnsQuestion, TestKeys,
+    PublicAddress, RangeSet, RdnsCheck, RdnsQuestion, TestKeys,
 };
+
+use crate::commands::claim::name_patterns;
 
 /// The evidence of a question: `{"directories": …, "ranges": …, "names": …, "forward": …, "allow_test_keys": …}`.
 ///
@@ -80,10 +82,7 @@ impl ClaimEvidence for OfflineEvidence {
     }
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
-        let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
-        if patterns.is_empty() {
-            return None;
-        }
+        let patterns = name_patterns(crawler)?;
         let Some(names) = &self.names else {
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
         };

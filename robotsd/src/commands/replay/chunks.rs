@@ -143,12 +143,12 @@ fn cut(
         chunk.clear();
         chunk.extend_from_slice(&columns);
         chunk.append(&mut rest);
-        let have = chunk.len();
-        chunk.resize(CHUNK, 0);
-        let (read, error) = fill(input, &mut chunk[have..]);
-        chunk.truncate(have + read);
+        let missing = CHUNK.saturating_sub(chunk.len());
+        chunk.reserve_exact(missing);
+        // What was read before an error counts.
+        let read = Read::take(&mut *input, missing as u64).read_to_end(&mut chunk);
         if chunk.len() == columns.len() {
-            return error.map_or(Ok(()), Err);
+            return read.map(drop);
         }
         let ended = chunk.len() < CHUNK;
         if !ended {
@@ -162,7 +162,7 @@ fn cut(
             columns.extend_from_slice(line);
         }
         if !send(chunk, buffers) || ended {
-            return error.map_or(Ok(()), Err);
+            return read.map(drop);
         }
     }
 }
@@ -174,20 +174,6 @@ fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     let start = memchr::memmem::rfind_iter(chunk, FIELDS).find(|at| is_start(*at))?;
     let end = memchr::memchr(b'\n', &chunk[start..]).map(|end| start + end + 1)?;
     (end - start <= LONGEST_COLUMNS).then(|| &chunk[start..end])
-}
-
-/// Fills the buffer as far as the input goes; with the error that ended it.
-fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match input.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (filled, Some(error)),
-        }
-    }
-    (filled, None)
 }
 
 #[cfg(test)]

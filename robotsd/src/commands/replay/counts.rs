@@ -12,12 +12,12 @@ use indicatif::ProgressBar;
 use tower_robots::agent::{Identity, UndecidedReason};
 
 use super::chunks;
+use super::crawler_rows::{self, AddressTally, RowPart, Rows};
 use super::format::{ChunkReader, LogLine, LoggedRequest};
 use super::headers::{HeaderCache, Judgement, LONGEST_HEADER};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
 use super::paces::{PaceCounts, PaceNotes, PacedLogLine};
-use super::privacy::ReportPrivacy;
-use super::rows::{self, AddressTally, RowPart, Rows};
+use super::redaction::ReportPrivacy;
 use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
 use super::source;
@@ -185,7 +185,7 @@ impl ReplayCounts {
 
     /// Once all is counted: says of which crawlers the claims that failed say nothing, and counts them as claimed.
     pub(super) fn conclude(&mut self) {
-        let names = rows::with_suspect_path(self.rows.iter());
+        let names = crawler_rows::with_suspect_path(self.rows.iter());
         let suspects = self.rows.iter().filter(|row| names.contains(&row.agent.name));
         self.suspects = suspects
             .filter_map(|row| {

@@ -3,9 +3,9 @@
 //! Logs are read in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); the counts do not depend on the
 //! number of cores, and what cannot be read is counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents
 //! are identified and judged as a server does it ([`headers`]). The requests of a crawler are split by who sent them
-//! ([`identity`]): what impostors did ([`FailedClaims`](rows::FailedClaims)) is not counted to it. [`visitors`]
+//! ([`identity`]): what impostors did ([`FailedClaims`](crawler_rows::FailedClaims)) is not counted to it. [`visitors`]
 //! suspects people behind crawlers' names. Reports hold no values of queries and no whole addresses unless options ask
-//! for them ([`privacy`]).
+//! for them ([`redaction`]).
 //!
 //! Exit status: 0, 1 where a suspected person would be refused, a change shuts a search engine out of a path that it
 //! requested, or an expectation is not met, 2 where an input could not be read, the others being read all the same, or where no
@@ -13,13 +13,13 @@
 
 mod chunks;
 mod counts;
+mod crawler_rows;
 mod format;
 mod headers;
 mod identity;
 mod paces;
-mod privacy;
+mod redaction;
 mod report;
-mod rows;
 mod rule_paths;
 mod selection;
 mod source;
@@ -46,7 +46,7 @@ pub(super) use self::format::ReplayLogFormat;
 pub use self::format::log_line;
 use self::headers::HeaderCache;
 use self::identity::{LogEvidence, NameAnswers, NameQuestions};
-use self::privacy::ReportPrivacy;
+use self::redaction::ReportPrivacy;
 use self::report::Report;
 pub(super) use self::selection::LogSelection;
 use super::arguments::site::{OtherFiles, RobotsFile, SelectedSite, SiteArgs};

@@ -56,13 +56,6 @@ impl ListCopies {
         let mut others = self.others.iter().filter(holds).map(|other| &other.copy.list.set);
         others.find(|set| set.contains(address.get())).unwrap_or(best)
     }
-
-    /// Whether an address that the list lacks was not the operator's at this time, in seconds since 1970.
-    ///
-    /// Only a list that was fetched has a date on which its operator confirmed it.
-    pub(super) fn is_close_to(&self, time: Option<i64>) -> bool {
-        self.best.copy.confirmed.is_some() && is_close(self.best.date, time)
-    }
 }
 
 impl DatedCopy {

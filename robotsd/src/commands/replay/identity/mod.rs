@@ -11,7 +11,7 @@
 //! 5. Signatures are not in logs.
 //!
 //! Whether the log holds the addresses of clients at all is judged by all of it
-//! ([`with_suspect_path`](super::rows::with_suspect_path)).
+//! ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
 
 mod list_copies;
 mod names;
@@ -29,7 +29,9 @@ use tower_robots::identity::{
 };
 
 use crate::commands::arguments::site::EvidencePlaces;
+use crate::commands::claim::name_patterns;
 
+use self::list_copies::is_close;
 pub(super) use self::list_copies::{ListCopies, seconds};
 pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 
@@ -68,9 +70,7 @@ impl LogEvidence {
                     Some(evidence.lists.len() - 1)
                 }));
             }
-            let patterns: Arc<[NamePattern]> =
-                crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
-            let names = (!patterns.is_empty()).then(|| evidence.names_of(patterns));
+            let names = name_patterns(crawler).map(|patterns| evidence.names_of(patterns));
             if !lists.is_empty() || names.is_some() {
                 let methods = CrawlerEvidence { lists: lists.into(), names };
                 evidence.by_name.insert(crawler.name.as_str().into(), evidence.crawlers.len());
@@ -169,7 +169,10 @@ impl ClaimEvidence for EvidenceAt<'_> {
         let lists = methods.lists.iter().map(|at| {
             let copies = self.evidence.lists.get((*at)?)?;
             let set = copies.set_for(address, self.time);
-            let counts = !is_refutable(crawler) || copies.is_close_to(self.time);
+            let best = &copies.best;
+            // Only a list that was fetched has a date on which its operator confirmed it.
+            let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
+            let counts = !is_refutable(crawler) || is_close;
             Some(if counts { ListEvidence::confirmed(set, now) } else { ListEvidence::unconfirmed(set) })
         });
         Some(ListEvidence::examine(lists, address, None, now))
@@ -186,7 +189,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
-            MethodOutcome::Failed(_) if is_refutable(crawler) && !answers.are_close_to(self.time) => {
+            MethodOutcome::Failed(_) if is_refutable(crawler) && !is_close(answers.asked, self.time) => {
                 MethodOutcome::Undecided(UndecidedReason::Stale)
             }
             outcome => outcome,

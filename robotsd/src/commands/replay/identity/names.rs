@@ -18,7 +18,7 @@ use tower_robots::agent::UndecidedReason;
 use tower_robots::identity::{MethodOutcome, NamePattern, PublicAddress};
 use tower_robots::source::evidence::NameResolver;
 
-use super::list_copies::{self, seconds};
+use super::list_copies::seconds;
 use crate::commands::replay::source;
 use crate::exit::complain;
 
@@ -190,11 +190,6 @@ impl NameAnswers {
     pub(super) fn outcome(&self, names: usize, address: PublicAddress) -> MethodOutcome {
         let known = self.outcomes.get(&(names, address)).copied();
         known.unwrap_or(MethodOutcome::Undecided(UndecidedReason::Busy))
-    }
-
-    /// Whether a failure says anything about a request of this time.
-    pub(super) fn are_close_to(&self, time: Option<i64>) -> bool {
-        list_copies::is_close(self.asked, time)
     }
 }
 

@@ -52,14 +52,6 @@ pub(crate) struct PacedRequests {
     /// Those whose client's address the log lacks: they count together.
     pub(crate) without_address: u64,
 }
-
-/// What the row of an agent is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PacedName<'a> {
-    name: Cow<'a, str>,
-    is_known: bool,
-}
-
 /// A delay that is enforced, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LoggedLimit {
@@ -79,19 +71,13 @@ pub(super) struct LimitTable {
     by_crawler: HashMap<String, Vec<usize>, RandomState>,
 }
 
-impl<'a> PacedName<'a> {
-    /// That of the crawler, else its token, else its class.
-    pub(super) fn of(agent: &'a Agent, rules: &RuleSet) -> Self {
-        let is_registered = agent.is_registered();
-        match (agent.crawler(), agent.tokens().first()) {
-            (Some(name), _) => {
-                Self { is_known: is_registered || rules.names(&ProductToken::new(name)), name: name.into() }
-            }
-            (None, Some(token)) => {
-                Self { is_known: is_registered || rules.names(token), name: token.to_string().into() }
-            }
-            (None, None) => Self { is_known: true, name: agent.class().as_str().into() },
-        }
+/// The name that the limits of an agent are counted under, and whether it is no name that anybody can make up.
+pub(super) fn paced_name<'a>(agent: &'a Agent, rules: &RuleSet) -> (Cow<'a, str>, bool) {
+    let is_registered = agent.is_registered();
+    match (agent.crawler(), agent.tokens().first()) {
+        (Some(name), _) => (name.into(), is_registered || rules.names(&ProductToken::new(name))),
+        (None, Some(token)) => (token.to_string().into(), is_registered || rules.names(token)),
+        (None, None) => (agent.class().as_str().into(), true),
     }
 }
 
@@ -142,25 +128,25 @@ impl LimitTable {
     /// The number of the limit of a request that names this crawler.
     pub(super) fn of(
         &mut self,
-        name: &PacedName<'_>,
+        (name, is_known): (&str, bool),
         senders: PacedSenders,
         key: &RateKey<'_>,
         pace: &Pace<'_>,
     ) -> usize {
-        let known = self.by_crawler.get(&*name.name).map(Vec::as_slice).unwrap_or_default();
+        let known = self.by_crawler.get(name).map(Vec::as_slice).unwrap_or_default();
         if let Some(known) = known.iter().find(|at| self.limits[**at].is_of(senders, key, pace)) {
             return *known;
         }
         let delay = pace.delay;
         let count = PaceCount {
-            crawler: name.name.to_string(),
+            crawler: name.to_owned(),
             senders,
             paced: PacedRequests::default(),
             asked: delay.interval(),
             interval: pace.interval,
             line: delay.line(),
         };
-        self.insert(LoggedLimit { count, is_known: name.is_known, token: key.token.cloned(), mode: pace.mode })
+        self.insert(LoggedLimit { count, is_known, token: key.token.cloned(), mode: pace.mode })
     }
 
     /// The number of a limit, if it is known.
@@ -230,7 +216,8 @@ impl PaceNotes {
         }
         let is_named = |token: &ProductToken| pace.is_known && line.rules.names(token);
         let Some(key) = RateKey::of(agent, sender, is_named) else { return };
-        let limit = self.table.of(&PacedName::of(agent, line.rules), senders, &key, &pace);
+        let (name, is_known) = paced_name(agent, line.rules);
+        let limit = self.table.of((&name, is_known), senders, &key, &pace);
         match self.notes.last_mut() {
             Some((time, last)) if *time == line.time && (last.limit, last.sender) == (limit, sender) => {
                 last.requests += 1;

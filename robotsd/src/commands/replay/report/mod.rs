@@ -1,7 +1,7 @@
 //! The report of a replay, as text, JSON or HTML, and what it holds: counted, sorted and redacted.
 
 pub(super) mod html;
-mod rows;
+mod rule_rows;
 mod senders;
 mod tables;
 pub(super) mod text;
@@ -9,11 +9,11 @@ pub(super) mod text;
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
-use self::rows::{RequestCounts, RequestOutcomes, RuleRows, TotalCounts, text_of};
+use self::rule_rows::{RequestCounts, RequestOutcomes, RuleRows, TotalCounts, text_of};
 use self::senders::{ImpostorRow, SenderSplit, Senders};
 use super::counts::{ReplayCounts, ReplayPlan};
+use super::crawler_rows::ReplayRow;
 use super::paces::PaceCount;
-use super::rows::ReplayRow;
 use super::tally::RequestTally;
 use crate::html::{counted, grouped};
 

@@ -7,10 +7,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 use tower_robots::agent::UndecidedReason;
 
-use super::rows::{RequestCounts, RequestOutcomes, RuleRows};
+use super::rule_rows::{RequestCounts, RequestOutcomes, RuleRows};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
-use crate::commands::replay::privacy::ReportPrivacy;
-use crate::commands::replay::rows::{AddressTally, FailedClaims, ReplayRow};
+use crate::commands::replay::crawler_rows::{AddressTally, FailedClaims, ReplayRow};
+use crate::commands::replay::redaction::ReportPrivacy;
 use crate::commands::replay::tally::RequestTally;
 use crate::date;
 use crate::html::grouped;
