@@ -150,7 +150,7 @@ impl Evaluator {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
         let is_new = |line: &Line<'_>| !known.contains(line.bytes().trim_ascii());
-        let added: HashSet<usize> = self.robots().lines().filter(is_new).map(|line| line.number()).collect();
+        let added: HashSet<usize> = self.robots().lines().filter(is_new).map(|line| line.number).collect();
         found.into_iter().filter(|finding| added.contains(&finding.line)).collect()
     }
 

@@ -209,7 +209,7 @@ proptest! {
     fn nothing_panics_whatever_the_octets(file in octets(), path in octets()) {
         let robots = RobotsTxt::parse(file);
         for extension in robots.extensions() {
-            prop_assert!(extension.meaning() != Meaning::Unknown || extension.directive() == Directive::Other);
+            prop_assert!(extension.meaning() != Meaning::Unknown || extension.field.directive == Directive::Other);
         }
         for reading in READINGS {
             let rules = robots.compile(reading);
@@ -268,14 +268,14 @@ proptest! {
         prop_assert!(robots.notes().is_empty(), "{:?}", robots.notes());
         let read = |line: Line<'_>| match line.kind() {
             LineKind::Field(field) => {
-                let kind = match field.directive() {
+                let kind = match field.directive {
                     Directive::UserAgent => 0,
                     Directive::Allow => 1,
                     Directive::Disallow => 2,
                     Directive::Sitemap => 3,
                     _ => 4,
                 };
-                Some((kind, field.value().to_vec()))
+                Some((kind, field.value.to_vec()))
             }
             _ => None,
         };

@@ -405,9 +405,9 @@ mod tests {
             (vec![row("A").into(), with_header_names("B", &["!"]).into()], 1, "header", RegistryErrorKind::WrongValue),
         ] {
             let error = two().extended_with(rows).unwrap_err();
-            assert_eq!((error.row(), error.field(), error.kind()), (at, field, kind), "{error}");
-            assert!(!error.message().is_empty());
-            assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message()));
+            assert_eq!((error.row, error.field, error.kind), (at, field, kind), "{error}");
+            assert!(!error.message.is_empty());
+            assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message));
         }
         // What one row gives up, another may take.
         let taken = [row("OneBot"), with_header_names("A", &["One Bot"])];

@@ -92,11 +92,16 @@ fn is_day(text: &str) -> bool {
 
 /// Why a [`Registry`](super::Registry) cannot be extended with the given rows.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RegistryError {
-    row: usize,
-    field: &'static str,
-    kind: RegistryErrorKind,
-    message: String,
+    /// Which of the rows is wrong, from 0.
+    pub row: usize,
+    /// The field of the row that is wrong, by its key in a registry file: `name`, `header` or `tokens`.
+    pub field: &'static str,
+    /// The kind of mistake.
+    pub kind: RegistryErrorKind,
+    /// The mistake and its correction, without the place.
+    pub message: String,
 }
 
 /// The kind of mistake that a [`RegistryError`] reports.
@@ -117,29 +122,8 @@ impl RegistryError {
     pub(super) fn new(row: usize, field: &'static str, kind: RegistryErrorKind, message: impl Into<String>) -> Self {
         Self { row, field, kind, message: message.into() }
     }
-
-    /// Which of the rows is wrong, from 0.
-    pub const fn row(&self) -> usize {
-        self.row
-    }
-
-    /// The field of the row that is wrong, by its key in a registry file: `name`, `header` or `tokens`.
-    pub const fn field(&self) -> &'static str {
-        self.field
-    }
-
-    /// The kind of mistake.
-    pub const fn kind(&self) -> RegistryErrorKind {
-        self.kind
-    }
-
-    /// The mistake and its correction, without the place.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
 }
 
-/// `row 2, header: what is wrong`, rows counted from 1.
 impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "row {}, {}: {}", self.row + 1, self.field, self.message)

@@ -72,8 +72,8 @@ impl<'a> Allowed<'a> {
         let mut lines = robots.lines().peekable();
         while let Some(line) = lines.next() {
             let about = match line.kind() {
-                LineKind::Comment => lines.peek().map(Line::range),
-                _ => Some(line.range()),
+                LineKind::Comment => lines.peek().map(|line| line.range.clone()),
+                _ => Some(line.range.clone()),
             };
             let Some(about) = about else { continue };
             allowed.0.extend(codes(&line).map(|code| (about.clone(), &robots.bytes()[code])));
@@ -94,7 +94,7 @@ impl<'a> Allowed<'a> {
 pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     let octets = line.bytes();
     let list = list(octets).unwrap_or(0..0);
-    let mut at = line.range().start + list.start;
+    let mut at = line.range.start + list.start;
     octets[list].split(|octet| *octet == b',').filter_map(move |code| {
         let start = at + code.len() - code.trim_ascii_start().len();
         at += code.len() + 1;

@@ -7,7 +7,7 @@ const LONGEST_GUESS: usize = 24;
 
 /// Whether some crawler knows a field by this name, perhaps under a misspelling.
 pub(super) fn is_known(field: &Field<'_>) -> bool {
-    field.directive() != Directive::Other || is_spelled(field.name())
+    field.directive != Directive::Other || is_spelled(field.name)
 }
 
 /// Whether a name is a directive in its right spelling.
@@ -20,18 +20,18 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
 /// The directive at the start of a name that has swallowed part of the value, because the colon after it is missing
 /// and the value holds one: `Disallow /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
-    let word = first_word(field.name());
-    (field.has_colon() && word.len() < field.name().len() && is_spelled(word)).then_some(word)
+    let word = first_word(field.name);
+    (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
 /// Whether a field is a rule whose value is the path it shows.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
-    matches!(field.directive(), Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
+    matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
 
 /// Whether a field bears this name, in its right spelling.
 pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
-    field.has_colon() && field.name().eq_ignore_ascii_case(name.as_bytes())
+    field.has_colon && field.name.eq_ignore_ascii_case(name.as_bytes())
 }
 
 /// What stands before the first blank.
@@ -114,10 +114,10 @@ fn is_meant(field: &Field<'_>) -> bool {
         return false;
     }
     let is_path = |text: &[u8]| matches!(text.first(), Some(b'/' | b'*'));
-    if !field.has_colon() {
-        return is_path(field.value()) || field.value().starts_with(b"http");
+    if !field.has_colon {
+        return is_path(field.value) || field.value.starts_with(b"http");
     }
-    let name = field.name();
+    let name = field.name;
     if is_spelled(name) {
         return true;
     }
@@ -129,7 +129,7 @@ fn is_meant(field: &Field<'_>) -> bool {
         }
     };
     // Up to "Disallowed", with one letter too many.
-    let is_short = !matches!(field.directive(), Directive::Allow | Directive::Disallow) || word.len() <= 11;
+    let is_short = !matches!(field.directive, Directive::Allow | Directive::Disallow) || word.len() <= 11;
     let rest = rest.trim_ascii();
     is_short && (rest.is_empty() || is_path(rest) || rest.starts_with(b"http"))
 }

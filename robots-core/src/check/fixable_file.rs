@@ -60,7 +60,7 @@ impl<'a> FixableFile<'a> {
 
     /// The line that an octet stands in.
     pub(super) fn line_at(&self, octet: usize) -> usize {
-        self.lines.partition_point(|line| line.range().start <= octet).saturating_sub(1)
+        self.lines.partition_point(|line| line.range.start <= octet).saturating_sub(1)
     }
 
     /// The line that a finding begins on.
@@ -94,13 +94,13 @@ impl<'a> FixableFile<'a> {
     }
 
     pub(super) fn directive(&self, line: usize) -> Option<Directive> {
-        self.field(line).map(|field| field.directive())
+        self.field(line).map(|field| field.directive)
     }
 
     /// A line with its end.
     pub(super) fn whole_line(&self, line: usize) -> Range<usize> {
-        let start = self.lines.get(line).map_or(self.bytes().len(), |line| line.range().start);
-        let end = self.lines.get(line + 1).map_or(self.bytes().len(), |next| next.range().start);
+        let start = self.lines.get(line).map_or(self.bytes().len(), |line| line.range.start);
+        let end = self.lines.get(line + 1).map_or(self.bytes().len(), |next| next.range.start);
         start..end
     }
 
@@ -123,18 +123,18 @@ impl<'a> FixableFile<'a> {
     pub(super) fn without_field(&self, line: usize) -> Option<Edit> {
         let at = self.lines.get(line)?;
         let content = at.content();
-        let rest = &self.bytes()[content.end..at.range().end];
+        let rest = &self.bytes()[content.end..at.range.end];
         let is_kept = rest.trim_ascii_start().starts_with(b"#") && codes(at).next().is_none();
         if !is_kept {
             return self.without_line(line);
         }
         let comment = content.end + rest.len() - rest.trim_ascii_start().len();
-        (!self.has_allowance_above(line)).then(|| Edit::remove(at.range().start..comment))
+        (!self.has_allowance_above(line)).then(|| Edit::remove(at.range.start..comment))
     }
 
     /// A line in front of another. `None` where a comment stands there that turns a lint off for that one.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
-        let at = self.lines.get(line)?.range().start;
+        let at = self.lines.get(line)?.range.start;
         (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
     }
 

@@ -129,11 +129,11 @@ fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut lines = robots.lines().peekable();
     while let Some(line) = lines.next() {
         // What stands in a line end belongs to the line it ends.
-        let next = lines.peek().map_or(usize::MAX, |next| next.range().start);
+        let next = lines.peek().map_or(usize::MAX, |next| next.range.start);
         while let Some(finding) = findings.next_if(|finding| finding.span.start < next) {
-            finding.line = line.number();
+            finding.line = line.number;
             // The octets of a byte order mark stand before the first line.
-            finding.column = finding.span.start.saturating_sub(line.range().start) + 1;
+            finding.column = finding.span.start.saturating_sub(line.range.start) + 1;
         }
     }
 }

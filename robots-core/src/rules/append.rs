@@ -199,11 +199,11 @@ fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     let mut begins = robots.groups().map(|group| group.line()).peekable();
     let (mut begun, mut others) = (0, 0);
     for line in robots.lines() {
-        while begins.next_if(|begin| *begin <= line.number()).is_some() {
+        while begins.next_if(|begin| *begin <= line.number).is_some() {
             begun += 1;
         }
         let LineKind::Field(field) = line.kind() else { continue };
-        let is_rule = match field.directive() {
+        let is_rule = match field.directive {
             Directive::UserAgent => continue,
             Directive::Allow | Directive::Disallow => is_rule_to_all(&field),
             Directive::CrawlDelay
@@ -218,7 +218,7 @@ fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
             }
         };
         match lines[..begun].last_mut() {
-            Some(of_group) => of_group.push(GroupLine { number: line.number(), content: line.content(), is_rule }),
+            Some(of_group) => of_group.push(GroupLine { number: line.number, content: line.content(), is_rule }),
             None => others += 1,
         }
     }
@@ -230,7 +230,7 @@ fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for line in robots.lines() {
         let LineKind::Field(field) = line.kind() else { continue };
-        match field.directive() {
+        match field.directive {
             Directive::UserAgent => is_open = true,
             _ => is_open &= !is_rule_to_all(&field),
         }
@@ -240,13 +240,13 @@ fn is_last_group_open(robots: &RobotsTxt) -> bool {
 
 /// Whether a line is a rule by the letter of RFC 9309, section 2.2: strict readers know no other spelling and no path without `/`.
 fn is_rule_to_all(field: &Field<'_>) -> bool {
-    let is_spelled = match field.directive() {
+    let is_spelled = match field.directive {
         directive @ (Directive::Allow | Directive::Disallow) => {
-            directive.spelling().is_some_and(|spelling| field.name().eq_ignore_ascii_case(spelling.as_bytes()))
+            directive.spelling().is_some_and(|spelling| field.name.eq_ignore_ascii_case(spelling.as_bytes()))
         }
         _ => false,
     };
-    is_spelled && field.has_colon() && matches!(field.value(), [] | [b'/', ..])
+    is_spelled && field.has_colon && matches!(field.value, [] | [b'/', ..])
 }
 
 /// The names that are not yet `named`, each once, and the groups that are for each.

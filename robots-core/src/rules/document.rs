@@ -290,15 +290,15 @@ impl Parser {
         }
         for line in Lines::new(&bytes) {
             if line.bytes().len() > MAX_LINE {
-                self.note(line.number(), NoteKind::LongLine);
+                self.note(line.number, NoteKind::LongLine);
             }
             if memchr::memchr(0, line.bytes()).is_some() {
-                self.note(line.number(), NoteKind::Nul);
+                self.note(line.number, NoteKind::Nul);
             }
             match line.kind() {
                 LineKind::Blank | LineKind::Comment => {}
-                LineKind::Malformed => self.note(line.number(), NoteKind::Malformed),
-                LineKind::Field(field) => self.field(line.number(), &field),
+                LineKind::Malformed => self.note(line.number, NoteKind::Malformed),
+                LineKind::Field(field) => self.field(line.number, &field),
             }
         }
         let Self { groups, rules, names, sitemaps, delays, notes, .. } = self;
@@ -306,14 +306,14 @@ impl Parser {
     }
 
     fn field(&mut self, line: usize, field: &Field<'_>) {
-        let at = ValueRecord { line, value: field.value_range() };
-        match field.directive() {
+        let at = ValueRecord { line, value: field.value_range.clone() };
+        match field.directive {
             Directive::UserAgent => self.name(at),
             Directive::Allow => self.rule(Access::Allow, at),
             Directive::Disallow => self.rule(Access::Disallow, at),
             Directive::Sitemap => self.sitemaps.push(at),
-            Directive::Host => self.host(line, field.value()),
-            Directive::CrawlDelay => self.delay(&at, field.value()),
+            Directive::Host => self.host(line, field.value),
+            Directive::CrawlDelay => self.delay(&at, field.value),
             _ => {}
         }
     }

@@ -16,10 +16,15 @@ use super::value::{CleanParam, Host, Preferences, delay};
 
 /// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Extension<'r> {
-    line: usize,
-    field: Field<'r>,
-    group: Option<Group<'r>>,
+    /// The line it stands on.
+    pub line: usize,
+    /// Its name and value.
+    pub field: Field<'r>,
+    /// The group it stands in; `None` before the first group, and for what speaks of the whole site: host, clean-param
+    /// and license.
+    pub group: Option<Group<'r>>,
 }
 
 /// The meaning of an [`Extension`].
@@ -59,22 +64,22 @@ impl RobotsTxt {
     /// let robots = RobotsTxt::parse(&b"User-agent: a\nCrawl-delay: 1.5\nDisallow:\n"[..]);
     /// let extension = robots.extensions().next().unwrap();
     /// assert_eq!(extension.meaning(), Meaning::CrawlDelay(std::time::Duration::from_millis(1500)));
-    /// assert_eq!((extension.line(), extension.group().unwrap().line()), (2, 1));
+    /// assert_eq!((extension.line, extension.group.unwrap().line()), (2, 1));
     /// ```
     pub fn extensions(&self) -> impl Iterator<Item = Extension<'_>> {
         let mut groups = self.groups().peekable();
         let mut current = None;
         self.lines().filter_map(move |line| {
-            while let Some(group) = groups.next_if(|group| group.line() <= line.number()) {
+            while let Some(group) = groups.next_if(|group| group.line() <= line.number) {
                 current = Some(group);
             }
             let LineKind::Field(field) = line.kind() else { return None };
-            let group = match field.directive() {
+            let group = match field.directive {
                 Directive::UserAgent | Directive::Allow | Directive::Disallow | Directive::Sitemap => return None,
                 Directive::Host | Directive::CleanParam | Directive::License => None,
                 _ => current,
             };
-            Some(Extension { line: line.number(), field, group })
+            Some(Extension { line: line.number, field, group })
         })
     }
 
@@ -88,41 +93,10 @@ impl RobotsTxt {
 }
 
 impl<'r> Extension<'r> {
-    /// The line it stands on.
-    pub const fn line(&self) -> usize {
-        self.line
-    }
-
-    /// The meaning of its name.
-    pub const fn directive(&self) -> Directive {
-        self.field.directive()
-    }
-
-    /// The name as written.
-    pub fn name(&self) -> &'r [u8] {
-        self.field.name()
-    }
-
-    /// The value as written.
-    pub fn value(&self) -> &'r [u8] {
-        self.field.value()
-    }
-
-    /// Where the value stands in the file.
-    pub fn range(&self) -> Range<usize> {
-        self.field.value_range()
-    }
-
-    /// The group it stands in; `None` before the first group, and for what speaks of the whole site: host, clean-param
-    /// and license.
-    pub const fn group(&self) -> Option<Group<'r>> {
-        self.group
-    }
-
     /// Its meaning.
     pub fn meaning(&self) -> Meaning<'r> {
-        let value = self.value();
-        let valid = match self.directive() {
+        let value = self.field.value;
+        let valid = match self.field.directive {
             Directive::Host => Host::parse(value).map(Meaning::Host),
             Directive::CrawlDelay => delay(value).map(Meaning::CrawlDelay),
             Directive::RequestRate => RequestRate::parse(value).map(Meaning::RequestRate),
@@ -161,10 +135,10 @@ mod tests {
                 }
                 other => format!("{other:?}"),
             };
-            assert!(file.lines().nth(extension.line() - 1).is_some_and(|line| {
-                line.as_bytes().trim_ascii_start().starts_with(extension.name()) && !extension.name().is_empty()
+            assert!(file.lines().nth(extension.line - 1).is_some_and(|line| {
+                line.as_bytes().trim_ascii_start().starts_with(extension.field.name) && !extension.field.name.is_empty()
             }));
-            (extension.line(), extension.group().map(Group::line), meaning)
+            (extension.line, extension.group.map(Group::line), meaning)
         };
         robots.extensions().map(text).collect()
     }

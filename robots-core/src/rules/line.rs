@@ -9,10 +9,13 @@ pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as it stands in the file.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Line<'a> {
+    /// The line's number, from 1. CR, LF and CRLF each end a line.
+    pub number: usize,
+    /// Where the line stands in the file, without its line end and without a byte order mark.
+    pub range: Range<usize>,
     file: &'a [u8],
-    number: usize,
-    range: Range<usize>,
 }
 
 /// The kind of a [`Line`].
@@ -30,12 +33,20 @@ pub enum LineKind<'a> {
 
 /// A line split into name and value.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Field<'a> {
-    directive: Directive,
-    file: &'a [u8],
-    name: Range<usize>,
-    value: Range<usize>,
-    colon: bool,
+    /// The directive that the name is read as.
+    pub directive: Directive,
+    /// The name as written.
+    pub name: &'a [u8],
+    /// Where the name stands in the file.
+    pub name_range: Range<usize>,
+    /// The value as written, without a comment and without white space at either end.
+    pub value: &'a [u8],
+    /// Where the value stands in the file.
+    pub value_range: Range<usize>,
+    /// Whether name and value are parted by a colon; crawlers also accept white space between exactly two words.
+    pub has_colon: bool,
 }
 
 /// The directive that the name of a field is read as.
@@ -132,16 +143,6 @@ impl<'a> Line<'a> {
     /// Octets of a line that are read; the rest is ignored.
     pub const MAX: usize = MAX_LINE;
 
-    /// The line's number, from 1. CR, LF and CRLF each end a line.
-    pub const fn number(&self) -> usize {
-        self.number
-    }
-
-    /// Where the line stands in the file, without its line end and without a byte order mark.
-    pub fn range(&self) -> Range<usize> {
-        self.range.clone()
-    }
-
     /// The whole line, without its line end and without a byte order mark.
     pub fn bytes(&self) -> &'a [u8] {
         &self.file[self.range.clone()]
@@ -162,7 +163,7 @@ impl<'a> Line<'a> {
         let content = self.content();
         let text = &self.file[content.clone()];
         if text.is_empty() {
-            let raw = &self.file[trim(self.file, self.range())];
+            let raw = &self.file[trim(self.file, self.range.clone())];
             return match raw.first() {
                 None => LineKind::Blank,
                 Some(b'#') => LineKind::Comment,
@@ -171,54 +172,18 @@ impl<'a> Line<'a> {
             };
         }
         match split(text) {
-            Some(Separator { at, colon }) => {
-                let name = trim(self.file, content.start..content.start + at);
-                let value = trim(self.file, content.start + at + 1..content.end);
-                if name.is_empty() {
+            Some(Separator { at, has_colon }) => {
+                let name_range = trim(self.file, content.start..content.start + at);
+                let value_range = trim(self.file, content.start + at + 1..content.end);
+                if name_range.is_empty() {
                     return LineKind::Malformed;
                 }
-                LineKind::Field(Field {
-                    directive: Directive::of(&self.file[name.clone()]),
-                    file: self.file,
-                    name,
-                    value,
-                    colon,
-                })
+                let [name, value] = [&name_range, &value_range].map(|range| &self.file[range.clone()]);
+                let directive = Directive::of(name);
+                LineKind::Field(Field { directive, name, name_range, value, value_range, has_colon })
             }
             None => LineKind::Malformed,
         }
-    }
-}
-
-impl<'a> Field<'a> {
-    /// The directive that the name is read as.
-    pub const fn directive(&self) -> Directive {
-        self.directive
-    }
-
-    /// The name as written.
-    pub fn name(&self) -> &'a [u8] {
-        &self.file[self.name.clone()]
-    }
-
-    /// Where the name stands in the file.
-    pub fn name_range(&self) -> Range<usize> {
-        self.name.clone()
-    }
-
-    /// The value as written, without a comment and without white space at either end.
-    pub fn value(&self) -> &'a [u8] {
-        &self.file[self.value.clone()]
-    }
-
-    /// Where the value stands in the file.
-    pub fn value_range(&self) -> Range<usize> {
-        self.value.clone()
-    }
-
-    /// Whether name and value are parted by a colon; crawlers also accept white space between exactly two words.
-    pub const fn has_colon(&self) -> bool {
-        self.colon
     }
 }
 
@@ -255,19 +220,19 @@ pub(super) fn bom_length(file: &[u8]) -> usize {
 
 struct Separator {
     at: usize,
-    colon: bool,
+    has_colon: bool,
 }
 
 /// Finds the separator of a trimmed line: the first colon, or the blank between exactly two words.
 fn split(text: &[u8]) -> Option<Separator> {
     if let Some(at) = memchr::memchr(b':', text) {
-        return Some(Separator { at, colon: true });
+        return Some(Separator { at, has_colon: true });
     }
     let at = memchr::memchr2(b' ', b'\t', text)?;
     let rest = text[at..].iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
     match memchr::memchr2(b' ', b'\t', &text[at + rest..]) {
         Some(_) => None,
-        None => Some(Separator { at, colon: false }),
+        None => Some(Separator { at, has_colon: false }),
     }
 }
 
@@ -291,12 +256,12 @@ mod tests {
     use super::*;
 
     fn numbered(file: &[u8]) -> Vec<(usize, &[u8])> {
-        Lines::new(file).map(|line| (line.number(), line.bytes())).collect()
+        Lines::new(file).map(|line| (line.number, line.bytes())).collect()
     }
 
     fn field(line: &'static [u8]) -> Option<(Directive, &'static [u8], &'static [u8])> {
         match Lines::new(line).next()?.kind() {
-            LineKind::Field(field) => Some((field.directive(), field.name(), field.value())),
+            LineKind::Field(field) => Some((field.directive, field.name, field.value)),
             _ => None,
         }
     }
@@ -323,8 +288,8 @@ mod tests {
         let long = [vec![b'a'; MAX_LINE - 2], b": zzz".to_vec()].concat();
         let line = Lines::new(&long).next().expect("a line");
         let LineKind::Field(field) = line.kind() else { panic!("a field") };
-        assert_eq!(field.value(), b"");
-        assert_eq!(field.name().len(), MAX_LINE - 2);
+        assert_eq!(field.value, b"");
+        assert_eq!(field.name.len(), MAX_LINE - 2);
         assert_eq!(field_value(b"allow: /a\0b"), b"/a");
         assert_eq!(field_value(b"allow: /a#b"), b"/a");
         assert_eq!(field_value(b"allow: \x0b/a\x0c"), b"/a");

@@ -274,13 +274,13 @@ pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
         return Vec::new();
     }
     let mut notes = Vec::new();
-    for line in Lines::new(file).skip_while(|line| line.range().end <= limit) {
-        if line.range().start >= limit {
-            notes.push(Note::new(line.number(), NoteKind::PastLimit));
+    for line in Lines::new(file).skip_while(|line| line.range.end <= limit) {
+        if line.range.start >= limit {
+            notes.push(Note::new(line.number, NoteKind::PastLimit));
             break;
         }
         if line.content().end > limit {
-            notes.push(Note::new(line.number(), NoteKind::CutLine));
+            notes.push(Note::new(line.number, NoteKind::CutLine));
         }
     }
     notes

@@ -107,14 +107,14 @@ fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, Config
     let mut faults = Faults::default();
     let Some(rows) = faults.keep_all(tables.iter().map(row)) else { return Err(at(faults.0)) };
     base.extended_with(rows).map_err(|error| {
-        let Some(table) = tables.get(error.row()) else { return Fault::new(0..0, error.message()).at(path, text) };
-        let mut message = error.message().to_owned();
-        if error.kind() == RegistryErrorKind::RepeatedName
+        let Some(table) = tables.get(error.row) else { return Fault::new(0..0, error.message).at(path, text) };
+        let mut message = error.message.to_owned();
+        if error.kind == RegistryErrorKind::RepeatedName
             && let Some(first) = first_of_its_name(tables, table.get_ref())
         {
             message = format!("{message}; the first is in line {}", place(text, first.span().start).0);
         }
-        let span = table.get_ref().span(error.field()).unwrap_or_else(|| table.span());
+        let span = table.get_ref().span(error.field).unwrap_or_else(|| table.span());
         Fault::new(span, message).at(path, text)
     })
 }

@@ -193,7 +193,7 @@ fn has_places(robots: &RobotsTxt) -> bool {
 
 /// The edits of a fix; none where one is about octets before the first line.
 fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> Option<Value> {
-    let first = lines.first().map_or(0, |line| line.range().start);
+    let first = lines.first().map_or(0, |line| line.range.start);
     let mut replacements = Vec::new();
     for edit in fix.edits.clone() {
         let mut replacement = json!({ "deletedRegion": region(robots, lines, edit.range()) });
@@ -228,13 +228,13 @@ fn message(text: &str) -> String {
 /// Where octets stand, in lines and characters from 1; the end is the place behind the last one.
 fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
     let place = |octet: usize| {
-        let at = lines.partition_point(|line| line.range().start <= octet).saturating_sub(1);
+        let at = lines.partition_point(|line| line.range.start <= octet).saturating_sub(1);
         let Some(line) = lines.get(at) else { return (1, 1) };
-        let start = line.range().start;
+        let start = line.range.start;
         let before = robots.bytes().get(start..octet.min(start + line.bytes().len())).unwrap_or(b"");
         // What is no UTF-8 is a character each, as a lossy reading has it.
         (
-            line.number(),
+            line.number,
             before
                 .utf8_chunks()
                 .map(|chunk| chunk.valid().chars().count() + usize::from(!chunk.invalid().is_empty()))

@@ -16,7 +16,7 @@ pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) 
     // Findings are sorted, so one walk over the lines finds the line of each.
     let mut lines = checked.robots.lines().peekable();
     for (at, finding) in checked.report.findings.iter().enumerate() {
-        while lines.next_if(|line| line.number() < finding.line).is_some() {}
+        while lines.next_if(|line| line.number < finding.line).is_some() {}
         let Some(line) = lines.peek() else { break };
         writeln!(out, "{}\n", render(colour, &name, line, finding, checked.fix_of(at)))?;
     }
@@ -55,7 +55,7 @@ pub(super) fn write_answer(out: &mut impl Write, colour: Colour, findings: &[Ans
 }
 
 fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: Option<&Fix>) -> String {
-    let inside = |at: usize| at.saturating_sub(line.range().start).min(line.bytes().len());
+    let inside = |at: usize| at.saturating_sub(line.range.start).min(line.bytes().len());
     let snippet = LineSnippet {
         severity: finding.severity,
         code: Some(finding.code),

@@ -190,24 +190,24 @@ fn other_lines(robots: &RobotsTxt, groups: &[Group<'_>]) -> (Vec<Vec<OtherLine>>
     let mut of_groups = vec![Vec::new(); groups.len()];
     let (mut of_site, mut host, mut begun) = (Vec::new(), None, 0);
     for line in robots.lines() {
-        while groups.get(begun).is_some_and(|group| group.line() <= line.number()) {
+        while groups.get(begun).is_some_and(|group| group.line() <= line.number) {
             begun += 1;
         }
         let LineKind::Field(field) = line.kind() else { continue };
-        let name = match field.directive() {
+        let name = match field.directive {
             Directive::UserAgent | Directive::Allow | Directive::Disallow => continue,
             // Two words that no crawler knows are no field.
-            Directive::Other if !field.has_colon() => continue,
-            directive => directive.spelling().map_or_else(|| field.name().to_vec(), |name| name.as_bytes().to_vec()),
+            Directive::Other if !field.has_colon => continue,
+            directive => directive.spelling().map_or_else(|| field.name.to_vec(), |name| name.as_bytes().to_vec()),
         };
         let name = name.to_ascii_lowercase();
-        let value = match (field.directive(), crawl_delay(field.value())) {
+        let value = match (field.directive, crawl_delay(field.value)) {
             // It says nothing.
             (Directive::CrawlDelay, Some(delay)) if delay.is_zero() => continue,
             (Directive::CrawlDelay, Some(delay)) => format!("every {} ns", delay.as_nanos()).into_bytes(),
-            _ => field.value().to_vec(),
+            _ => field.value.to_vec(),
         };
-        match field.directive() {
+        match field.directive {
             Directive::Host => host = host.or(Some(value)),
             Directive::Sitemap | Directive::CleanParam | Directive::License => of_site.push((name, value)),
             _ => match begun.checked_sub(1) {

@@ -151,7 +151,7 @@ fn every_span_is_inside_the_file_and_agrees_with_line_and_column() {
         for finding in &check(&robots, &lint.example_options()) {
             assert!(finding.span.start <= finding.span.end && finding.span.end <= file.len(), "{finding:?}");
             let line = robots.lines().nth(finding.line - 1).expect("the line exists");
-            let start = line.range().start + finding.column - 1;
+            let start = line.range.start + finding.column - 1;
             assert!(start == finding.span.start || finding.code == "byte-order-mark", "{finding:?}");
         }
     }

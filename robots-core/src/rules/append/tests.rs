@@ -51,7 +51,7 @@ fn a_list_says_nothing_of_crawlers_that_it_does_not_name_or_of_the_whole_site() 
         assert!(!is_allowed(&served, "A", "/y"));
         let robots = RobotsTxt::parse(served.as_bytes());
         assert_eq!((robots.sitemaps().len(), robots.host().is_some()), (0, false));
-        let kept: Vec<_> = robots.extensions().map(|extension| extension.name().to_vec()).collect();
+        let kept: Vec<_> = robots.extensions().map(|extension| extension.field.name.to_vec()).collect();
         assert_eq!(kept, [b"Crawl-delay".to_vec(), b"Content-Usage".to_vec()]);
         assert!(
             served.contains("# Left out: its group for every crawler, *\n# Left out: 5 lines that are of no group")
@@ -113,7 +113,7 @@ fn lines_have_their_places() {
                 User-agent: A\nDisallow: /x\n\nUser-agent: B\nDisallow:\n";
     assert_eq!(text, want);
     let robots = RobotsTxt::parse(appended.bytes.clone());
-    let places: Vec<_> = robots.lines().map(|line| appended.places.of(line.number()).map(|(_, line)| line)).collect();
+    let places: Vec<_> = robots.lines().map(|line| appended.places.of(line.number).map(|(_, line)| line)).collect();
     assert_eq!(places[..10], [None, None, None, None, None, Some(3), Some(5), None, Some(6), None]);
     assert!(appended.places.is_own(2) && !appended.places.is_own(3));
 }

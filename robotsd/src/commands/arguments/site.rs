@@ -306,7 +306,7 @@ impl ConfiguredSite {
             return Ok(RobotsFile { name, bytes: robots.bytes().to_vec() });
         }
         let appended = robots.append(&fragments);
-        let first = robots.lines().map(|line| line.number()).find(|line| !appended.places.is_own(*line));
+        let first = robots.lines().map(|line| line.number).find(|line| !appended.places.is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
         let titles = QuotedList::of(fragments.iter().map(Fragment::title));
         complain(&format_args!("{}: lines from {first} on are appended, from {titles}", printable(&name)));

@@ -17,11 +17,11 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let value = field.value();
+    let value = field.value;
     let is_decimal = memchr::memchr(b'.', value).is_some() && crawl_delay(value).is_some();
     if is_named(field, "crawl-delay") && is_decimal {
         sink.report(
-            field.value_range(),
+            field.value_range.clone(),
             format_args!("some crawlers do not read {}, because of its point", Quoted(value)),
         )
         .help(format_args!("write whole seconds"));

@@ -23,16 +23,16 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut in_names = false;
     for line in file.robots.lines() {
         let LineKind::Field(field) = line.kind() else { continue };
-        match field.directive() {
+        match field.directive {
             Directive::UserAgent => {
-                let ignores = ignores(file, field.value());
+                let ignores = ignores(file, field.value);
                 ignored = Some(ignores && (!in_names || ignored.unwrap_or(true)));
                 in_names = true;
             }
             Directive::Allow | Directive::Disallow => in_names = false,
             _ if is_named(&field, "crawl-delay") && ignored == Some(true) => {
                 sink.report(
-                    field.name_range().start..field.value_range().end,
+                    field.name_range.start..field.value_range.end,
                     format_args!("no crawler this group names reads Crawl-delay"),
                 )
                 .help(format_args!("slow it down in the search engine's own console, or answer 429"));

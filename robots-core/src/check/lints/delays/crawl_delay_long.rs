@@ -21,21 +21,21 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "crawl-delay")
-        || crawl_delay(field.value()).is_none_or(|delay| delay <= CrawlDelay::LONGEST_ENFORCED)
+        || crawl_delay(field.value).is_none_or(|delay| delay <= CrawlDelay::LONGEST_ENFORCED)
     {
         return;
     }
-    let is_hours = crawl_delay(field.value()).is_some_and(|delay| delay > Duration::from_secs(3600));
+    let is_hours = crawl_delay(field.value).is_some_and(|delay| delay > Duration::from_secs(3600));
     let help = if is_hours {
         "disallow what should not be fetched"
     } else {
         "write at most 30, or disallow what should not be fetched"
     };
     sink.report(
-        field.value_range(),
+        field.value_range.clone(),
         format_args!(
             "at {} seconds a request some crawlers leave, and no more than 30 are enforced",
-            Quoted(field.value())
+            Quoted(field.value)
         ),
     )
     .help(format_args!("{help}"));

@@ -20,8 +20,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "crawl-delay") {
         return;
     }
-    let value = field.value();
-    let span = if value.is_empty() { field.name_range() } else { field.value_range() };
+    let value = field.value;
+    let span = if value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
     if crawl_delay(value).is_none() {
         sink.report(span, format_args!("{} is not a number of seconds", Quoted(value)))
             .help(format_args!("write a number, such as \"10\""));
@@ -31,11 +31,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 /// A number of seconds with its unit: `10s`, `10 seconds`.
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let value = field.value();
+    let value = field.value;
     let end = value.iter().position(|octet| !octet.is_ascii_digit() && *octet != b'.')?;
     let unit = value[end..].trim_ascii().to_ascii_lowercase();
     let is_seconds = [&b"s"[..], b"s.", b"sec", b"sec.", b"secs", b"second", b"seconds"].contains(&unit.as_slice());
-    let start = field.value_range().start;
-    (is_seconds && crawl_delay(&value[..end]).is_some())
-        .then(|| vec![Edit::remove(start + end..field.value_range().end)])
+    let start = field.value_range.start;
+    (is_seconds && crawl_delay(&value[..end]).is_some()).then(|| vec![Edit::remove(start + end..field.value_range.end)])
 }

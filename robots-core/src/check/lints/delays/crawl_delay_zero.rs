@@ -17,12 +17,9 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if is_named(field, "crawl-delay") && crawl_delay(field.value()).is_some_and(|delay| delay.is_zero()) {
-        sink.report(
-            field.name_range().start..field.value_range().end,
-            format_args!("a delay of 0 seconds is no delay"),
-        )
-        .help(format_args!("drop the line"));
+    if is_named(field, "crawl-delay") && crawl_delay(field.value).is_some_and(|delay| delay.is_zero()) {
+        sink.report(field.name_range.start..field.value_range.end, format_args!("a delay of 0 seconds is no delay"))
+            .help(format_args!("drop the line"));
     }
 }
 

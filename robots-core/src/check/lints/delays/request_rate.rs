@@ -21,8 +21,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "request-rate") {
         return;
     }
-    let value = field.value();
-    let span = field.name_range().start..field.value_range().end.max(field.name_range().end);
+    let value = field.value;
+    let span = field.name_range.start..field.value_range.end.max(field.name_range.end);
     let finding = if RequestRate::parse(value).is_none() {
         sink.report_at(
             Severity::Warning,
@@ -37,7 +37,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let rate = RequestRate::parse(field.value()).filter(|rate| rate.window.is_none())?;
+    let rate = RequestRate::parse(field.value).filter(|rate| rate.window.is_none())?;
     let seconds = rate.period.as_secs().div_ceil(u64::from(rate.pages));
-    Some(vec![Edit::new(field.name_range().start..field.value_range().end, format!("Crawl-delay: {seconds}"))])
+    Some(vec![Edit::new(field.name_range.start..field.value_range.end, format!("Crawl-delay: {seconds}"))])
 }

@@ -20,8 +20,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "visit-time") {
         return;
     }
-    let value = field.value();
-    let span = field.name_range().start..field.value_range().end.max(field.name_range().end);
+    let value = field.value;
+    let span = field.name_range.start..field.value_range.end.max(field.name_range.end);
     let finding = if TimeWindow::parse(value).is_none() {
         sink.report_at(
             Severity::Warning,

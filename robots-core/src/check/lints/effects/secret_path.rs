@@ -40,17 +40,17 @@ const WORDS: [&str; 15] = [
 const NAMES: [&str; 9] = [".env", ".git/", ".svn/", ".sql", ".bak", ".htaccess", "id_rsa", ".pem", "wp-config"];
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_rule(field) || field.directive() != Directive::Disallow {
+    if !is_rule(field) || field.directive != Directive::Disallow {
         return;
     }
-    let pattern = field.value().to_ascii_lowercase();
+    let pattern = field.value.to_ascii_lowercase();
     let word = |word: &[u8]| WORDS.iter().any(|known| known.as_bytes() == word);
     let points = pattern.split(|octet| !octet.is_ascii_alphanumeric()).any(word)
         || NAMES.iter().any(|name| holds(&pattern, name.as_bytes()));
     if points {
         sink.report(
-            field.value_range(),
-            format_args!("{} points everyone who reads the file at something secret", Quoted(field.value())),
+            field.value_range.clone(),
+            format_args!("{} points everyone who reads the file at something secret", Quoted(field.value)),
         )
         .help(format_args!("protect it with a login, or take it off the server; robots.txt is public"));
     }

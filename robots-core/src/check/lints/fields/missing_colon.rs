@@ -18,27 +18,27 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !field.has_colon() {
+    if !field.has_colon {
         if is_known(field) {
-            let written = [without_punctuation(field.name()), b": ", field.value()].concat();
+            let written = [without_punctuation(field.name), b": ", field.value].concat();
             sink.report(
-                field.name_range(),
-                format_args!("no colon after {}: not every crawler reads the line", Quoted(field.name())),
+                field.name_range.clone(),
+                format_args!("no colon after {}: not every crawler reads the line", Quoted(field.name)),
             )
             .help(format_args!("write {}", Quoted(&written)));
         }
         return;
     }
     if let Some(word) = lost_colon(field) {
-        let rest = field.name()[word.len()..].trim_ascii_start();
-        let written = [word, b": ", rest, b":", field.value()].concat();
+        let rest = field.name[word.len()..].trim_ascii_start();
+        let written = [word, b": ", rest, b":", field.value].concat();
         sink.report_at(
             Severity::Error,
-            field.name_range(),
+            field.name_range.clone(),
             format_args!(
                 "no colon after {}: crawlers split the line at its first colon and read the value {}",
                 Quoted(word),
-                Quoted(field.value())
+                Quoted(field.value)
             ),
         )
         .help(format_args!("write {}", Quoted(&written)));
@@ -53,13 +53,13 @@ fn without_punctuation(name: &[u8]) -> &[u8] {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let name = field.name_range();
+    let name = field.name_range.clone();
     let (end, rest) = match lost_colon(&field) {
         Some(word) => {
-            let rest = field.name()[word.len()..].trim_ascii_start();
+            let rest = field.name[word.len()..].trim_ascii_start();
             (name.start + word.len(), name.end - rest.len())
         }
-        None => (name.start + without_punctuation(field.name()).len(), field.value_range().start),
+        None => (name.start + without_punctuation(field.name).len(), field.value_range.start),
     };
     Some(vec![Edit::new(end..rest, ": ")])
 }

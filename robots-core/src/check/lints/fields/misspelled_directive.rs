@@ -18,19 +18,19 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let Some(spelling) = field.directive().spelling() else { return };
-    if field.name().eq_ignore_ascii_case(spelling.as_bytes()) || lost_colon(field).is_some() {
+    let Some(spelling) = field.directive.spelling() else { return };
+    if field.name.eq_ignore_ascii_case(spelling.as_bytes()) || lost_colon(field).is_some() {
         return;
     }
     sink.report(
-        field.name_range(),
-        format_args!("{} is read as \"{spelling}\" by lenient crawlers and ignored by others", Quoted(field.name())),
+        field.name_range.clone(),
+        format_args!("{} is read as \"{spelling}\" by lenient crawlers and ignored by others", Quoted(field.name)),
     )
     .help(format_args!("write \"{spelling}\""));
 }
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let spelling = field.directive().spelling()?;
-    Some(vec![Edit::new(field.name_range(), spelling)])
+    let spelling = field.directive.spelling()?;
+    Some(vec![Edit::new(field.name_range, spelling)])
 }

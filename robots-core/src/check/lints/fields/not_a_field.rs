@@ -24,7 +24,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     let ignored = match kind {
         LineKind::Malformed => true,
         // Two words without a colon pass for a field only where the first is a directive.
-        LineKind::Field(field) => !field.has_colon() && !is_known(field),
+        LineKind::Field(field) => !field.has_colon && !is_known(field),
         LineKind::Blank | LineKind::Comment => false,
     };
     if !ignored {
@@ -87,6 +87,6 @@ fn of_columns(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn content<'a>(line: &Line<'a>) -> &'a [u8] {
-    let (start, content) = (line.range().start, line.content());
+    let (start, content) = (line.range.start, line.content());
     &line.bytes()[content.start - start..content.end - start]
 }

@@ -18,19 +18,19 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !field.has_colon() || is_known(field) || lost_colon(field).is_some() {
+    if !field.has_colon || is_known(field) || lost_colon(field).is_some() {
         return;
     }
-    let name = field.name();
-    let draft =
-        sink.report(field.name_range(), format_args!("unknown directive {}: crawlers ignore the line", Quoted(name)));
+    let name = field.name;
+    let draft = sink
+        .report(field.name_range.clone(), format_args!("unknown directive {}: crawlers ignore the line", Quoted(name)));
     draft.help_with(|| guess(field));
 }
 
 fn guess(field: &Field<'_>) -> Option<String> {
-    let name = field.name();
+    let name = field.name;
     if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {
-        let address = [b"Sitemap: ", name, b":", field.value()].concat();
+        let address = [b"Sitemap: ", name, b":", field.value].concat();
         return Some(format!("for a sitemap write {}", Quoted(&address)));
     }
     nearest(name).map(|nearest| format!("did you mean \"{nearest}\"?"))
@@ -38,19 +38,19 @@ fn guess(field: &Field<'_>) -> Option<String> {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let (name, range) = (field.name(), field.name_range());
+    let (name, range) = (field.name, field.name_range);
     if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {
         return Some(vec![Edit::insert(range.start, "Sitemap: ")]);
     }
     let mut edits = vec![Edit::new(range, nearest(name)?)];
     // A spreadsheet quotes the whole line, and separates it from the next column.
     if let [quote @ (b'"' | b'\''), ..] = name {
-        let value = field.value();
+        let value = field.value;
         let quoted = value.trim_ascii_end().iter().rposition(|octet| !matches!(octet, b',' | b';'))?;
         if value[quoted] != *quote {
             return None;
         }
-        edits.push(Edit::remove(field.value_range().start + quoted..field.value_range().end));
+        edits.push(Edit::remove(field.value_range.start + quoted..field.value_range.end));
     }
     Some(edits)
 }

@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 const MARK: usize = 3;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let skipped = file.robots.lines().next().map_or(0, |line| line.range().start);
+    let skipped = file.robots.lines().next().map_or(0, |line| line.range.start);
     match skipped {
         0 => {}
         MARK => sink
@@ -36,7 +36,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
-    let mut end = file.lines.first().map_or(0, |line| line.range().start);
+    let mut end = file.lines.first().map_or(0, |line| line.range.start);
     // Some editors add another one.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
         end += MARK;

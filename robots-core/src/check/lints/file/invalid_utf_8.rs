@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     let Err(error) = std::str::from_utf8(line.bytes()) else { return };
-    let start = line.range().start + error.valid_up_to();
+    let start = line.range.start + error.valid_up_to();
     let length = error.error_len().unwrap_or(line.bytes().len() - error.valid_up_to());
     let severity = if start < line.content().end { LINT.severity } else { Severity::Note };
     sink.report_at(severity, start..start + length, format_args!("the line is not UTF-8 from here on"))

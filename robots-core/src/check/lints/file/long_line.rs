@@ -21,7 +21,7 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     // A line that a comment or a NUL ends before the limit loses nothing by it.
     if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
         sink.report(
-            line.range().start + MAX_LINE..line.range().end,
+            line.range.start + MAX_LINE..line.range.end,
             format_args!("the line is {length} octets long: crawlers ignore it from octet {} on", MAX_LINE + 1),
         );
     }

@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     if let Some(at) = memchr::memchr(0, line.bytes()) {
-        let start = line.range().start + at;
+        let start = line.range.start + at;
         sink.report(start..start + 1, format_args!("the line holds a NUL octet: crawlers ignore it from there on"))
             .help(format_args!("save the file as plain UTF-8 text"));
     }
@@ -26,6 +26,6 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let line = file.lines.get(file.line_of(finding))?;
-    let start = line.range().start;
+    let start = line.range.start;
     Some(Edit::each(file.bytes(), memchr::memchr_iter(0, line.bytes()).map(|at| start + at), ""))
 }

@@ -20,10 +20,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if length <= STANDARD_LIMIT {
         return;
     }
-    let lost = |line: &crate::rules::Line<'_>| line.range().end > STANDARD_LIMIT && line.kind() != LineKind::Blank;
+    let lost = |line: &crate::rules::Line<'_>| line.range.end > STANDARD_LIMIT && line.kind() != LineKind::Blank;
     if let Some(line) = file.robots.lines().find(lost) {
         sink.report(
-            line.range(),
+            line.range,
             format_args!(
                 "the file is {length} octets long: crawlers need not read past {STANDARD_LIMIT}, so the lines from \
                  here on do not count"

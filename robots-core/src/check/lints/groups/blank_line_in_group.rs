@@ -20,11 +20,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for line in file.robots.lines() {
         match line.kind() {
             LineKind::Blank => blank = true,
-            LineKind::Field(field) => match field.directive() {
+            LineKind::Field(field) => match field.directive {
                 Directive::UserAgent => (in_group, blank) = (true, false),
                 Directive::Allow | Directive::Disallow if in_group && blank => {
                     sink.report(
-                        field.name_range(),
+                        field.name_range,
                         format_args!("a blank line parts this rule from its group: old parsers end the group there"),
                     )
                     .help(format_args!("remove the blank line above it"));
@@ -62,7 +62,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let next = (line..=last).find(|line| !file.is_blank(*line))?;
         let has_comment = file.is_comment(before) || file.is_comment(next);
         edits.push(match is_parted && !has_comment {
-            true => Edit::new(file.lines[line].range(), "#"),
+            true => Edit::new(file.lines[line].range.clone(), "#"),
             false => Edit::remove(file.whole_line(line)),
         });
         if line + 1 < next {

@@ -23,7 +23,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let Some(name) = group.names().find(|name| !name.value().is_empty()) else { return };
     let extended = file.robots.lines().skip(name.line()).any(|line| match line.kind() {
         LineKind::Field(field) => {
-            is_known(&field) && !matches!(field.directive(), Directive::UserAgent | Directive::Sitemap)
+            is_known(&field) && !matches!(field.directive, Directive::UserAgent | Directive::Sitemap)
         }
         _ => false,
     });

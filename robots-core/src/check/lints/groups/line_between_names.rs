@@ -21,14 +21,14 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut between: Option<Field<'_>> = None;
     for line in file.robots.lines() {
         let LineKind::Field(field) = line.kind() else { continue };
-        match field.directive() {
+        match field.directive {
             Directive::UserAgent => {
                 if let Some(between) = between.take() {
                     sink.report(
-                        between.name_range(),
+                        between.name_range,
                         format_args!(
                             "{} stands between user-agent lines: some parsers end the group there, others do not",
-                            Quoted(between.name())
+                            Quoted(between.name)
                         ),
                     )
                     .help(format_args!(
@@ -40,7 +40,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             Directive::Allow | Directive::Disallow => (named, between) = (false, None),
             // A sitemap belongs to no group, and everybody knows it.
             Directive::Sitemap => {}
-            _ if named && between.is_none() && field.has_colon() => between = Some(field),
+            _ if named && between.is_none() && field.has_colon => between = Some(field),
             _ => {}
         }
     }
@@ -52,7 +52,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let (first, last) = (group.line() - 1, group.names().last()?.line() - 1);
     let is_moved = |line: &usize| {
         file.field(*line).is_some_and(|field| {
-            field.has_colon() && !matches!(field.directive(), Directive::UserAgent | Directive::Sitemap)
+            field.has_colon && !matches!(field.directive, Directive::UserAgent | Directive::Sitemap)
         })
     };
     let moved: Vec<usize> = (first..last).filter(is_moved).collect();

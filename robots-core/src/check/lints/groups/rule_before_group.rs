@@ -16,14 +16,14 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !matches!(field.directive(), Directive::Allow | Directive::Disallow) {
+    if !matches!(field.directive, Directive::Allow | Directive::Disallow) {
         return;
     }
-    let grouped = file.first_name.is_some_and(|name| name.range().start < field.name_range().start);
+    let grouped = file.first_name.is_some_and(|name| name.range().start < field.name_range.start);
     if !grouped {
         sink.report(
-            field.name_range().start..field.value_range().end,
-            format_args!("{} stands before any user-agent line: crawlers ignore it", Quoted(field.name())),
+            field.name_range.start..field.value_range.end,
+            format_args!("{} stands before any user-agent line: crawlers ignore it", Quoted(field.name)),
         )
         .help(format_args!("put \"User-agent: *\" above it if it is for every crawler"));
     }

@@ -16,9 +16,9 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if field.directive() == Directive::UserAgent && field.value().is_empty() {
+    if field.directive == Directive::UserAgent && field.value.is_empty() {
         sink.report(
-            field.name_range().start..field.value_range().end,
+            field.name_range.start..field.value_range.end,
             format_args!("the user-agent line names no crawler"),
         )
         .help(format_args!("write \"User-agent: *\" if the group is for every crawler"));
@@ -31,5 +31,5 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if groups.is_named(groups.at(finding.line)?) {
         return Some(vec![file.without_field(file.line_of(finding))?]);
     }
-    Some(vec![Edit::insert(field.value_range().start, " *")])
+    Some(vec![Edit::insert(field.value_range.start, " *")])
 }

@@ -17,12 +17,12 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let pattern = field.value();
+    let pattern = field.value;
     if !is_rule(field) || pattern.is_empty() {
         return;
     }
     let Some(at) = memchr::memchr(b'$', &pattern[..pattern.len() - 1]) else { return };
-    let start = field.value_range().start + at;
+    let start = field.value_range.start + at;
     let draft = sink.report(
         start..start + 1,
         format_args!("the \"$\" inside {} is a dollar sign, not the end of the path", Quoted(pattern)),
@@ -36,12 +36,12 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let pattern = field.value();
-    let at = finding.span.start - field.value_range().start;
+    let pattern = field.value;
+    let at = finding.span.start - field.value_range.start;
     if is_end(&pattern[at + 1..]) {
-        return Some(vec![Edit::remove(finding.span.end..field.value_range().end)]);
+        return Some(vec![Edit::remove(finding.span.end..field.value_range.end)]);
     }
-    let start = field.value_range().start;
+    let start = field.value_range.start;
     let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
     Some(Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }

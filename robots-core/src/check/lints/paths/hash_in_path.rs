@@ -17,11 +17,11 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let end = field.value_range().end;
-    if !is_rule(field) || field.value().is_empty() || file.bytes().get(end) != Some(&b'#') {
+    let end = field.value_range.end;
+    if !is_rule(field) || field.value.is_empty() || file.bytes().get(end) != Some(&b'#') {
         return;
     }
-    sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value())))
+    sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value)))
         .help(format_args!("put a blank before a comment, and write \"%23\" for a \"#\" in a path"));
 }
 

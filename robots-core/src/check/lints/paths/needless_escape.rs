@@ -18,12 +18,12 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let pattern = field.value();
+    let pattern = field.value;
     if !is_rule(field) || memchr::memchr(b'%', pattern).is_none() {
         return;
     }
     let Some(at) = memchr::memchr_iter(b'%', pattern).find(|at| needless(&pattern[*at..]).is_some()) else { return };
-    let start = field.value_range().start + at;
+    let start = field.value_range.start + at;
     sink.report(
         start..start + 3,
         format_args!("{} needs no escape: not every crawler decodes it", Quoted(&pattern[at..at + 3])),
@@ -58,5 +58,5 @@ fn needless(text: &[u8]) -> Option<u8> {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range(), decode(field.value()))])
+    Some(vec![Edit::new(field.value_range, decode(field.value))])
 }

@@ -20,12 +20,12 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let path = field.value();
+    let path = field.value;
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
     let draft = sink.report(
-        field.value_range(),
+        field.value_range.clone(),
         format_args!("{} begins with neither \"/\" nor \"*\": it matches no path", Quoted(path)),
     );
     draft.help(format_args!("write {}", Quoted(&with_slash(path))));

@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let pattern = field.value();
+    let pattern = field.value;
     if !is_rule(field) || memchr::memchr(b'*', pattern).is_none() {
         return;
     }
@@ -27,7 +27,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if without.is_empty() || matches!(pattern, b"/*" | b"*") || without == pattern {
         return;
     }
-    let range = field.value_range();
+    let range = field.value_range.clone();
     let start = pattern.iter().zip(&without).take_while(|(a, b)| a == b).count();
     sink.report(
         range.start + start..range.end,
@@ -50,5 +50,5 @@ fn without(pattern: &[u8]) -> Vec<u8> {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range(), without(field.value()))])
+    Some(vec![Edit::new(field.value_range, without(field.value))])
 }

@@ -19,12 +19,12 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let pattern = field.value();
+    let pattern = field.value;
     if !is_rule(field) || !matches!(pattern, [b'/' | b'*', ..]) {
         return;
     }
     let Some(at) = pattern.iter().position(is_blank) else { return };
-    let start = field.value_range().start + at;
+    let start = field.value_range.start + at;
     let draft = sink.report(
         start..start + 1,
         format_args!(
@@ -43,17 +43,17 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let mut text: Vec<u8> = Vec::new();
-    for word in field.value().split(is_blank).filter(|word| !word.is_empty()) {
+    for word in field.value.split(is_blank).filter(|word| !word.is_empty()) {
         if word.starts_with(b"/") && !text.is_empty() {
             text.extend_from_slice(file.line_end());
-            text.extend_from_slice(field.name());
+            text.extend_from_slice(field.name);
             text.extend_from_slice(b": ");
         } else if !text.is_empty() {
             text.extend_from_slice(b"%20");
         }
         text.extend_from_slice(word);
     }
-    Some(vec![Edit::new(field.value_range(), text)])
+    Some(vec![Edit::new(field.value_range, text)])
 }
 
 const fn is_blank(octet: &u8) -> bool {

@@ -20,14 +20,14 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_rule(field) || field.value().is_ascii() {
+    if !is_rule(field) || field.value.is_ascii() {
         return;
     }
     // What is no UTF-8 is another lint's.
-    let Ok(pattern) = std::str::from_utf8(field.value()) else { return };
+    let Ok(pattern) = std::str::from_utf8(field.value) else { return };
     let first = pattern.char_indices().find(|(_, char)| !char.is_ascii());
     let Some((at, char)) = first else { return };
-    let start = field.value_range().start + at;
+    let start = field.value_range.start + at;
     sink.report(
         start..start + char.len_utf8(),
         format_args!("{} is not escaped: not every crawler does that itself", Quoted(char.to_string().as_bytes())),
@@ -49,6 +49,6 @@ fn escape(pattern: &str) -> String {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let pattern = std::str::from_utf8(field.value()).ok()?;
-    Some(vec![Edit::new(field.value_range(), escape(pattern))])
+    let pattern = std::str::from_utf8(field.value).ok()?;
+    Some(vec![Edit::new(field.value_range, escape(pattern))])
 }

@@ -17,10 +17,13 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if is_rule(field) && is_url(field.value()) {
-        let url = field.value();
-        sink.report(field.value_range(), format_args!("{} is a URL, not a path: it matches nothing", Quoted(url)))
-            .help(format_args!("write the path alone: {}", Quoted(RequestPath::verbatim(url).as_bytes())));
+    if is_rule(field) && is_url(field.value) {
+        let url = field.value;
+        sink.report(
+            field.value_range.clone(),
+            format_args!("{} is a URL, not a path: it matches nothing", Quoted(url)),
+        )
+        .help(format_args!("write the path alone: {}", Quoted(RequestPath::verbatim(url).as_bytes())));
     }
 }
 

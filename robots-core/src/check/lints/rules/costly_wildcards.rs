@@ -21,7 +21,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let rules = file.robots.compile(Reading::Standard);
     let mut costly = rules.costly().iter().peekable();
     for line in file.robots.lines() {
-        while let Some(found) = costly.next_if(|costly| costly.line == line.number()) {
+        while let Some(found) = costly.next_if(|costly| costly.line == line.number) {
             let Costly { wildcards, is_together, .. } = *found;
             let (what, most) = match is_together {
                 false => ("a pattern with", Costly::MANY_WILDCARDS),

@@ -19,8 +19,8 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let pattern = field.value();
-    if !is_rule(field) || field.directive() != Directive::Disallow || pattern.is_empty() {
+    let pattern = field.value;
+    if !is_rule(field) || field.directive != Directive::Disallow || pattern.is_empty() {
         return;
     }
     let is_robots_txt = pattern.starts_with(b"/robots.txt")
@@ -28,7 +28,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         || pattern == b"/robots.txt";
     if is_robots_txt || covered(pattern, &file.site.exempt) {
         sink.report(
-            field.value_range(),
+            field.value_range.clone(),
             format_args!("{} is about paths that are exempt: the rule is not enforced", Quoted(pattern)),
         );
     }

@@ -18,14 +18,14 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut first = None;
     for line in file.robots.lines() {
         let LineKind::Field(field) = line.kind() else { continue };
-        if field.directive() != Directive::Host {
+        if field.directive != Directive::Host {
             continue;
         }
         match first {
-            None => first = Some(line.number()),
+            None => first = Some(line.number),
             Some(first) => {
                 sink.report(
-                    field.name_range().start..field.value_range().end,
+                    field.name_range.start..field.value_range.end,
                     format_args!("line {first} names the host already: only that one counts"),
                 )
                 .help(format_args!("keep one of them"));

@@ -18,12 +18,12 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let value = field.value();
-    if field.directive() != Directive::Host || !field.has_colon() {
+    let value = field.value;
+    if field.directive != Directive::Host || !field.has_colon {
         return;
     }
     if !is_host(value) {
-        let span = if value.is_empty() { field.name_range() } else { field.value_range() };
+        let span = if value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
         sink.report(span, format_args!("{} is not a host", Quoted(value)))
             .help(format_args!("write the name alone, such as \"example.com\" or \"https://example.com\""));
         return;
@@ -31,7 +31,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_url(value) && file.hosts_with_tls().contains(&value.to_ascii_lowercase()) {
         sink.report_at(
             Severity::Note,
-            field.value_range(),
+            field.value_range.clone(),
             format_args!("{} without a scheme means http, but a sitemap there is https", Quoted(value)),
         )
         .help(format_args!("write {}", Quoted(&[b"https://", value].concat())));
@@ -50,13 +50,13 @@ fn is_host(value: &[u8]) -> bool {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let value = field.value();
+    let value = field.value;
     if is_host(value) {
-        return Some(vec![Edit::insert(field.value_range().start, "https://")]);
+        return Some(vec![Edit::insert(field.value_range.start, "https://")]);
     }
     let name = if is_url(value) { memchr::memmem::find(value, b"//")? + 2 } else { 0 };
     let end = name + memchr::memchr3(b'/', b'?', b' ', &value[name..])?;
-    is_host(&value[..end]).then(|| vec![Edit::remove(field.value_range().start + end..field.value_range().end)])
+    is_host(&value[..end]).then(|| vec![Edit::remove(field.value_range.start + end..field.value_range.end)])
 }
 
 #[cfg(test)]

@@ -17,17 +17,17 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let address = field.value();
-    if field.directive() != Directive::Sitemap || is_absolute_url(address) || lost_colon(field).is_some() {
+    let address = field.value;
+    if field.directive != Directive::Sitemap || is_absolute_url(address) || lost_colon(field).is_some() {
         return;
     }
     if address.is_empty() {
-        sink.report(field.name_range().start..field.value_range().end, format_args!("the sitemap line has no address"))
+        sink.report(field.name_range.start..field.value_range.end, format_args!("the sitemap line has no address"))
             .help(format_args!("write \"Sitemap: https://example.com/sitemap.xml\", with the name of the site"));
         return;
     }
-    let draft =
-        sink.report(field.value_range(), format_args!("{} is not an absolute http or https URL", Quoted(address)));
+    let draft = sink
+        .report(field.value_range.clone(), format_args!("{} is not an absolute http or https URL", Quoted(address)));
     if let [b'/', first, ..] = address
         && *first != b'/'
     {
@@ -40,8 +40,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let address = field.value();
-    let start = field.value_range().start;
+    let address = field.value;
+    let start = field.value_range.start;
     let host = &address[..memchr::memchr(b'/', address)?];
     match address {
         [b'/', b'/', _, ..] => Some(vec![Edit::insert(start, "https:")]),

@@ -24,13 +24,13 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "content-signal") {
         return;
     }
-    let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
+    let span = if field.value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
     let help = "write signals such as \"search=yes, ai-input=yes, ai-train=no\"";
-    if let Some(item) = first_wrong(field.value(), &["yes", "no"]) {
+    if let Some(item) = first_wrong(field.value, &["yes", "no"]) {
         sink.report(span, format_args!("{} is not a content signal", Quoted(item))).help(format_args!("{help}"));
         return;
     }
-    let keys = field.value().split(|octet| matches!(octet, b',' | b' ' | b'\t')).filter_map(|item| {
+    let keys = field.value.split(|octet| matches!(octet, b',' | b' ' | b'\t')).filter_map(|item| {
         let at = memchr::memchr(b'=', item)?;
         Some(&item[..at])
     });
@@ -42,5 +42,5 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range(), corrected(field.value(), ["yes", "no"])?)])
+    Some(vec![Edit::new(field.value_range, corrected(field.value, ["yes", "no"])?)])
 }

@@ -21,8 +21,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "content-usage") {
         return;
     }
-    let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
-    if let Some(item) = first_wrong(field.value(), &["y", "n"]) {
+    let span = if field.value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
+    if let Some(item) = first_wrong(field.value, &["y", "n"]) {
         sink.report(span, format_args!("{} is not a preference", Quoted(item)))
             .help(format_args!("write keys with \"y\" or \"n\", such as \"train-ai=n, search=y\""));
     }
@@ -46,7 +46,7 @@ pub(super) fn first_wrong<'v>(value: &'v [u8], words: &[&str]) -> Option<&'v [u8
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range(), corrected(field.value(), ["y", "n"])?)])
+    Some(vec![Edit::new(field.value_range, corrected(field.value, ["y", "n"])?)])
 }
 
 /// A list whose items say yes or no in other words, or with a colon: `train-ai: no`.

@@ -18,9 +18,9 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if is_named(field, "license") && !is_url(field.value()) {
-        let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
-        sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value())))
+    if is_named(field, "license") && !is_url(field.value) {
+        let span = if field.value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
+        sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value)))
             .help(format_args!("write the whole address, beginning with \"https://\""));
     }
 }

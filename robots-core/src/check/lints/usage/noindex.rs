@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_named(field, "noindex") {
-        sink.report(field.name_range(), format_args!("no crawler reads Noindex in a robots.txt"))
+        sink.report(field.name_range.clone(), format_args!("no crawler reads Noindex in a robots.txt"))
             .help(format_args!("answer with \"X-Robots-Tag: noindex\", and let crawlers fetch the page"));
     }
 }
