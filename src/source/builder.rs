@@ -21,7 +21,7 @@ pub struct LiveBuilder<S> {
 }
 
 /// A source of a site: [`InlineSource`], [`FileSource`](super::FileSource), and with the feature
-/// `fetch` `UrlSource` and `UpstreamSource`. Sealed.
+/// `fetch` `RemoteSource`. Sealed.
 pub trait SiteSource: sealed::Opens {}
 
 pub(super) mod sealed {

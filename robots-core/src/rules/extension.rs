@@ -6,7 +6,6 @@
 //! its delay where it finds its groups. `Request-rate` and `Visit-time` are typed and never enforced: hardly a crawler
 //! reads them.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use super::delays::{RequestRate, TimeWindow};

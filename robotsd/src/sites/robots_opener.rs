@@ -236,7 +236,11 @@ impl RobotsOpener {
         Ok(SiteRobots::new(RobotsKind::Directory { directory, settings, counts }, self.parts.clone()))
     }
 
-    fn fetched<S: RemoteSource>(&self, builder: LiveBuilder<S>, remote: &Remote) -> Result<LiveBuilder<S>, String> {
+    fn fetched(
+        &self,
+        builder: LiveBuilder<RemoteSource>,
+        remote: &Remote,
+    ) -> Result<LiveBuilder<RemoteSource>, String> {
         let schedule = Schedule::new().every(remote.refresh).hold(remote.hold);
         let fetcher = fetcher_trusting(remote.ca.as_deref(), || self.fetcher());
         let fetcher = fetcher.map_err(|error| format!("nothing can be fetched: {error}"))?;

@@ -14,26 +14,9 @@ use crate::live::{
 use crate::rules::ValueError;
 use crate::source::builder::{LiveBuilder, SiteSource, sealed};
 
-/// A robots.txt at a URL; see [`LiveRobots::url`].
+/// A robots.txt that is fetched; see [`LiveRobots::url`] and [`LiveRobots::upstream`].
 #[derive(Debug)]
-pub struct UrlSource(Remote);
-
-/// The robots.txt of the application behind; see [`LiveRobots::upstream`].
-#[derive(Debug)]
-pub struct UpstreamSource(Remote);
-
-/// A source that is fetched: [`UrlSource`] and [`UpstreamSource`]. Sealed.
-pub trait RemoteSource: SiteSource + fetched::Fetched {}
-
-mod fetched {
-    pub trait Fetched {
-        fn remote(&mut self) -> &mut super::Remote;
-    }
-}
-
-/// A robots.txt that is fetched, and how.
-#[derive(Debug)]
-pub struct Remote {
+pub struct RemoteSource {
     target: FetchTarget,
     schedule: Schedule,
     fetcher: Option<Fetcher>,
@@ -72,9 +55,9 @@ impl LiveRobots {
     /// assert!(live.snapshot().content().is_none(), "nothing is known yet, so nothing is enforced");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, ValueError> {
+    pub fn url(url: &str) -> Result<LiveBuilder<RemoteSource>, ValueError> {
         let target = FetchTarget::new(url.parse()?, FetchMode::Site, LiveRobots::MAX_FILE);
-        Ok(LiveBuilder::new(UrlSource(Remote::at(target))).when_missing(WhenMissing::Unavailable))
+        Ok(LiveBuilder::new(RemoteSource::at(target)).when_missing(WhenMissing::Unavailable))
     }
 
     /// The robots.txt of the application behind: `/robots.txt` as the upstreams answer it for a host, fetched now, and
@@ -97,7 +80,7 @@ impl LiveRobots {
     pub fn upstream<U: AsRef<str>>(
         upstreams: impl IntoIterator<Item = U>,
         host: &str,
-    ) -> Result<LiveBuilder<UpstreamSource>, ValueError> {
+    ) -> Result<LiveBuilder<RemoteSource>, ValueError> {
         let via =
             upstreams.into_iter().map(|upstream| Peer::parse(upstream.as_ref())).collect::<Result<Arc<[_]>, _>>()?;
         let first = via.first().ok_or_else(|| UrlFault::Host.of(""))?;
@@ -106,11 +89,11 @@ impl LiveRobots {
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
         let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, FetchMode::Site, LiveRobots::MAX_FILE) };
-        Ok(LiveBuilder::new(UpstreamSource(Remote::at(target))).when_missing(WhenMissing::Relay))
+        Ok(LiveBuilder::new(RemoteSource::at(target)).when_missing(WhenMissing::Relay))
     }
 }
 
-impl<S: RemoteSource> LiveBuilder<S> {
+impl LiveBuilder<RemoteSource> {
     /// The fetcher. Default: a [`Fetcher`] of this site's own, with a thread of its own; share one where there are many.
     ///
     /// Only what is fetched has these settings:
@@ -122,47 +105,32 @@ impl<S: RemoteSource> LiveBuilder<S> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn fetcher(self, fetcher: &Fetcher) -> Self {
-        self.with_source(|source| source.remote().fetcher = Some(fetcher.clone()))
+        self.with_source(|source| source.fetcher = Some(fetcher.clone()))
     }
 
     /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::new`].
     pub fn schedule(self, schedule: Schedule) -> Self {
-        self.with_source(|source| source.remote().schedule = schedule)
+        self.with_source(|source| source.schedule = schedule)
     }
 }
 
 #[cfg(feature = "tls")]
-impl LiveBuilder<UpstreamSource> {
-    /// The name that the certificate of an `https` upstream must be valid for. Default: the host it is written with.
+impl LiveBuilder<RemoteSource> {
+    /// The name that the certificate of an `https` server must be valid for. Default: the host it is written with.
     pub fn server_name(self, name: &str) -> Self {
-        self.with_source(|source| source.0.target.server_name = Some(name.into()))
+        self.with_source(|source| source.target.server_name = Some(name.into()))
     }
 }
 
-/// What a source is that is nothing but a [`Remote`].
-macro_rules! remote_source {
-    ($($source:ident),+) => {$(
-        impl SiteSource for $source {}
+impl SiteSource for RemoteSource {}
 
-        impl RemoteSource for $source {}
-
-        impl fetched::Fetched for $source {
-            fn remote(&mut self) -> &mut Remote {
-                &mut self.0
-            }
-        }
-
-        impl sealed::Opens for $source {
-            fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
-                builder.source.0.open(builder.settings)
-            }
-        }
-    )+};
+impl sealed::Opens for RemoteSource {
+    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
+        builder.source.open(builder.settings)
+    }
 }
 
-remote_source!(UrlSource, UpstreamSource);
-
-impl Remote {
+impl RemoteSource {
     fn at(target: FetchTarget) -> Self {
         Self { target, schedule: Schedule::new(), fetcher: None }
     }
@@ -211,7 +179,7 @@ impl Source for Polled {
 }
 
 /// The origin for a log: the URL, and the upstream it is requested from.
-impl fmt::Display for Remote {
+impl fmt::Display for RemoteSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.target.url)?;
         match self.target.via.first() {

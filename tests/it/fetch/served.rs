@@ -31,7 +31,7 @@ fn get(live: &LiveRobots, target: &str) -> (StatusCode, String) {
     })
 }
 
-fn open(builder: LiveBuilder<impl RemoteSource>) -> LiveRobots {
+fn open(builder: LiveBuilder<RemoteSource>) -> LiveRobots {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     builder.policy(policy).schedule(Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)).open().unwrap()
 }

@@ -7,7 +7,7 @@ use tower_robots::live::{
     Cause, Gate, LiveRobots, RejectionKind, Reload, ReloadOutcome, StateDir, TroubleKind, WhenMissing,
 };
 use tower_robots::source::LiveBuilder;
-use tower_robots::source::fetch::{Fetcher, Schedule, UrlSource};
+use tower_robots::source::fetch::{Fetcher, RemoteSource, Schedule};
 
 use super::server::{Server, Stream, nowhere, response, robots};
 use crate::waiting::{PATIENCE, body, wait_for};
@@ -22,7 +22,7 @@ fn often() -> Schedule {
     Schedule::new().every(tick).between(tick, tick).retry(tick, tick)
 }
 
-fn url(server: &Server) -> LiveBuilder<UrlSource> {
+fn url(server: &Server) -> LiveBuilder<RemoteSource> {
     LiveRobots::url(&server.url("/robots.txt")).unwrap().schedule(seldom())
 }
 
@@ -204,7 +204,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
 }
 
 /// A site that remembers, and its origin.
-fn remembering(state: &StateDir, url: &str) -> LiveBuilder<UrlSource> {
+fn remembering(state: &StateDir, url: &str) -> LiveBuilder<RemoteSource> {
     LiveRobots::url(url).unwrap().schedule(seldom()).state(state, "shop")
 }
 
