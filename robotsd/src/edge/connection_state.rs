@@ -19,9 +19,9 @@ use tower_robots::internals::Mutex;
 
 use crate::edge::limits::EdgeLimits;
 use crate::edge::listener_counts::ResponseCounts;
+use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::interim::{InterimClient, InterimQueue};
 use crate::exchange::tunnel::PendingTunnel;
-use crate::exchange::write_timeout::Transfer;
 
 /// The state of one connection, shared by its socket, its service and its driver.
 #[derive(Debug)]

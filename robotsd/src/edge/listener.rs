@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connection::watched_socket;
-use super::connection_registry::ClientSlots;
+use super::connection_slots::ClientSlots;
 use super::listener_counts::{ResponseCounts, ResponseTotals};
 use super::proxy_protocol::{self, AnnouncedClient};
 use super::request::trusted::{ForwardedFields, Scheme};

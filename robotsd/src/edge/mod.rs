@@ -8,7 +8,8 @@
 //! A request carries its id in [`X_REQUEST_ID`], and what else is known of it as a [`ClientRequest`](crate::exchange::ClientRequest) in its extensions. A response to
 //! a WebSocket may be 101 with a [`Tunnel`](crate::exchange::Tunnel) in its extensions; any other interim response that is returned becomes 502.
 //!
-//! [`mod@http1_fast`] answers most requests on HTTP/1.1 and hyper all others, [`mod@http2`] those on HTTP/2; all go through the same
+//! Begin with [`listener`], which accepts, and with [`connection`], which serves what was accepted. [`connection_slots`] bounds how many
+//! are open, [`connection_state`] is what one is doing. [`mod@http1_fast`] answers most requests on HTTP/1.1 and hyper all others, [`mod@http2`] those on HTTP/2; all go through the same
 //! [`request`] chain. So do the questions that HAProxy asks in [`mod@spop`].
 //!
 //! A client that closes its sending side has left: its requests are dropped, and with them the exchanges with upstreams.
@@ -17,7 +18,7 @@ mod limits;
 
 mod connection;
 mod connection_error;
-mod connection_registry;
+mod connection_slots;
 mod connection_state;
 mod http1_fast;
 mod http2;
@@ -32,7 +33,6 @@ pub(crate) mod fuzzing;
 
 #[cfg(test)]
 pub(crate) mod test_edge;
-#[cfg(test)]
 #[cfg(test)]
 mod tests;
 

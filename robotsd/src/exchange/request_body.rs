@@ -19,9 +19,9 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use tower::BoxError;
 
+use super::idle_timeout::IdleTimeout;
 use super::interim::InterimResponses;
 use super::trailers::{self, AnnouncedTrailers};
-use super::write_timeout::IdleTimeout;
 
 /// The body of a request from a client.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tower_robots::internals::Mutex;
 
-use super::write_timeout::Transfer;
+use super::idle_timeout::Transfer;
 
 /// Marks a request that asks for a WebSocket.
 ///

@@ -16,7 +16,7 @@ use tokio::time::{sleep, sleep_until, timeout_at};
 use super::candidates::{CandidateServer, Candidates, Lease, Requirement};
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
-use super::http1_connection::Pool;
+use super::http1_pool::Http1Pool;
 use super::http2::Http2Pool;
 use super::origins::OriginsState;
 use super::server::Server;
@@ -212,7 +212,7 @@ impl Balancer {
                 same.cloned().unwrap_or_else(|| {
                     let (demand, timeout) = (Arc::clone(&self.demand), self.shared.limits.idle_timeout);
                     let http2 = || Http2Pool::new(self.idle, timeout, Arc::clone(&demand));
-                    let pool = Pool::new(self.idle, timeout, Arc::clone(&demand));
+                    let pool = Http1Pool::new(self.idle, timeout, Arc::clone(&demand));
                     Arc::new(CandidateServer::new(Arc::clone(server), pool, http2))
                 })
             };

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::endpoint::HttpVersions;
 use super::failure_kind::FailureKind;
 use super::health::Ticket;
-use super::http1_connection::{Certainty, Pool, UpstreamConnection};
+use super::http1_connection::{Certainty, UpstreamConnection};
+use super::http1_pool::Http1Pool;
 use super::http2::{Http2Pool, Http2Slot};
 use super::server::Server;
 use super::usage::ClientKey;
@@ -27,7 +28,7 @@ pub(super) struct Candidates {
 #[derive(Debug)]
 pub(super) struct CandidateServer {
     pub(super) server: Arc<Server>,
-    pub(super) pool: Arc<Pool>,
+    pub(super) pool: Arc<Http1Pool>,
     /// None where the server is spoken to in HTTP/1.1 only.
     pub(super) http2: Option<Arc<Http2Pool>>,
     /// How often the server had been out when the connections in the pool were still good.
@@ -73,7 +74,7 @@ pub(super) struct Requirement {
 }
 
 impl CandidateServer {
-    pub(super) fn new(server: Arc<Server>, pool: Pool, http2: impl FnOnce() -> Http2Pool) -> Self {
+    pub(super) fn new(server: Arc<Server>, pool: Http1Pool, http2: impl FnOnce() -> Http2Pool) -> Self {
         let ejections = AtomicU32::new(server.health.ejections());
         let http2 = (server.versions != HttpVersions::Http1).then(|| Arc::new(http2()));
         Self { server, pool: Arc::new(pool), http2, ejections }
@@ -164,7 +165,7 @@ impl LeasedConnection {
 
 impl Lease {
     /// The connection, and the pool it goes back to, where no other request uses it.
-    pub(super) fn into_http1(self) -> Option<(Box<UpstreamConnection>, Arc<Pool>)> {
+    pub(super) fn into_http1(self) -> Option<(Box<UpstreamConnection>, Arc<Http1Pool>)> {
         match self.connection {
             LeasedConnection::Http1(connection) => Some((connection, Arc::clone(&self.candidate.pool))),
             LeasedConnection::Http2(_) => None,

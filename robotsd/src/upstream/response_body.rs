@@ -16,8 +16,9 @@ use tokio::time::Instant;
 use tower_robots::internals::Mutex;
 
 use super::failure_kind::{Cause, ResponseBodyError};
-use super::http1_connection::{Pool, UpstreamConnection};
+use super::http1_connection::UpstreamConnection;
 use super::http1_fast::{FastBody, UnreadBody};
+use super::http1_pool::Http1Pool;
 use super::http2::{Http2Body, Http2Slot};
 use super::limits::UpstreamLimits;
 use super::read_ahead::{BufferBudget, ReadAhead};
@@ -49,7 +50,7 @@ struct StreamState {
     incoming: UnreadBody,
     /// None once the connection has ended or gone back to the pool.
     connection: Option<Box<UpstreamConnection>>,
-    pool: Arc<Pool>,
+    pool: Arc<Http1Pool>,
     idle: IdleTimeout,
     buffer_bytes: usize,
     ahead: ReadAhead,
@@ -80,7 +81,7 @@ impl ResponseBody {
     pub(super) fn new(
         incoming: UnreadBody,
         connection: Box<UpstreamConnection>,
-        pool: Arc<Pool>,
+        pool: Arc<Http1Pool>,
         limits: &UpstreamLimits,
         buffers: &Arc<BufferBudget>,
     ) -> Self {

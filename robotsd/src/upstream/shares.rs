@@ -16,7 +16,7 @@
 //!    what was freed for others.
 //!
 //! A transfer whose client is seen to move is not given up, nor is a request that waits for its upstream. Those who write to
-//! clients say what they see: see `edge::connection` and `exchange::write_timeout`.
+//! clients say what they see: see `edge::connection` and `exchange::idle_timeout`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ use self::watched_socket::{PREFACE, WatchedSocket};
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::connection_state::{ConnectionState, IdleClose, Unsent};
 use super::http1_fast::{self, DateClock, Handover};
-use super::http2::Http2Connection;
+use super::http2::Http2ServerConnection;
 use super::request::service::RequestService;
 use super::spop::{self, SpopMessages};
 use super::tls::SettledProtocol;
@@ -78,7 +78,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
     };
     if protocol == SettledProtocol::Http2 {
         // Boxed, because it has more room than most connections need.
-        let connection = Box::new(Http2Connection::new(socket, service, Arc::clone(&settings), clock));
+        let connection = Box::new(Http2ServerConnection::new(socket, service, Arc::clone(&settings), clock));
         return drive(connection, |connection| connection.get_mut().begin_shutdown(), &state, &settings, stop)
             .await
             .map(|_| ());

@@ -5,7 +5,7 @@
 //! connection, and the upstream's, for ever. Reading has its deadlines elsewhere: heads in the driver, bodies in
 //! [`RequestBody`](crate::exchange::RequestBody).
 //!
-//! On HTTP/2 it also counts frames in both directions (see [`Http2Session`]), reads no further from a client that
+//! On HTTP/2 it also counts frames in both directions (see [`FrameAccounting`]), reads no further from a client that
 //! floods the connection, and sends the GOAWAY that the libraries do not send: to a client that has agreed on HTTP/2
 //! and speaks something else, and to one whose idle connection makes room for another.
 //!
@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 
 use crate::edge::connection_state::{ConnectionState, IdleClose, Unsent};
-use crate::edge::http2::session::{Http2Session, TooManyFrames};
+use crate::edge::http2::frame_accounting::{FrameAccounting, TooManyFrames};
 use crate::edge::tls::SettledProtocol;
 use crate::exchange::{IdleTimeout, InterimClient, client_does_not_read, frames};
 use crate::socket::poll_write_slices;
@@ -63,7 +63,7 @@ enum Protocol {
         /// No other protocol is possible.
         is_required: bool,
     },
-    Http2(Http2Session),
+    Http2(FrameAccounting),
 }
 
 /// Octets that are read at once to be thrown away, and how often before others have their turn.
@@ -109,7 +109,7 @@ impl<T> WatchedSocket<T> {
     fn record_progress(&mut self) {
         let is_blocked = self.writing.is_waiting() || self.flushing.is_waiting();
         let (streams, partial) = match &self.protocol {
-            Protocol::Http2(session) => (session.unsent(), session.partial()),
+            Protocol::Http2(accounting) => (accounting.unsent(), accounting.partial()),
             _ => (None, None),
         };
         let unsent = if is_blocked { Unsent::Socket } else { streams.map_or(Unsent::Nothing, Unsent::Streams) };
@@ -133,7 +133,7 @@ impl<T> WatchedSocket<T> {
             octets = &octets[common..];
             if *matched == PREFACE.len() {
                 self.state.preface_read();
-                self.protocol = Protocol::Http2(Http2Session::new());
+                self.protocol = Protocol::Http2(FrameAccounting::new());
             } else if *is_required && (is_end || !octets.is_empty()) {
                 return Err(ProtocolViolation::Preface);
             } else if !octets.is_empty() {
@@ -141,16 +141,16 @@ impl<T> WatchedSocket<T> {
             }
         }
         match &mut self.protocol {
-            Protocol::Http2(session) => session.received(octets).map_err(ProtocolViolation::Flood),
+            Protocol::Http2(accounting) => accounting.received(octets).map_err(ProtocolViolation::Flood),
             _ => Ok(()),
         }
     }
 
     fn sent(&mut self, slices: &[io::IoSlice<'_>], mut octets: usize) {
-        let Protocol::Http2(session) = &mut self.protocol else { return };
+        let Protocol::Http2(accounting) = &mut self.protocol else { return };
         for slice in slices {
             let length = slice.len().min(octets);
-            session.sent(&slice[..length]);
+            accounting.sent(&slice[..length]);
             octets -= length;
         }
     }
@@ -173,8 +173,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }
-        if let Protocol::Http2(session) = &self.protocol
-            && let Some(goaway) = session.goaway(frames::NO_ERROR)
+        if let Protocol::Http2(accounting) = &self.protocol
+            && let Some(goaway) = accounting.goaway(frames::NO_ERROR)
         {
             self.send_last(cx, &goaway);
         }

@@ -14,7 +14,7 @@ use http_body::Body;
 
 use super::socket::{DateClock, FastSocket};
 use crate::edge::request::response_body::Framing;
-use crate::exchange::write_timeout::Transfer;
+use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::yield_before_write;
 
 /// A body up to this size is copied behind its head and written with it, which costs less than a

@@ -4,7 +4,7 @@
 pub(crate) mod stream;
 pub(crate) mod stream_timeout;
 
-pub(crate) mod session;
+pub(crate) mod frame_accounting;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ use crate::socket::Socket;
 const RESETS: usize = 1024;
 
 /// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
-pub(crate) struct Http2Connection<S> {
+pub(crate) struct Http2ServerConnection<S> {
     part: Part,
     service: RequestService<S>,
     settings: Arc<ConnectionSettings>,
@@ -53,7 +53,7 @@ enum Part {
     Serving { connection: Connection<WatchedSocket<Socket>, Bytes>, keep_alive: KeepAlive },
 }
 
-impl<S> Http2Connection<S> {
+impl<S> Http2ServerConnection<S> {
     pub(crate) fn new(
         socket: WatchedSocket<Socket>,
         service: RequestService<S>,
@@ -97,7 +97,7 @@ fn builder(limits: &EdgeLimits) -> Builder {
     builder
 }
 
-impl<S: EdgeService> Http2Connection<S> {
+impl<S: EdgeService> Http2ServerConnection<S> {
     fn begin_stream(&self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
         let idle = self.settings.limits.body_idle;
         let is_head = *request.method() == Method::HEAD;
@@ -114,9 +114,9 @@ impl<S: EdgeService> Http2Connection<S> {
 }
 
 // Nothing in it is pinned in place.
-impl<S> Unpin for Http2Connection<S> {}
+impl<S> Unpin for Http2ServerConnection<S> {}
 
-impl<S: EdgeService> Future for Http2Connection<S> {
+impl<S: EdgeService> Future for Http2ServerConnection<S> {
     type Output = Result<(), BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -16,10 +16,10 @@ use pin_project_lite::pin_project;
 
 use super::access_record::PendingRecord;
 use crate::edge::connection_state::{ConnectionState, RequestInProgress};
-use crate::edge::http2::session::PIECE;
+use crate::edge::http2::frame_accounting::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
+use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::trailers::{self, AnnouncedTrailers};
-use crate::exchange::write_timeout::Transfer;
 
 pin_project! {
     /// The body of a response on its way to the client.

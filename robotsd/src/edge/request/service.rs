@@ -36,10 +36,10 @@ use crate::edge::connection_state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::limits::Callers;
 use crate::edge::tls::{Secured, SettledProtocol};
+use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::interim::{InterimClient, InterimResponses};
 use crate::exchange::trailers::AnnouncedTrailers;
 use crate::exchange::tunnel::{PendingTunnel, Tunnel, WebSocket};
-use crate::exchange::write_timeout::Transfer;
 use crate::exchange::{ClientRequest, EdgeService, RequestBody, fields};
 use crate::metrics::MethodLabel;
 

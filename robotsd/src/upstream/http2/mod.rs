@@ -4,17 +4,20 @@
 //! server takes, so that the next request goes to another connection and does not wait unseen; which requests a server has
 //! not looked at, so that they may be sent again; and interim responses. It also has a task and two wake-ups more for each request.
 //!
+//! Begin with [`send_request`]: one request on a stream, until the head of its response. [`client_connection`] drives a connection,
+//! [`pool`] has those of a worker to a server, and [`guarded_socket`] stands between a connection and `h2`.
+//!
 //! A connection is driven by a task of its own, because it belongs to many requests. A request without a body, or with one
 //! that is sent before the response comes, has no task of its own.
 
-mod connection;
-mod connection_io;
-mod exchange;
+mod client_connection;
+mod connection_activity;
 mod field_blocks;
-mod passed;
+mod guarded_socket;
 mod pool;
 mod request_upload;
 mod response_stream;
+mod send_request;
 mod stream_guard;
 
 pub(super) use self::pool::{ConnectFailure, Http2Pool, Http2Slot};

@@ -17,15 +17,15 @@ use super::super::connection_limit::Permit;
 use super::super::failure_kind::FailureKind;
 use super::super::limits::UpstreamLimits;
 use super::super::wait_queue::Demand;
-use super::connection::{Admission, Http2Connection};
-use super::passed::Passed;
+use super::client_connection::{Admission, Http2ClientConnection};
+use super::connection_activity::ConnectionActivity;
 use crate::socket::Socket;
 use crate::upstream::endpoint::HttpVersions;
 
 /// The connections to one server.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
-    connections: Mutex<Vec<Arc<Http2Connection>>>,
+    connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
     /// Held by the request that connects; the last failure to do so.
     connecting: tokio::sync::Mutex<Option<ConnectFailure>>,
     /// Whether the server preferred HTTP/1.1 when it was last asked.
@@ -47,7 +47,7 @@ pub(in crate::upstream) struct ConnectFailure {
 /// A stream on a connection, for one request.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Slot {
-    pub(in crate::upstream) connection: Arc<Http2Connection>,
+    pub(in crate::upstream) connection: Arc<Http2ClientConnection>,
     pub(super) sender: SendRequest<Bytes>,
     /// Whether a response had come on the connection before.
     pub(in crate::upstream) is_reused: bool,
@@ -100,10 +100,10 @@ impl Http2Pool {
         }
     }
 
-    fn unsettled_since(&self, since: Option<Instant>) -> Option<Arc<Passed>> {
+    fn unsettled_since(&self, since: Option<Instant>) -> Option<Arc<ConnectionActivity>> {
         let connections = self.connections.lock();
         let mut new = connections.iter().filter(|connection| since.is_none_or(|since| connection.opened >= since));
-        new.find(|connection| !connection.passed.is_settled()).map(|connection| Arc::clone(&connection.passed))
+        new.find(|connection| !connection.activity.is_settled()).map(|connection| Arc::clone(&connection.activity))
     }
 
     /// Whether HTTP/2 is spoken on a new connection, whose handshake offered `versions`.
@@ -130,7 +130,7 @@ impl Http2Pool {
         permit: Permit,
         limits: &UpstreamLimits,
     ) -> Result<Http2Slot, h2::Error> {
-        let connection = Arc::new(Http2Connection::open(socket, permit, limits).await?);
+        let connection = Arc::new(Http2ClientConnection::open(socket, permit, limits).await?);
         let sender = match connection.enter() {
             Admission::Stream(sender) => sender,
             Admission::Full | Admission::Closed => return Err(h2::Reason::REFUSED_STREAM.into()),
@@ -167,7 +167,7 @@ impl Http2Pool {
     }
 
     /// A connection has no more requests.
-    fn rested(&self, connection: &Arc<Http2Connection>) {
+    fn rested(&self, connection: &Arc<Http2ClientConnection>) {
         if self.keeps_idle && !self.demand.are_others_first() {
             return;
         }
@@ -176,7 +176,7 @@ impl Http2Pool {
 }
 
 impl Http2Slot {
-    fn new(connection: Arc<Http2Connection>, sender: SendRequest<Bytes>, pool: &Arc<Http2Pool>) -> Self {
+    fn new(connection: Arc<Http2ClientConnection>, sender: SendRequest<Bytes>, pool: &Arc<Http2Pool>) -> Self {
         Self { is_reused: connection.has_answered(), connection, sender, body_failure: None, pool: Arc::clone(pool) }
     }
 }

@@ -27,8 +27,8 @@ use bytes::{Buf, BytesMut};
 use foldhash::fast::RandomState;
 use tokio::time::Instant;
 
+use super::connection_activity::ConnectionActivity;
 use super::field_blocks::FieldBlocks;
-use super::passed::Passed;
 use crate::exchange::FrameBudget;
 use crate::exchange::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, HEAD, HEADERS, PADDED, PRIORITY, PRIORITY_FIELDS, WINDOW_UPDATE,
@@ -71,7 +71,7 @@ pub(super) struct StreamGuard {
     /// Frames that h2 does not bound have the budget that clients have.
     budget: FrameBudget,
     is_over_budget: bool,
-    passed: Arc<Passed>,
+    activity: Arc<ConnectionActivity>,
 }
 
 /// The frames of one field section.
@@ -95,16 +95,16 @@ enum Passage {
 
 impl StreamGuard {
     /// Announces to the server that a head may have `head_bytes`.
-    pub(super) fn new(head_bytes: usize, passed: Arc<Passed>) -> Self {
+    pub(super) fn new(head_bytes: usize, activity: Arc<ConnectionActivity>) -> Self {
         let (payload, held, ready, open, last, fields, padding, is_over_budget) = Default::default();
         let (spare, budget) = (SPARE, FrameBudget::new(Instant::now()));
-        Self { payload, held, ready, open, last, fields, head_bytes, padding, spare, budget, is_over_budget, passed }
+        Self { payload, held, ready, open, last, fields, head_bytes, padding, spare, budget, is_over_budget, activity }
     }
 
     /// A frame to the server.
     pub(super) fn sent(&mut self, frame: Frame) {
         self.budget.sent(frame);
-        self.passed.note_sent(frame);
+        self.activity.note_sent(frame);
         if frame.is_reset() {
             self.open.remove(&frame.stream);
         } else if frame.kind == HEADERS && frame.stream > self.last {
@@ -192,7 +192,7 @@ impl StreamGuard {
 
     /// Accounts for a frame that h2 gets.
     fn note(&mut self, frame: Frame) {
-        self.passed.note_received(frame);
+        self.activity.note_received(frame);
         self.is_over_budget |= !self.budget.received(frame, Instant::now);
         if frame.is_content() {
             self.spare = (self.spare + 1).min(SPARE);
@@ -288,7 +288,7 @@ impl StreamGuard {
         if self.open.remove(&stream).is_none() {
             return;
         }
-        self.passed.note_fault(stream, why);
+        self.activity.note_fault(stream, why);
         let frame = Frame { kind: PRIORITY, flags: 0, stream, length: 5 };
         self.ready.extend_from_slice(&frame.head());
         self.ready.extend_from_slice(&stream.to_be_bytes());
@@ -358,9 +358,9 @@ mod tests {
     }
 
     /// What h2 gets of what a server says in pieces of a size, with two streams open.
-    fn through(octets: &[u8], size: usize) -> (Vec<u8>, Arc<Passed>) {
-        let passed = Arc::new(Passed::new(Instant::now()));
-        let (mut guard, mut got) = (StreamGuard::new(1_024, Arc::clone(&passed)), Vec::new());
+    fn through(octets: &[u8], size: usize) -> (Vec<u8>, Arc<ConnectionActivity>) {
+        let activity = Arc::new(ConnectionActivity::new(Instant::now()));
+        let (mut guard, mut got) = (StreamGuard::new(1_024, Arc::clone(&activity)), Vec::new());
         for stream in [1, 3] {
             guard.sent(Frame { kind: HEADERS, flags: END_HEADERS, stream, length: 0 });
         }
@@ -369,7 +369,7 @@ mod tests {
             got.extend_from_slice(&piece[..length]);
             got.extend_from_slice(&guard.ready().split());
         }
-        (got, passed)
+        (got, activity)
     }
 
     #[test]
@@ -405,10 +405,10 @@ mod tests {
         ]
         .concat();
         for size in 1..=said.len() {
-            let (through, passed) = through(&said, size);
+            let (through, activity) = through(&said, size);
             assert_eq!(through, got, "{size}");
-            assert!(passed.fault(3).is_some_and(|why| why.contains("octets that HTTP")), "{size}");
-            assert!(passed.fault(1).is_some_and(|why| why.contains("without octets")) && passed.fault(1).is_none());
+            assert!(activity.fault(3).is_some_and(|why| why.contains("octets that HTTP")), "{size}");
+            assert!(activity.fault(1).is_some_and(|why| why.contains("without octets")) && activity.fault(1).is_none());
         }
     }
 
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn frames_that_are_left_out_have_a_bound() {
-        let mut guard = StreamGuard::new(1_024, Arc::new(Passed::new(Instant::now())));
+        let mut guard = StreamGuard::new(1_024, Arc::new(ConnectionActivity::new(Instant::now())));
         guard.sent(Frame { kind: HEADERS, flags: END_HEADERS, stream: 1, length: 0 });
         let empty = frame(DATA, 0, 1, &[]);
         let left_out = (0..).take_while(|_| {

@@ -14,7 +14,7 @@ const FAULTS: usize = 256;
 
 /// What has passed on a connection.
 #[derive(Debug)]
-pub(super) struct Passed {
+pub(super) struct ConnectionActivity {
     opened: Instant,
     /// When the server last sent something, in milliseconds since `opened`.
     received_at: AtomicU64,
@@ -29,7 +29,7 @@ pub(super) struct Passed {
     settled: Notify,
 }
 
-impl Passed {
+impl ConnectionActivity {
     pub(super) fn new(opened: Instant) -> Self {
         let (received_at, resets, content, faults, is_settled, settled) = Default::default();
         Self { opened, received_at, resets, content, faults, is_settled, settled }

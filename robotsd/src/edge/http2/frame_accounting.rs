@@ -11,7 +11,7 @@ use crate::exchange::frames::{self, Frames};
 pub(crate) const PIECE: usize = 16 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct Http2Session {
+pub(crate) struct FrameAccounting {
     received: Frames,
     sent: Frames,
     budget: FrameBudget,
@@ -51,7 +51,7 @@ pub(crate) struct TooManyFrames {
     pub(crate) kind: u8,
 }
 
-impl Http2Session {
+impl FrameAccounting {
     pub(crate) fn new() -> Self {
         Self {
             received: Frames::default(),

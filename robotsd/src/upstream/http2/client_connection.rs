@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tower_robots::internals::Mutex;
 
-use super::connection_io::ConnectionIo;
-use super::passed::Passed;
+use super::connection_activity::ConnectionActivity;
+use super::guarded_socket::GuardedSocket;
 use crate::socket::Socket;
 use crate::upstream::connection_limit::Permit;
 use crate::upstream::limits::UpstreamLimits;
@@ -54,11 +54,11 @@ const CHARGE_PER_OCTET: usize = 16;
 
 /// A connection, for as long as the pool or a request has it.
 #[derive(Debug)]
-pub(in crate::upstream) struct Http2Connection {
+pub(in crate::upstream) struct Http2ClientConnection {
     sender: SendRequest<Bytes>,
     usage: Arc<Usage>,
     doubt: Arc<Doubt>,
-    pub(super) passed: Arc<Passed>,
+    pub(super) activity: Arc<ConnectionActivity>,
     /// Requests on it.
     streams: AtomicUsize,
     /// Whether a response has come.
@@ -81,14 +81,14 @@ pub(super) enum Admission {
     Closed,
 }
 
-impl Http2Connection {
+impl Http2ClientConnection {
     /// Speaks HTTP/2 on a new connection. Whether the server does shows with the first response.
     pub(super) async fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Result<Self, h2::Error> {
         let opened = Instant::now();
         let (usage, doubt) = (Arc::clone(&permit.usage), Arc::<Doubt>::default());
-        let passed = Arc::new(Passed::new(opened));
+        let activity = Arc::new(ConnectionActivity::new(opened));
         let window = u32::try_from(limits.buffer_bytes).unwrap_or(u32::MAX).min(i32::MAX as u32);
-        let io = ConnectionIo::new(socket, permit, Arc::clone(&passed), window as usize);
+        let io = GuardedSocket::new(socket, permit, Arc::clone(&activity), window as usize);
         let connection_window = window.saturating_mul(STREAMS as u32).min(i32::MAX as u32);
         let (sender, mut connection) = client::Builder::new()
             .initial_window_size(window)
@@ -105,14 +105,14 @@ impl Http2Connection {
             .await?;
         let (released, is_released) = oneshot::channel();
         if let Some(ping) = connection.ping_pong() {
-            let keep_alive = KeepAlive::new(ping, Arc::clone(&passed), Arc::clone(&doubt), limits.connect);
+            let keep_alive = KeepAlive::new(ping, Arc::clone(&activity), Arc::clone(&doubt), limits.connect);
             tokio::spawn(drive(connection, keep_alive, is_released, limits.connect));
         }
         Ok(Self {
             sender,
             usage,
             doubt,
-            passed,
+            activity,
             streams: AtomicUsize::new(0),
             has_answered: AtomicBool::new(false),
             is_blamed: AtomicBool::new(false),
@@ -130,7 +130,7 @@ impl Http2Connection {
             return Admission::Closed;
         }
         // Until the server has said how many it takes, it may be one.
-        let most = if self.passed.is_settled() { sender.current_max_send_streams().min(STREAMS) } else { 1 };
+        let most = if self.activity.is_settled() { sender.current_max_send_streams().min(STREAMS) } else { 1 };
         if self.doubt.is_raised() || self.streams.load(Ordering::Relaxed) >= most {
             return Admission::Full;
         }
@@ -143,7 +143,7 @@ impl Http2Connection {
 
     /// Whether so much has been said on it that it comes near a limit for its whole life.
     fn is_worn(&self) -> bool {
-        self.passed.resets() >= RESETS
+        self.activity.resets() >= RESETS
     }
 
     /// A request has ended. Whether it was the only one.
@@ -189,7 +189,7 @@ impl Http2Connection {
     /// A request has waited in vain since then. The server is asked whether it is there, unless it has said anything in the second
     /// half of that time.
     pub(super) fn doubt(&self, since: Instant) {
-        if self.passed.received_at().elapsed() >= since.elapsed() / 2 {
+        if self.activity.received_at().elapsed() >= since.elapsed() / 2 {
             self.doubt.raise();
         }
     }
@@ -197,7 +197,7 @@ impl Http2Connection {
 
 /// Moves the frames of a connection until it has ended. Once nothing uses it, it says goodbye, for which it has `patience`.
 async fn drive(
-    connection: client::Connection<ConnectionIo, Bytes>,
+    connection: client::Connection<GuardedSocket, Bytes>,
     mut keep_alive: KeepAlive,
     released: oneshot::Receiver<()>,
     patience: Duration,
@@ -267,7 +267,7 @@ impl Doubt {
 /// Asks the server and waits for its answer.
 pub(super) struct KeepAlive {
     ping: PingPong,
-    passed: Arc<Passed>,
+    activity: Arc<ConnectionActivity>,
     doubt: Arc<Doubt>,
     patience: Duration,
     /// When the server was asked; none while nothing is to be answered.
@@ -279,9 +279,14 @@ pub(super) struct KeepAlive {
 
 impl KeepAlive {
     /// Gives the server `patience` to answer.
-    pub(super) fn new(ping: PingPong, passed: Arc<Passed>, doubt: Arc<Doubt>, patience: Duration) -> Self {
-        let timer = Box::pin(sleep_until(passed.received_at() + QUIET));
-        Self { ping, passed, doubt, patience, asked: None, last: None, timer }
+    pub(super) fn new(
+        ping: PingPong,
+        activity: Arc<ConnectionActivity>,
+        doubt: Arc<Doubt>,
+        patience: Duration,
+    ) -> Self {
+        let timer = Box::pin(sleep_until(activity.received_at() + QUIET));
+        Self { ping, activity, doubt, patience, asked: None, last: None, timer }
     }
 
     /// Ready once the server has not answered in time, or the connection has ended.
@@ -289,7 +294,7 @@ impl KeepAlive {
         loop {
             let Some(asked) = self.asked else {
                 let is_quiet = self.timer.as_mut().poll(cx).is_ready();
-                let due = self.passed.received_at() + QUIET;
+                let due = self.activity.received_at() + QUIET;
                 if !self.doubt.poll_raised(cx) && (!is_quiet || due > Instant::now()) {
                     if !is_quiet {
                         return Poll::Pending;
@@ -297,7 +302,7 @@ impl KeepAlive {
                     self.timer.as_mut().reset(due);
                     continue;
                 }
-                let (now, content) = (Instant::now(), self.passed.content());
+                let (now, content) = (Instant::now(), self.activity.content());
                 if self.last.is_some_and(|(at, before)| content == before && now < at + QUIET) {
                     self.doubt.keep();
                     self.timer.as_mut().reset(now + QUIET);
@@ -315,7 +320,7 @@ impl KeepAlive {
                 Poll::Ready(Ok(_)) => {
                     self.asked = None;
                     self.doubt.settle();
-                    self.timer.as_mut().reset(self.passed.received_at() + QUIET);
+                    self.timer.as_mut().reset(self.activity.received_at() + QUIET);
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => {
@@ -323,7 +328,7 @@ impl KeepAlive {
                         return Poll::Pending;
                     }
                     // What it sends meanwhile shows that it is there; its answer may be behind that.
-                    let latest = self.passed.received_at();
+                    let latest = self.activity.received_at();
                     if latest <= asked {
                         return Poll::Ready(());
                     }

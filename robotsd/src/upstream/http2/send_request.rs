@@ -76,7 +76,7 @@ impl Http2Slot {
                 let why = io::Error::other("the client did not send all of its request body");
                 Err(ExchangeError::Broken(Cause::Socket(why)))
             }
-            Err(NoResponse::Stream(error)) => Err(match self.connection.passed.fault(stream) {
+            Err(NoResponse::Stream(error)) => Err(match self.connection.activity.fault(stream) {
                 Some(why) => ExchangeError::Broken(Cause::Invalid(why)),
                 None => failed(request, is_whole, upload, error),
             }),

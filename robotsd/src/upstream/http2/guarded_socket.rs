@@ -1,4 +1,4 @@
-//! The socket of an HTTP/2 connection: it holds the permit of the connection, notes what has passed, and ends the connection to
+//! The socket of an HTTP/2 connection: it holds the permit of the connection, notes what has activity, and ends the connection to
 //! a server that floods it with frames.
 
 use std::io;
@@ -9,16 +9,16 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::super::connection_limit::Permit;
-use super::passed::Passed;
+use super::connection_activity::ConnectionActivity;
 use super::stream_guard::StreamGuard;
 use crate::exchange::frames::Frames;
 use crate::socket::{Socket, poll_write_slices};
 
 /// The socket of a connection.
 #[derive(Debug)]
-pub(super) struct ConnectionIo {
+pub(super) struct GuardedSocket {
     socket: Socket,
-    passed: Arc<Passed>,
+    activity: Arc<ConnectionActivity>,
     received: StreamGuard,
     sent: Frames,
     /// Octets of the preface that have not been sent.
@@ -30,21 +30,21 @@ pub(super) struct ConnectionIo {
 /// What a client says before its first frame (RFC 9113, section 3.4).
 const PREFACE: usize = 24;
 
-impl ConnectionIo {
+impl GuardedSocket {
     /// Announces to the server that a head may have `head_bytes`.
-    pub(super) fn new(socket: Socket, permit: Permit, passed: Arc<Passed>, head_bytes: usize) -> Self {
-        let received = StreamGuard::new(head_bytes, Arc::clone(&passed));
-        Self { socket, passed, received, sent: Frames::default(), preface: PREFACE, _permit: permit }
+    pub(super) fn new(socket: Socket, permit: Permit, activity: Arc<ConnectionActivity>, head_bytes: usize) -> Self {
+        let received = StreamGuard::new(head_bytes, Arc::clone(&activity));
+        Self { socket, activity, received, sent: Frames::default(), preface: PREFACE, _permit: permit }
     }
 }
 
-impl Drop for ConnectionIo {
+impl Drop for GuardedSocket {
     fn drop(&mut self) {
-        self.passed.settle();
+        self.activity.settle();
     }
 }
 
-impl AsyncRead for ConnectionIo {
+impl AsyncRead for GuardedSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
@@ -55,7 +55,7 @@ impl AsyncRead for ConnectionIo {
             }
             let before = buffer.filled().len();
             ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
-            this.passed.note_octets();
+            this.activity.note_octets();
             let octets = &buffer.filled()[before..];
             let is_end = octets.is_empty();
             let length = this.received.received(octets);
@@ -70,7 +70,7 @@ impl AsyncRead for ConnectionIo {
     }
 }
 
-impl AsyncWrite for ConnectionIo {
+impl AsyncWrite for GuardedSocket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[io::IoSlice::new(bytes)])
     }
