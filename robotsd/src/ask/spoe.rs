@@ -200,7 +200,7 @@ mod tests {
             let mut list = VariableList::of_frame(1024);
             variables(&response.body(Bytes::new()).unwrap(), &mut list);
             ["pass", "tag", "refuse", "status", "disallow"]
-                .map(|word| memchr::memmem::find(list.actions(), word.as_bytes()).is_some())
+                .map(|word| memchr::memmem::find(&list.actions, word.as_bytes()).is_some())
         };
         assert_eq!(told(200, None), [true, false, false, false, false]);
         assert_eq!(told(200, Some("disallow")), [false, true, false, false, true]);

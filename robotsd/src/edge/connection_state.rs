@@ -62,7 +62,8 @@ pub(crate) struct ConnectionState {
     pub(crate) counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
-    tunnel: Mutex<Option<PendingTunnel>>,
+    /// For the driver to run once the connection has switched.
+    pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
 /// What a connection without a request in progress waits for.
@@ -310,15 +311,6 @@ impl ConnectionState {
         self.leaving.load(Ordering::Relaxed)
     }
 
-    /// Leaves a tunnel for the driver to run once the connection has switched.
-    pub(crate) fn leave_tunnel(&self, tunnel: PendingTunnel) {
-        *self.tunnel.lock() = Some(tunnel);
-    }
-
-    pub(crate) fn take_tunnel(&self) -> Option<PendingTunnel> {
-        self.tunnel.lock().take()
-    }
-
     fn enter(&self, phase: u64) {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
@@ -363,7 +355,7 @@ impl Drop for RequestInProgress {
 pub(crate) struct Delivery {
     unsent: AtomicU64,
     /// The upstream connection that the current response of HTTP/1.1 holds.
-    transfer: Mutex<Option<Transfer>>,
+    pub(crate) transfer: Mutex<Option<Transfer>>,
     /// How often the client's socket has taken something after a wait.
     taken: AtomicUsize,
 }
@@ -404,10 +396,6 @@ impl Delivery {
     /// The upstream connection that the current response holds.
     pub(crate) fn transfer(&self) -> Option<Transfer> {
         self.transfer.lock().clone()
-    }
-
-    pub(crate) fn set_transfer(&self, transfer: Option<Transfer>) {
-        *self.transfer.lock() = transfer;
     }
 
     /// The client's socket has taken something after a wait.

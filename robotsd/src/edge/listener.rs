@@ -129,9 +129,10 @@ impl Edge {
         self.settings.load().set_successor();
     }
 
-    /// That process is gone: connections from now on stay here.
+    /// That process is gone: connections from now on stay here. Those that were answered otherwise keep to it.
     pub(crate) fn clear_successor(&self) {
-        let settings = self.settings.load().without_successor();
+        let settings = self.settings.load();
+        let settings = ConnectionSettings::new(settings.limits.clone(), settings.on_access.clone());
         self.settings.store(Arc::new(settings));
     }
 

@@ -31,9 +31,6 @@ pub(crate) struct Frame {
 
 pub(crate) const HEAD: usize = 9;
 
-/// The length of a frame that is padded as far as one can be, and nothing else.
-const MOST_PADDING: usize = 256;
-
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const PRIORITY: u8 = 2;
@@ -78,7 +75,7 @@ impl Frame {
 
     /// Whether it is DATA without octets that does not end its stream; padding counts as none while it may be all there is.
     pub(crate) fn is_empty_data(self) -> bool {
-        let may_be_empty = self.length == 0 || self.flags & PADDED != 0 && self.length <= MOST_PADDING;
+        let may_be_empty = self.length == 0 || self.flags & PADDED != 0 && self.length <= ALL_PADDING;
         self.kind == DATA && self.flags & END_STREAM == 0 && may_be_empty
     }
 }

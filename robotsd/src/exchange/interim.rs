@@ -41,7 +41,7 @@ impl InterimResponses {
     /// Sends the client an interim response, without the fields that belong to one connection, or describe a content. Called
     /// before the service has responded, and while it is polled.
     pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
-        if !is_relayed(status) {
+        if !status.is_informational() || matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
             return;
         }
         let mut head = Response::new(());
@@ -59,11 +59,6 @@ impl InterimResponses {
         *head.status_mut() = StatusCode::CONTINUE;
         self.0.interim().push(head);
     }
-}
-
-/// Whether an interim response is for the client.
-fn is_relayed(status: StatusCode) -> bool {
-    status.is_informational() && !matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS)
 }
 
 /// Interim responses that the client's writer has not written yet.

@@ -68,18 +68,13 @@ impl PendingTunnel {
             // Octets that have arrived by now pass first, and then the connection is in use.
             biased;
             passed = passing => passed,
-            () = revoked(transfer.as_ref()) => {
+            // Whichever side the tunnel waits for: where the client does not read, the upstream is not read from either.
+            () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
                 let why = "its connection to the upstream was needed for others, and nothing had passed for long";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
         }
     }
-}
-
-/// Completes once the upstream connection is needed elsewhere, whichever side the tunnel waits for: where the client does
-/// not read, the upstream is not read from either.
-async fn revoked(transfer: Option<&Transfer>) {
-    poll_fn(|cx| transfer.map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))).await;
 }
 
 async fn pass(

@@ -124,9 +124,9 @@ impl Balancer {
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()
-            .is_none_or(|waiting| waiting.standing() == Standing::Within && !self.demand.has_parked_within());
+            .is_none_or(|waiting| waiting.standing == Standing::Within && !self.demand.has_parked_within());
         loop {
-            let standing = waiting.as_ref().map_or(Standing::Within, QueuedRequest::standing);
+            let standing = waiting.as_ref().map_or(Standing::Within, |waiting| waiting.standing);
             // Registered before looking, so that what comes free while looking is not missed.
             let mut freed = pin!(connection_limit.freed.of(standing).notified());
             let mut returned = pin!(self.demand.returned.of(standing).notified());

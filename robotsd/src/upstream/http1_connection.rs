@@ -162,7 +162,7 @@ impl UpstreamConnection {
     ) -> Result<Response<Incoming>, ExchangeError> {
         self.driver = match std::mem::replace(&mut self.driver, Driver::Closed) {
             Driver::Fast(fast) => {
-                let mut stream = fast.into_stream();
+                let mut stream = fast.stream;
                 if !early.is_empty() {
                     stream.replay(early);
                 }
@@ -248,7 +248,8 @@ impl UpstreamConnection {
         // No task waits on this connection any more, so there is none to wake.
         let mut silent = Context::from_waker(Waker::noop());
         match &mut self.driver {
-            Driver::Fast(fast) => fast.is_clean(),
+            // What has arrived since the response is found out before the next exchange.
+            Driver::Fast(fast) => !fast.is_spoiled,
             Driver::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
             Driver::Closed => false,
         }

@@ -35,13 +35,13 @@ const ADDED: usize = 1;
 /// A connection that speaks only this.
 #[derive(Debug)]
 pub(super) struct FastConnection {
-    stream: TrackedIo,
+    pub(super) stream: TrackedIo,
     /// The head of the request, and how much of it has been sent.
     out: Vec<u8>,
     sent: usize,
     body: BytesMut,
     /// More came than was announced.
-    is_spoiled: bool,
+    pub(super) is_spoiled: bool,
 }
 
 /// What has come of a request.
@@ -73,10 +73,6 @@ pub(super) fn is_plain(request: &Request<impl Body>) -> bool {
 impl FastConnection {
     pub(super) fn new(stream: TrackedIo) -> Self {
         Self { stream, out: Vec::new(), sent: 0, body: BytesMut::new(), is_spoiled: false }
-    }
-
-    pub(super) fn into_stream(self) -> TrackedIo {
-        self.stream
     }
 
     /// Puts the head of a request into the form it is sent in.
@@ -133,11 +129,6 @@ impl FastConnection {
             self.body = BytesMut::new();
         }
         Poll::Ready(Ok(octets))
-    }
-
-    /// Whether no more was read than the response. What has arrived since is found out before the next exchange.
-    pub(super) fn is_clean(&self) -> bool {
-        !self.is_spoiled
     }
 
     /// Whether nothing has arrived since the last response, not even the end of the stream.

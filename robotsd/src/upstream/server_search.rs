@@ -172,7 +172,7 @@ impl ServerSearch<'_> {
             return self.connect(candidate, left).await;
         }
         let arrived = tokio::time::Instant::now();
-        let Ok(mut turn) = timeout(self.share(left)?, http2.connect_turn()).await else {
+        let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
             // That it connects so slowly is held against the server once, by the request that connects.
             return Err(OpenFailure::late("no connection in time"));
         };

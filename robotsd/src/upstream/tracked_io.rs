@@ -61,17 +61,9 @@ impl TrackedIo {
 
     /// Replays the octets that were read to the next sender of the request, whose writes are swallowed.
     pub(super) fn replay(&mut self, early: Bytes) {
-        self.progress.replay();
+        self.progress.replays.store(true, Ordering::Relaxed);
         self.early = early;
         self.has_asked = false;
-    }
-
-    /// Takes what has been sent already.
-    fn swallow(&mut self, cx: &mut Context<'_>, octets: usize) -> Poll<io::Result<usize>> {
-        self.has_asked = true;
-        // The response is there, but no event of the socket will say so.
-        cx.waker().wake_by_ref();
-        Poll::Ready(Ok(octets))
     }
 
     /// Whether the connection is as silent as an idle one has to be.
@@ -99,7 +91,7 @@ impl AsyncRead for TrackedIo {
             buffer.put_slice(&this.early.split_to(length));
             return Poll::Ready(Ok(()));
         }
-        if this.progress.has_to_look()
+        if this.progress.look.swap(false, Ordering::Relaxed)
             && let Poll::Ready(end) = this.peek()
         {
             return Poll::Ready(end);
@@ -111,7 +103,7 @@ impl AsyncRead for TrackedIo {
         let read = Pin::new(&mut this.socket).poll_read(cx, buffer);
         ready!(read)?;
         this.note_passed();
-        this.progress.note_received(buffer.filled().len() - before);
+        this.progress.received.fetch_add(buffer.filled().len() - before, Ordering::Relaxed);
         Poll::Ready(Ok(()))
     }
 }
@@ -127,8 +119,11 @@ impl AsyncWrite for TrackedIo {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.progress.replays() {
-            return this.swallow(cx, slices.iter().map(|slice| slice.len()).sum());
+        if this.progress.replays.load(Ordering::Relaxed) {
+            this.has_asked = true;
+            // The response is there, but no event of the socket will say so.
+            cx.waker().wake_by_ref();
+            return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
         let written = ready!(poll_write_slices(&mut this.socket, cx, slices));
         this.progress.upload.note_taken_at(Instant::now());
@@ -207,27 +202,9 @@ impl ExchangeProgress {
         self.received.load(Ordering::Relaxed) >= self.before_head.load(Ordering::Relaxed)
     }
 
-    /// For the rest of this exchange what is written has been sent already.
-    pub(super) fn replay(&self) {
-        self.replays.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn replays(&self) -> bool {
-        self.replays.load(Ordering::Relaxed)
-    }
-
     /// Makes the next read ask the kernel.
     pub(super) fn look(&self) {
         self.look.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether this read has to ask the kernel.
-    pub(super) fn has_to_look(&self) -> bool {
-        self.look.swap(false, Ordering::Relaxed)
-    }
-
-    pub(super) fn note_received(&self, octets: usize) {
-        self.received.fetch_add(octets, Ordering::Relaxed);
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Demand {
 pub(super) struct QueuedRequest<'d> {
     demand: &'d Demand,
     client: ClientKey,
-    standing: Standing,
+    pub(super) standing: Standing,
 }
 
 /// Of so many connections that come back while requests wait here and elsewhere, one is closed for those elsewhere.
@@ -80,10 +80,6 @@ impl Demand {
 }
 
 impl QueuedRequest<'_> {
-    pub(super) fn standing(&self) -> Standing {
-        self.standing
-    }
-
     /// Compares the request with its client's share again, with so many servers to choose from.
     pub(super) fn review(&mut self, servers: usize) {
         let limit = &self.demand.limit;

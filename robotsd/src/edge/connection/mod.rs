@@ -71,7 +71,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
         Some(SettledProtocol::Http2) | None => {
             let detection = ProtocolDetection::new(socket);
             let detected =
-                drive(detection, |detection| detection.get_mut().cancel(), &state, &settings, stop.clone()).await?;
+                drive(detection, |detection| detection.get_mut().is_cancelled = true, &state, &settings, stop.clone())
+                    .await?;
             let Some(detected) = detected else { return Ok(()) };
             detected
         }
@@ -85,7 +86,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     }
     let connection = settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades();
     drive(connection, |connection| connection.graceful_shutdown(), &state, &settings, stop).await?;
-    if let Some(tunnel) = state.take_tunnel() {
+    let tunnel = state.tunnel.lock().take();
+    if let Some(tunnel) = tunnel {
         let _busy = state.begin(false);
         let idle = settings.limits.tunnel_idle;
         return tunnel.run(idle).await.map_err(|error| (ConnectionErrorKind::Broken, error.into()));
@@ -244,17 +246,13 @@ pub(crate) struct ProtocolDetection<T> {
     socket: Option<WatchedSocket<T>>,
     octets: [u8; PREFACE.len()],
     filled: usize,
+    /// It ends without a decision.
     is_cancelled: bool,
 }
 
 impl<T> ProtocolDetection<T> {
     pub(crate) fn new(socket: WatchedSocket<T>) -> Self {
         Self { socket: Some(socket), octets: [0; PREFACE.len()], filled: 0, is_cancelled: false }
-    }
-
-    /// Ends without a decision.
-    pub(crate) fn cancel(&mut self) {
-        self.is_cancelled = true;
     }
 }
 

@@ -43,11 +43,6 @@ impl ConnectionSettings {
         Self { successor: Arc::clone(&self.successor), ..Self::new(limits, self.on_access.clone()) }
     }
 
-    /// The same where no other process accepts any more. Connections that were answered otherwise keep to it.
-    pub(crate) fn without_successor(&self) -> Self {
-        Self::new(self.limits.clone(), self.on_access.clone())
-    }
-
     /// Another process accepts: clients are told to connect to that.
     pub(crate) fn set_successor(&self) {
         self.successor.store(true, Ordering::Relaxed);

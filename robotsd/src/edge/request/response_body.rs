@@ -286,7 +286,7 @@ impl Exchange {
     /// The response holds a connection to an upstream.
     pub(crate) fn hold(&mut self, transfer: Transfer) {
         self.holds_transfer = true;
-        self.connection().delivery.set_transfer(Some(transfer));
+        *self.connection().delivery.transfer.lock() = Some(transfer);
     }
 }
 
@@ -296,7 +296,7 @@ impl Drop for Exchange {
             self.connection().counts.unanswered();
         }
         if self.holds_transfer {
-            self.connection().delivery.set_transfer(None);
+            *self.connection().delivery.transfer.lock() = None;
         }
         if let (Some(stream), Some(record)) = (&self.stream, &mut self.record) {
             record.sent(stream.sent());

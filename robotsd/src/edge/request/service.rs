@@ -298,7 +298,7 @@ fn finish<B>(
     let upstream = response.extensions_mut().remove::<Tunnel>();
     match (upgrade, upstream) {
         (Some(client), Some(upstream)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            connection.leave_tunnel(PendingTunnel { client, upstream });
+            *connection.tunnel.lock() = Some(PendingTunnel { client, upstream });
             let fields = response.headers_mut();
             fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));

@@ -167,7 +167,8 @@ fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: imp
 /// The variables that an ACK sets, for as long as a request and its response last.
 #[derive(Debug)]
 pub(crate) struct VariableList {
-    actions: Vec<u8>,
+    /// As they stand in a frame.
+    pub(crate) actions: Vec<u8>,
     /// Octets that all actions of a frame may have.
     most: usize,
 }
@@ -203,12 +204,6 @@ impl VariableList {
             self.set(name);
             push_number(&mut self.actions, value);
         }
-    }
-
-    /// As they stand in a frame.
-    #[cfg(test)]
-    pub(crate) fn actions(&self) -> &[u8] {
-        &self.actions
     }
 
     fn set(&mut self, name: &str) {

@@ -126,7 +126,8 @@ impl Http2ClientConnection {
     pub(super) fn enter(&self) -> Admission {
         let mut sender = self.sender.clone();
         let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
-        if is_closed || self.doubt.is_kept() || self.is_worn() {
+        // Or so much has been said on it that it comes near a limit for its whole life.
+        if is_closed || self.doubt.is_kept() || self.activity.resets() >= RESETS {
             return Admission::Closed;
         }
         // Until the server has said how many it takes, it may be one.
@@ -139,11 +140,6 @@ impl Http2ClientConnection {
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
-    }
-
-    /// Whether so much has been said on it that it comes near a limit for its whole life.
-    fn is_worn(&self) -> bool {
-        self.activity.resets() >= RESETS
     }
 
     /// A request has ended. Whether it was the only one.

@@ -27,7 +27,7 @@ use crate::upstream::endpoint::HttpVersions;
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
     /// Held by the request that connects; the last failure to do so.
-    connecting: tokio::sync::Mutex<Option<ConnectFailure>>,
+    pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<ConnectFailure>>,
     /// Whether the server preferred HTTP/1.1 when it was last asked.
     has_refused: AtomicBool,
     /// Whether a connection without requests waits for the next one.
@@ -55,9 +55,6 @@ pub(in crate::upstream) struct Http2Slot {
     pub(in crate::upstream) body_failure: Option<FailureKind>,
     pool: Arc<Http2Pool>,
 }
-
-/// The turn to connect.
-pub(in crate::upstream) type ConnectTurn<'p> = tokio::sync::MutexGuard<'p, Option<ConnectFailure>>;
 
 impl Http2Pool {
     /// Keeps idle connections for `timeout`; none where `capacity` is zero.
@@ -116,11 +113,6 @@ impl Http2Pool {
     /// Whether the server preferred HTTP/1.1 when it was last asked. Then there is nothing to share, and no turn to wait for.
     pub(in crate::upstream) fn has_refused(&self) -> bool {
         self.has_refused.load(Ordering::Relaxed)
-    }
-
-    /// Waits until no other request connects.
-    pub(in crate::upstream) async fn connect_turn(&self) -> ConnectTurn<'_> {
-        self.connecting.lock().await
     }
 
     /// Speaks HTTP/2 on a new connection, and keeps it.
