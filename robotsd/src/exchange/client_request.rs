@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use http::{Extensions, HeaderValue};
+use serde_json::Value;
 use tower_robots::internals::Mutex;
 
 use super::interim::InterimResponses;
@@ -80,40 +81,15 @@ impl OriginalAgent {
 
 /// What the services behind the edge add to the record.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AccessFields(Arc<Mutex<Vec<(&'static str, AccessValue)>>>);
-
-/// The value of an added field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AccessValue {
-    Text(String),
-    Number(usize),
-}
+pub(crate) struct AccessFields(Arc<Mutex<Vec<(&'static str, Value)>>>);
 
 impl AccessFields {
     /// Adds a field. Of several of one name, all are kept.
-    pub(crate) fn add(&self, name: &'static str, value: impl Into<AccessValue>) {
+    pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().push((name, value.into()));
     }
 
-    pub(crate) fn take(&self) -> Vec<(&'static str, AccessValue)> {
+    pub(crate) fn take(&self) -> Vec<(&'static str, Value)> {
         std::mem::take(&mut self.0.lock())
-    }
-}
-
-impl From<&str> for AccessValue {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for AccessValue {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<usize> for AccessValue {
-    fn from(number: usize) -> Self {
-        Self::Number(number)
     }
 }

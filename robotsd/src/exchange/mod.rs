@@ -16,6 +16,8 @@ pub(crate) mod trailers;
 pub(crate) mod tunnel;
 
 #[cfg(test)]
+pub(crate) mod test_authority;
+#[cfg(test)]
 pub(crate) mod test_peer;
 
 use bytes::Bytes;
@@ -23,7 +25,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tower::BoxError;
 
-pub(crate) use self::client_request::{AccessFields, AccessValue, ClientRequest, OriginalAgent, Peer};
+pub(crate) use self::client_request::{AccessFields, ClientRequest, OriginalAgent, Peer};
 pub(crate) use self::frames::FrameBudget;
 pub(crate) use self::idle_timeout::{IdleTimeout, StallObserver, Transfer, client_does_not_read, poll_due};
 pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};

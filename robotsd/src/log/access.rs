@@ -25,7 +25,6 @@ use super::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::config::{AccessFormat, AccessSettings};
 use crate::date;
 use crate::edge::{AccessRecord, OnAccess};
-use crate::exchange::AccessValue;
 
 /// Requests that wait to be written.
 const QUEUE: usize = 16 * 1024;
@@ -275,10 +274,8 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
     quote(referer.as_ref().map(String::as_bytes), out);
     quote(record.user_agent.as_ref().map(|value| value.as_bytes()), out);
     let note = |wanted: &str| {
-        record.notes.iter().find_map(|(name, value)| match value {
-            AccessValue::Text(text) if *name == wanted => Some(text.as_bytes()),
-            _ => None,
-        })
+        let (_, value) = record.notes.iter().find(|(name, value)| *name == wanted && value.is_string())?;
+        value.as_str().map(str::as_bytes)
     };
     quote(note("site"), out);
     quote(note("action"), out);
@@ -339,10 +336,7 @@ impl Serialize for Line<'_> {
             line.serialize_entry("trace_id", trace)?;
         }
         for (name, value) in &record.notes {
-            match value {
-                AccessValue::Text(text) => line.serialize_entry(name, text)?,
-                AccessValue::Number(number) => line.serialize_entry(name, number)?,
-            }
+            line.serialize_entry(name, value)?;
         }
         line.serialize_entry("method", record.method.as_str())?;
         if let Some(host) = &record.host {

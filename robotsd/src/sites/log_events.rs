@@ -18,7 +18,7 @@ use tower_robots::source::evidence::EvidenceEvent;
 
 use crate::counting::RequestOutcome;
 use crate::edge::{X_REQUEST_ID, trace_id};
-use crate::exchange::{AccessFields, AccessValue, ClientRequest};
+use crate::exchange::{AccessFields, ClientRequest};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word};
@@ -118,7 +118,7 @@ fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome().as_str())
 }
 
-fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<AccessValue>>) {
+fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<serde_json::Value>>) {
     if let Some(value) = value {
         notes.add(name, value);
     }

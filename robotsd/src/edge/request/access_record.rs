@@ -9,11 +9,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
+use serde_json::Value;
 
 use super::ClientInfo;
 use super::request_id::trace_id;
 use crate::edge::request::request_id::RequestId;
-use crate::exchange::{AccessFields, AccessValue};
+use crate::exchange::AccessFields;
 
 /// A request and how it was answered.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct AccessRecord {
     /// Whether that was all of it.
     pub(crate) is_whole: bool,
     pub(crate) took: Duration,
-    pub(crate) notes: Vec<(&'static str, AccessValue)>,
+    pub(crate) notes: Vec<(&'static str, Value)>,
 }
 
 /// Called for every request that has ended. Must not block.

@@ -5,7 +5,6 @@ use http::{HeaderValue, Method, StatusCode, Version};
 use super::*;
 use crate::config::{AddressLogging, QueryLogging};
 use crate::edge::RequestId;
-use crate::exchange::AccessValue;
 
 fn record() -> AccessRecord {
     AccessRecord {
@@ -23,7 +22,7 @@ fn record() -> AccessRecord {
         sent: 42,
         is_whole: true,
         took: Duration::from_micros(1500),
-        notes: vec![("site", "shop".into()), ("action", "refused".into()), ("line", AccessValue::Number(7))],
+        notes: vec![("site", "shop".into()), ("action", "refused".into()), ("line", 7.into())],
     }
 }
 
