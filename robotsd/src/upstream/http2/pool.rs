@@ -18,7 +18,6 @@ use super::super::failure_kind::FailureKind;
 use super::super::limits::UpstreamLimits;
 use super::super::wait_queue::Demand;
 use super::client_connection::{Admission, Http2ClientConnection};
-use super::connection_activity::ConnectionActivity;
 use crate::socket::Socket;
 use crate::upstream::endpoint::HttpVersions;
 
@@ -65,22 +64,21 @@ impl Http2Pool {
 
     /// A stream on a connection that is open, and was opened after a moment where one is given.
     pub(in crate::upstream) fn slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
-        // Closed outside the lock.
-        let mut closed = Vec::new();
         let mut connections = self.connections.lock();
-        let mut at = 0;
-        let slot = loop {
-            let Some(connection) = connections.get(at) else { break None };
-            if since.is_some_and(|since| connection.opened < since) {
-                at += 1;
-                continue;
+        let mut slot = None;
+        let is_closed = |connection: &mut Arc<Http2ClientConnection>| {
+            if slot.is_some() || since.is_some_and(|since| connection.opened < since) {
+                return false;
             }
             match connection.enter() {
-                Admission::Stream(sender) => break Some(Http2Slot::new(Arc::clone(connection), sender, self)),
-                Admission::Full => at += 1,
-                Admission::Closed => closed.push(connections.remove(at)),
+                Admission::Stream(sender) => slot = Some(Http2Slot::new(Arc::clone(connection), sender, self)),
+                Admission::Full => {}
+                Admission::Closed => return true,
             }
+            false
         };
+        let closed: Vec<_> = connections.extract_if(.., is_closed).collect();
+        // Closed outside the lock.
         drop(connections);
         drop(closed);
         slot
@@ -93,14 +91,12 @@ impl Http2Pool {
             if let Some(slot) = self.slot_since(since) {
                 return Some(slot);
             }
-            self.unsettled_since(since)?.settled().await;
+            let is_unsettled = |connection: &&Arc<Http2ClientConnection>| {
+                since.is_none_or(|since| connection.opened >= since) && !connection.activity.is_settled()
+            };
+            let unsettled = self.connections.lock().iter().find(is_unsettled).cloned()?;
+            unsettled.activity.settled().await;
         }
-    }
-
-    fn unsettled_since(&self, since: Option<Instant>) -> Option<Arc<ConnectionActivity>> {
-        let connections = self.connections.lock();
-        let mut new = connections.iter().filter(|connection| since.is_none_or(|since| connection.opened >= since));
-        new.find(|connection| !connection.activity.is_settled()).map(|connection| Arc::clone(&connection.activity))
     }
 
     /// Whether HTTP/2 is spoken on a new connection, whose handshake offered `versions`.
