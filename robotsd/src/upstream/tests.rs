@@ -30,6 +30,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use http::header::{CONTENT_LENGTH, HOST};
 
@@ -87,14 +88,32 @@ impl Origin {
 
     /// Reads one request, says one thing, and keeps the connection open.
     fn saying(answer: impl Into<String>) -> Self {
-        let answer = answer.into();
+        Self::once(answer.into(), true)
+    }
+
+    /// Reads one request, says one thing, and closes the connection, unless it is hung up on before.
+    fn closing(answer: impl Into<String>) -> Self {
+        Self::once(answer.into(), false)
+    }
+
+    fn once(answer: String, stays: bool) -> Self {
         Self::start(move |_, mut peer| {
             let answer = answer.clone();
             async move {
                 peer.until(b"\r\n\r\n").await;
-                peer.send(answer).await;
-                peer.rest().await;
+                peer.try_send(answer).await;
+                if stays {
+                    peer.rest().await;
+                }
             }
+        })
+    }
+
+    /// Says one thing, whatever it is asked in, and keeps the connection open.
+    fn blurting(text: &'static str) -> Self {
+        Self::start(move |_, mut peer| async move {
+            peer.try_send(text).await;
+            peer.drain().await;
         })
     }
 
@@ -207,6 +226,17 @@ async fn status(upstream: &Upstream, method: &str) -> u16 {
     head.status.as_u16()
 }
 
+/// All of a body that has to come, as text.
+async fn text(response: Response<ResponseBody>) -> String {
+    String::from_utf8(soon(response.into_body().collect()).await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+/// The response to a request of this method, with its body.
+async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
+    let response = soon(upstream.forward(request(method, "/"))).await;
+    (response.status().as_u16(), text(response).await)
+}
+
 /// The statuses of requests with these methods, one after the other.
 async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u16; N] {
     let mut statuses = [0; N];
@@ -217,9 +247,23 @@ async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u
 }
 
 /// A request that is under way.
-fn asking(upstream: &Upstream, method: &'static str) -> tokio::task::JoinHandle<u16> {
+fn asking(upstream: &Upstream, method: &'static str) -> JoinHandle<u16> {
     let upstream = upstream.clone();
     tokio::spawn(async move { status(&upstream, method).await })
+}
+
+/// So many requests that are under way.
+fn burst<const N: usize>(upstream: &Upstream, method: &'static str) -> [JoinHandle<u16>; N] {
+    std::array::from_fn(|_| asking(upstream, method))
+}
+
+/// The statuses that they end with.
+async fn ended<const N: usize>(requests: [JoinHandle<u16>; N]) -> [u16; N] {
+    let mut statuses = [0; N];
+    for (status, request) in statuses.iter_mut().zip(requests) {
+        *status = soon(request).await.unwrap();
+    }
+    statuses
 }
 
 /// A channel whose sender every connection of an origin has.

@@ -133,6 +133,18 @@ async fn edge(limits: EdgeLimits) -> (Raw, ServedEdge) {
     edge_that_waits(limits, Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))).await
 }
 
+fn no_permits() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(0))
+}
+
+/// A client of one that has shaken hands.
+async fn greeted(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
+    let (mut client, edge) = edge_that_waits(limits, permits).await;
+    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut client).await.0, 101);
+    (client, edge)
+}
+
 /// One that answers as many questions as there are permits, and `/quick` at once.
 async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let messages = SpopMessages {
@@ -197,11 +209,9 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
 /// It may wait for a store of rates, and the others may be about people.
 #[tokio::test]
 async fn a_question_that_waits_holds_up_no_other() {
-    let permits = Arc::new(Semaphore::new(0));
-    let (mut client, mut edge) = edge_that_waits(EdgeLimits::default(), Arc::clone(&permits)).await;
+    let permits = no_permits();
+    let (mut client, mut edge) = greeted(EdgeLimits::default(), Arc::clone(&permits)).await;
     let ask = |number: u64, target: &[u8]| frame(NOTIFY, 1, 300, number, &message(target));
-    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut client).await.0, 101);
     client.send([ask(1, b"/waits"), ask(2, b"/quick")].concat()).await;
     assert!(has(&next(&mut client).await.1, "asked /quick"));
     permits.add_permits(1);
@@ -258,14 +268,10 @@ async fn health_checks_silence_and_shutdown_end_a_connection() {
     let (mut client, _) = edge(limits.clone()).await;
     client.send([0, 0, 0, 40, 1]).await;
     assert!(has(&next(&mut client).await.1, "timeout") && ended(&mut client).await);
-    let (mut client, _) = edge(limits).await;
-    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut client).await.0, 101);
+    let (mut client, _) = greeted(limits, no_permits()).await;
     assert!(has(&next(&mut client).await.1, "normal") && ended(&mut client).await);
 
-    let (mut client, mut edge) = edge(EdgeLimits::default()).await;
-    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut client).await.0, 101);
+    let (mut client, mut edge) = greeted(EdgeLimits::default(), no_permits()).await;
     edge.begin_shutdown();
     assert!(has(&next(&mut client).await.1, "normal") && ended(&mut client).await);
 }
@@ -273,9 +279,7 @@ async fn health_checks_silence_and_shutdown_end_a_connection() {
 #[tokio::test]
 async fn a_frame_that_drips_in_has_to_be_whole_in_time() {
     let limits = EdgeLimits { header_read: Duration::from_millis(200), ..EdgeLimits::default() };
-    let (mut client, _) = edge(limits).await;
-    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut client).await.0, 101);
+    let (mut client, _) = greeted(limits, no_permits()).await;
     client.send(1000u32.to_be_bytes()).await;
     for _ in 0..900 {
         client.send([NOTIFY]).await;
@@ -289,10 +293,8 @@ async fn a_frame_that_drips_in_has_to_be_whole_in_time() {
 
 #[tokio::test]
 async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
-    let permits = Arc::new(Semaphore::new(0));
-    let (mut client, mut edge) = edge_that_waits(EdgeLimits::default(), Arc::clone(&permits)).await;
-    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut client).await.0, 101);
+    let permits = no_permits();
+    let (mut client, mut edge) = greeted(EdgeLimits::default(), Arc::clone(&permits)).await;
     let question = frame(NOTIFY, 1, 300, 1, &message(b"/x"));
     client.send(&question).await;
     edge.begin_shutdown();

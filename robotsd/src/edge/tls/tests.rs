@@ -13,14 +13,16 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ED25519, SanType, date_time_ymd};
-use tempfile::TempDir;
+use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, SanType, date_time_ymd};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, version};
+use tokio_rustls::rustls::{
+    ALL_VERSIONS, ClientConfig, ClientConnection, HandshakeKind, SupportedProtocolVersion, version,
+};
 use tower::service_fn;
 
 use super::*;
@@ -28,6 +30,7 @@ use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::{EdgeLimits, ListenerSettings};
+use crate::exchange::test_authority::TestAuthority;
 use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
 use crate::exchange::{ClientRequest, RequestBody, Tunnel};
 use crate::socket::Socket;
@@ -35,22 +38,7 @@ use crate::socket::Socket;
 const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
 
-/// Who signs the certificates, and the folder they are kept in.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    certificate: CertificateDer<'static>,
-    folder: TempDir,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).unwrap().der().clone();
-        Self { issuer: Issuer::new(params, key), certificate, folder: tempfile::tempdir().unwrap() }
-    }
-
+impl TestAuthority {
     /// Writes a pair for these names under a name of its own.
     fn write(&self, file: &str, names: &[&str]) -> PairPaths {
         self.write_with(file, names, &KeyPair::generate().unwrap(), |_| {})
@@ -63,32 +51,28 @@ impl Authority {
         key: &KeyPair,
         change: impl FnOnce(&mut CertificateParams),
     ) -> PairPaths {
-        let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
-        params.subject_alt_names.push(SanType::IpAddress(IpAddr::from([127, 0, 0, 1])));
-        change(&mut params);
-        let certificate = params.signed_by(key, &self.issuer).unwrap();
-        let paths = self.paths(file);
+        let certificate = self.sign(names, key, |params| {
+            params.subject_alt_names.push(SanType::IpAddress(IpAddr::from([127, 0, 0, 1])));
+            change(params);
+        });
+        let path = |end: &str| self.folder.path().join(format!("{file}.{end}"));
+        let paths = PairPaths { chain: path("pem"), key: path("key") };
         put(&paths.chain, certificate.pem().as_bytes());
         put(&paths.key, key.serialize_pem().as_bytes());
         paths
     }
 
-    fn paths(&self, file: &str) -> PairPaths {
-        let path = |end: &str| self.folder.path().join(format!("{file}.{end}"));
-        PairPaths { chain: path("pem"), key: path("key") }
-    }
-
     /// A client that trusts this authority and offers these protocols.
     fn client(&self, alpn: &[&[u8]]) -> Arc<ClientConfig> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.clone()).unwrap();
-        let mut config = ClientConfig::builder_with_provider(Arc::new(pair::provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let mut config = self.client_of(pair::provider(), ALL_VERSIONS);
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Arc::new(config)
+    }
+
+    /// One that speaks these versions of TLS, with what this provider has.
+    fn client_of(&self, provider: CryptoProvider, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
+        let config = ClientConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
+        config.with_root_certificates(self.roots()).with_no_client_auth()
     }
 }
 
@@ -134,8 +118,8 @@ impl ServedEdge {
 }
 
 /// An edge with a certificate for `a.test`.
-fn secure(limits: EdgeLimits) -> (Authority, ServedEdge) {
-    let authority = Authority::new();
+fn secure(limits: EdgeLimits) -> (TestAuthority, ServedEdge) {
+    let authority = TestAuthority::new("ours");
     let edge = secure_with(live(&[&authority.write("a", &["a.test"])]), limits);
     (authority, edge)
 }
@@ -233,7 +217,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
 
 #[tokio::test]
 async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let upload = b"POST /tail HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nab";
     let stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
         \0\0\x11\x01\x05\0\0\0\x01\x82\x87\x04\x05/tail\x01\x06a.test";
@@ -317,7 +301,7 @@ async fn leaving_without_close_notify_is_no_error() {
 
 #[tokio::test]
 async fn a_close_notify_that_no_client_reads_is_no_failure() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let tls = TlsAcceptor::new(live(&[&authority.write("a", &["a.test"])]), 1, Duration::from_secs(20));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let connecting = async {

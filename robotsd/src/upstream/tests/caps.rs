@@ -42,14 +42,12 @@ async fn who_waits_gets_the_connection_that_comes_back() {
     });
     let (origins, _) = limited(&origin, few(1, Duration::from_secs(15)));
     let upstream = worker(&origins);
-    let requests: Vec<_> = (0..5).map(|_| asking(&upstream, "GET")).collect();
+    let requests = burst(&upstream, "GET");
     for _ in 0..5 {
         soon(asked.recv()).await.unwrap();
         release.notify_one();
     }
-    for request in requests {
-        assert_eq!(request.await.unwrap(), 200);
-    }
+    assert_eq!(ended(requests).await, [200; 5]);
     assert_eq!(origin.connections(), 1);
 }
 

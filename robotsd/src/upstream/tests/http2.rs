@@ -81,10 +81,6 @@ pub(super) async fn endless(mut respond: Respond, piece: Bytes, sent: &AtomicUsi
     }
 }
 
-async fn text(response: Response<ResponseBody>) -> String {
-    String::from_utf8(soon(response.into_body().collect()).await.unwrap().to_bytes().to_vec()).unwrap()
-}
-
 #[tokio::test]
 async fn a_request_is_said_as_http_2_says_it() {
     let origin = Http2Origin::start(|request, respond| async move {
@@ -129,25 +125,20 @@ async fn requests_share_a_connection_and_a_full_one_gets_another() {
     go.notify_one();
     assert_eq!(status(&upstream, "GET").await, 200);
     came.recv().await;
-    let requests: Vec<_> = (0..6).map(|_| asking(&upstream, "GET")).collect();
+    let requests = burst(&upstream, "GET");
     for _ in 0..6 {
         soon(came.recv()).await.unwrap();
     }
     assert_eq!(origin.connections(), 3);
     go.notify_waiters();
-    for request in requests {
-        assert_eq!(soon(request).await.unwrap(), 200);
-    }
+    assert_eq!(ended(requests).await, [200; 6]);
 }
 
 #[tokio::test]
 async fn a_burst_makes_one_connection() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = origin.upstream();
-    let requests: Vec<_> = (0..50).map(|_| asking(&upstream, "GET")).collect();
-    for request in requests {
-        assert_eq!(soon(request).await.unwrap(), 200);
-    }
+    assert_eq!(ended(burst(&upstream, "GET")).await, [200; 50]);
     assert_eq!(origin.connections(), 1);
 }
 
@@ -269,10 +260,7 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
     let upstream = upstream_to([gone, origin.address], |_| {});
     assert_eq!(statuses(&upstream, ["POST"; 6]).await, [200; 6]);
     // One that speaks HTTP/1.1 is found out by what it says, and named.
-    let plain = Origin::start(|_, mut peer| async move {
-        peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
-        peer.rest().await;
-    });
+    let plain = Origin::blurting("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
     let (upstream, events) = watched_in(HttpVersions::Http2, [plain.address], |_| {});
     assert_eq!(status(&upstream, "GET").await, 502);
     let said = event_detail(&events, "invalid").await;

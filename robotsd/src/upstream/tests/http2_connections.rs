@@ -127,12 +127,7 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
         },
     );
     let upstream = origin.upstream();
-    let requests: Vec<_> = (0..50).map(|_| asking(&upstream, "POST")).collect();
-    let mut statuses = Vec::new();
-    for request in requests {
-        statuses.push(soon(request).await.unwrap());
-    }
-    assert_eq!(statuses, [200; 50]);
+    assert_eq!(ended(burst(&upstream, "POST")).await, [200; 50]);
 }
 
 #[tokio::test]
@@ -159,9 +154,7 @@ async fn a_request_is_sent_at_most_twice() {
     let upstream = origin.upstream();
     assert_eq!(status(&upstream, "GET").await, 200);
     settled().await;
-    let spawn = || asking(&upstream, "GET");
-    let (one, other) = (spawn(), spawn());
-    let mut statuses = [soon(one).await.unwrap(), soon(other).await.unwrap()];
+    let mut statuses = ended(burst(&upstream, "GET")).await;
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 502]);
     assert_eq!(seen.load(Ordering::SeqCst), 5);
@@ -175,10 +168,7 @@ async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
         peer.bytes(24 + 9 + 9 + 5 * 20).await;
     });
     let (upstream, events) = watched_in(HttpVersions::Http2, [origin.address], |_| {});
-    let requests: Vec<_> = (0..5).map(|_| asking(&upstream, "POST")).collect();
-    for request in requests {
-        assert_eq!(soon(request).await.unwrap(), 502);
-    }
+    assert_eq!(ended(burst(&upstream, "POST")).await, [502; 5]);
     assert!(origin.connections() < 3, "{}", origin.connections());
     assert_eq!(times_reported(&events, "ejected"), 0, "{events:?}");
 }
@@ -206,10 +196,7 @@ async fn a_server_that_sends_nothing_gets_one_ping() {
     });
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
     // One request at a time, so that the connection is the same while it takes requests.
-    let held = {
-        let upstream = upstream.clone();
-        tokio::spawn(async move { status(&upstream, "GET").await })
-    };
+    let held = asking(&upstream, "GET");
     for _ in 0..4 {
         assert_eq!(status(&upstream, "GET").await, 504);
         tokio::time::sleep(MOMENT / 4).await;

@@ -48,49 +48,13 @@ async fn a_good_response_is_one() {
     assert_eq!(through(unmodified).await, (304, Some(String::new())));
 }
 
+/// Others that are refused have their stream reset besides: see `http2_bad_streams`.
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
-    let ends: [(&str, Vec<u8>); 15] = [
-        ("CR and LF in a value", field("x-a", "b\r\nset-cookie: c=d")),
-        ("LF in a value", field("x-a", "b\nc")),
-        ("NUL in a value", field("x-a", "b\0c")),
-        ("CR and LF in a name", field("x-a\r\nb", "c")),
-        ("a colon in a name", field("x-a:b", "c")),
-        ("a space in a name", field("x-a b", "c")),
-        ("an empty name", field("", "c")),
-        ("capitals in a name", field("X-A", "b")),
-        ("connection", field("connection", "close")),
-        ("transfer-encoding", field("transfer-encoding", "chunked")),
-        ("upgrade", field("upgrade", "websocket")),
-        ("keep-alive", field("keep-alive", "timeout=5")),
-        ("an unknown pseudo-header", field(":sent", "1")),
-        ("a length that is no number", field("content-length", "2, 3")),
-        ("two lengths", [field("content-length", "2"), field("content-length", "3")].concat()),
-    ];
-    for (what, end) in ends {
-        let octets = [headers(0, &[STATUS, &end]), frame(0, END_STREAM, 1, b"ok")].concat();
-        assert_eq!(through(octets).await.0, 502, "{what}");
-    }
-    for (what, octets) in [
-        ("no status", headers(END_STREAM, &[&field("x-a", "b")])),
-        ("a status that is none", headers(END_STREAM, &[&field(":status", "2000")])),
-        ("101", [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat()),
-        ("a length without a body", headers(END_STREAM, &[STATUS, &field("content-length", "5")])),
-        ("a body before the head", [frame(0, 0, 1, b"ok"), headers(END_STREAM, &[STATUS])].concat()),
-    ] {
-        assert_eq!(through(octets).await.0, 502, "{what}");
-    }
-}
-
-#[tokio::test]
-async fn a_length_that_lies_is_no_complete_body() {
-    for (length, body) in [("5", "ok"), ("1", "ok")] {
-        let octets =
-            [headers(0, &[STATUS, &field("content-length", length)]), frame(0, END_STREAM, 1, body.as_bytes())]
-                .concat();
-        let (status, body) = through(octets).await;
-        assert!(status == 502 || body.is_none(), "{length}: {status} {body:?}");
-    }
+    let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();
+    assert_eq!(through(switch).await.0, 502);
+    let without_body = headers(END_STREAM, &[STATUS, &field("content-length", "5")]);
+    assert_eq!(through(without_body).await.0, 502);
 }
 
 #[tokio::test]

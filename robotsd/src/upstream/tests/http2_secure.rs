@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use tokio_rustls::TlsAcceptor;
 
-use super::secure::Authority;
 use super::*;
+use crate::exchange::test_authority::TestAuthority;
 
 /// A server that speaks these, and says which in its response.
-fn serve(authority: &Authority, spoken: &'static [&'static str]) -> (SocketAddr, &'static AtomicUsize) {
+fn serve(authority: &TestAuthority, spoken: &'static [&'static str]) -> (SocketAddr, &'static AtomicUsize) {
     let acceptor: TlsAcceptor = authority.server_of("localhost", spoken, |_| {});
     let connections = shared::<AtomicUsize>();
     let address = accepting(move |_, socket| {
@@ -39,7 +39,7 @@ fn serve(authority: &Authority, spoken: &'static [&'static str]) -> (SocketAddr,
     (address, connections)
 }
 
-fn upstream_to(address: SocketAddr, authority: &Authority, versions: HttpVersions) -> (Upstream, Events) {
+fn upstream_to(address: SocketAddr, authority: &TestAuthority, versions: HttpVersions) -> (Upstream, Events) {
     let mut settings = settings([format!("https://localhost:{}", address.port())]);
     settings.tls.trust = Trust::file(&authority.file()).unwrap();
     settings.versions = versions;
@@ -55,7 +55,7 @@ async fn spoken(upstream: &Upstream) -> (u16, String) {
 
 #[tokio::test]
 async fn the_server_chooses_among_what_is_allowed() {
-    let authority = Authority::new("ours");
+    let authority = TestAuthority::new("ours");
     for (offered, versions, want) in [
         (&["h2", "http/1.1"][..], HttpVersions::Negotiated, "2"),
         (&["http/1.1", "h2"], HttpVersions::Negotiated, "1.1"),
@@ -77,7 +77,7 @@ async fn the_server_chooses_among_what_is_allowed() {
 
 #[tokio::test]
 async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() {
-    let authority = Authority::new("ours");
+    let authority = TestAuthority::new("ours");
     for (spoken_there, versions, want) in [
         (&["http/1.1"][..], HttpVersions::Http2, "does not agree to HTTP/2, which http2 = true requires"),
         (&[], HttpVersions::Http2, "does not agree to HTTP/2, which http2 = true requires"),
@@ -98,7 +98,7 @@ async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() 
 
 #[tokio::test]
 async fn a_websocket_has_a_connection_of_http_1_1() {
-    let authority = Authority::new("ours");
+    let authority = TestAuthority::new("ours");
     let (address, connections) = serve(&authority, &["h2", "http/1.1"]);
     let (upstream, events) = upstream_to(address, &authority, HttpVersions::Negotiated);
     assert_eq!(spoken(&upstream).await, (200, "2".to_owned()), "{events:?}");
@@ -110,7 +110,7 @@ async fn a_websocket_has_a_connection_of_http_1_1() {
 
 #[tokio::test]
 async fn a_websocket_that_finds_no_http_1_1_is_not_held_against_the_server() {
-    let authority = Authority::new("ours");
+    let authority = TestAuthority::new("ours");
     let (address, connections) = serve(&authority, &["h2"]);
     let (upstream, events) = upstream_to(address, &authority, HttpVersions::Negotiated);
     let proxy = proxy(upstream.clone());

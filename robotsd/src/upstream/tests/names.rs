@@ -110,8 +110,7 @@ async fn all_addresses_of_a_name_take_turns() {
     let upstream = worker(&origins);
     let mut bodies = String::new();
     for _ in 0..4 {
-        let answer = soon(upstream.forward(request("GET", "/"))).await;
-        bodies.push_str(std::str::from_utf8(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap());
+        bodies.push_str(&super::answer(&upstream, "GET").await.1);
     }
     // Where the first request had to wait for the name, its turn is the first one's too.
     assert!(bodies.contains('1') && bodies.contains('2'), "{bodies}");
@@ -133,10 +132,7 @@ async fn a_stuck_resolver_delays_no_request_beyond_the_deadline() {
     let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
     let (origins, _) = origins(&settings, limits, &surroundings);
     let upstream = worker(&origins);
-    let requests: Vec<_> = (0..100).map(|_| asking(&upstream, "GET")).collect();
-    for request in requests {
-        assert_eq!(request.await.unwrap(), 502);
-    }
+    assert_eq!(ended(burst(&upstream, "GET")).await, [502; 100]);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     drop(release);
     until_answered(&upstream, 200).await;

@@ -47,18 +47,7 @@ async fn answers_that_are_not_http_are_bad_gateways() {
         flood.as_str(),
         big.as_str(),
     ] {
-        let origin = Origin::start({
-            let answer = answer.to_owned();
-            move |_, mut peer| {
-                let answer = answer.clone();
-                async move {
-                    peer.until(b"\r\n\r\n").await;
-                    // Who floods is hung up on before the end.
-                    peer.try_send(answer).await;
-                }
-            }
-        });
-        let answered = soon(origin.upstream().forward(request("GET", "/"))).await;
+        let answered = soon(Origin::closing(answer).upstream().forward(request("GET", "/"))).await;
         assert_eq!(answered.status(), 502, "{answer:.60}");
         assert_eq!(answered.headers()["cache-control"], "no-store", "{answer:.60}");
         let failure = answered.extensions().get::<UpstreamFailure>().unwrap();
@@ -108,11 +97,8 @@ async fn a_cut_response_does_not_look_complete() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n",
     ] {
-        let origin = Origin::start(move |_, mut peer| async move {
-            peer.until(b"\r\n\r\n").await;
-            peer.send(answer).await;
-        });
-        let mut client = Raw::sent(proxy(origin.upstream()), "GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        let mut client =
+            Raw::sent(proxy(Origin::closing(answer).upstream()), "GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
         let received = client.rest().await;
         assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
         assert!(!received.ends_with("0\r\n\r\n"), "{received}");

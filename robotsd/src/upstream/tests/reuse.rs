@@ -29,12 +29,7 @@ async fn answers_of_every_form_share_a_connection() {
 
 #[tokio::test]
 async fn connections_are_used_again() {
-    let origin = Origin::start(|_, mut peer| async move {
-        loop {
-            peer.until(b"\r\n\r\n").await;
-            peer.send(OK).await;
-        }
-    });
+    let origin = Origin::always(OK);
     let upstream = origin.upstream();
     assert_eq!(statuses(&upstream, ["GET", "POST", "HEAD"]).await, [200; 3]);
     assert_eq!(origin.connections(), 1);
@@ -62,9 +57,7 @@ async fn nothing_else_is_sent_again() {
         assert_eq!((origin.connections(), delivered.load(Ordering::SeqCst)), (1, 2), "{method} {then}");
     }
     // A connection that was new.
-    let origin = Origin::start(|_, mut peer| async move {
-        peer.until(b"\r\n\r\n").await;
-    });
+    let origin = Origin::closing("");
     assert_eq!(status(&origin.upstream(), "GET").await, 502);
     assert_eq!(origin.connections(), 1);
 }

@@ -2,36 +2,16 @@
 
 use std::path::PathBuf;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
-use tempfile::TempDir;
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::*;
+use crate::exchange::test_authority::TestAuthority;
 
-/// An authority, and its certificate in a file.
-pub(super) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-    folder: TempDir,
-}
-
-impl Authority {
-    pub(super) fn new(name: &str) -> Self {
-        let mut params = CertificateParams::new([]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
-        Self { issuer, folder }
-    }
-
-    pub(super) fn file(&self) -> PathBuf {
-        self.folder.path().join("ca.pem")
-    }
-
+impl TestAuthority {
     /// The settings of a server with a certificate for a name.
     fn server(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> TlsAcceptor {
         self.server_of(name, &["h2", "http/1.1"], change)
@@ -45,9 +25,7 @@ impl Authority {
         change: impl FnOnce(&mut CertificateParams),
     ) -> TlsAcceptor {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
-        change(&mut params);
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let certificate = self.sign(&[name], &key, change);
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -108,7 +86,7 @@ fn upstream_to(url: String, ca: Option<PathBuf>, server_name: Option<&str>) -> (
 
 #[tokio::test]
 async fn a_good_certificate_is_good_and_connections_are_used_again() {
-    let authority = Authority::new("ours");
+    let authority = TestAuthority::new("ours");
     let (address, seen) = serve(authority.server("localhost", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), Some(authority.file()), None);
     assert_eq!(statuses(&upstream, ["GET", "POST", "GET", "POST"]).await, [200; 4], "{events:?}");
@@ -123,7 +101,7 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
 
 #[tokio::test]
 async fn the_name_may_be_another_than_the_address() {
-    let authority = Authority::new("ours");
+    let authority = TestAuthority::new("ours");
     let (address, seen) = serve(authority.server("app.internal", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), Some("app.internal"));
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
@@ -132,7 +110,7 @@ async fn the_name_may_be_another_than_the_address() {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
-    let (authority, other) = (Authority::new("ours"), Authority::new("another"));
+    let (authority, other) = (TestAuthority::new("ours"), TestAuthority::new("another"));
     let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2001, 1, 1);
     let early = |params: &mut CertificateParams| params.not_before = date_time_ymd(4000, 1, 1);
     for (acceptor, ca, want) in [
@@ -143,11 +121,10 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
     ] {
         let (address, _) = serve(acceptor, OK, Then::Wait);
         let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), ca, None);
-        let (head, body) = soon(upstream.forward(request("GET", "/"))).await.into_parts();
-        assert_eq!(head.status, 502, "{want}");
-        let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
-        assert_eq!(body, "502 the site is not available\n");
-        assert!(head.headers.values().all(|value| !value.as_bytes().windows(4).any(|part| part == b"cert")));
+        let response = soon(upstream.forward(request("GET", "/"))).await;
+        assert_eq!(response.status(), 502, "{want}");
+        assert!(response.headers().values().all(|value| !value.as_bytes().windows(4).any(|part| part == b"cert")));
+        assert_eq!(text(response).await, "502 the site is not available\n");
         let said = event_detail(&events, "tls").await;
         assert!(said.contains(want) && said.contains(&format!("localhost:{}", address.port())), "{said}\n{want}");
         // As many as it takes to put it out.
@@ -158,11 +135,8 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
 
 #[tokio::test]
 async fn a_port_without_tls_is_distinguished_from_one_with() {
-    let authority = Authority::new("ours");
-    let plain = Origin::start(|_, mut peer| async move {
-        peer.try_send("HTTP/1.1 400 Bad Request\r\n\r\n").await;
-        peer.rest().await;
-    });
+    let authority = TestAuthority::new("ours");
+    let plain = Origin::blurting("HTTP/1.1 400 Bad Request\r\n\r\n");
     let (upstream, events) = upstream_to(format!("https://{}", plain.address), Some(authority.file()), None);
     assert_eq!(status(&upstream, "GET").await, 502);
     let said = event_detail(&events, "tls").await;
@@ -171,10 +145,8 @@ async fn a_port_without_tls_is_distinguished_from_one_with() {
 
 #[tokio::test]
 async fn the_handshake_has_the_deadline_of_connecting() {
-    let authority = Authority::new("ours");
-    let silent = Origin::start(|_, mut peer| async move {
-        peer.rest().await;
-    });
+    let authority = TestAuthority::new("ours");
+    let silent = Origin::blurting("");
     let mut settings = settings([format!("https://{}", silent.address)]);
     settings.tls.trust = Trust::file(&authority.file()).unwrap();
     let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
@@ -185,7 +157,7 @@ async fn the_handshake_has_the_deadline_of_connecting() {
 
 #[tokio::test]
 async fn a_body_that_ends_without_close_notify_is_cut_off() {
-    let authority = Authority::new("ours");
+    let authority = TestAuthority::new("ours");
     let ends_with_the_connection = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf of it";
     for (answer, then, is_whole) in [
         (ends_with_the_connection, Then::Drop, false),

@@ -3,7 +3,6 @@
 use tower_robots::internals::Mutex;
 
 use tokio::net::TcpSocket;
-use tokio::task::JoinHandle;
 
 use std::sync::atomic::AtomicBool;
 
@@ -77,12 +76,6 @@ fn both(a: &Mortal, b: &Mortal, change: impl FnOnce(&mut HealthPolicy)) -> (Upst
     change(&mut settings.health);
     let limits = UpstreamLimits { idle_timeout: Duration::from_secs(600), ..UpstreamLimits::default() };
     watched(&settings, limits)
-}
-
-async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
-    let (head, body) = soon(upstream.forward(request(method, "/"))).await.into_parts();
-    let body = soon(body.collect()).await.unwrap().to_bytes();
-    (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
 }
 
 #[tokio::test]
@@ -181,27 +174,20 @@ async fn statuses_and_slowness_eject_no_server() {
     for (answer, patience, want) in [(sick, Duration::from_secs(15), 503), ("", Duration::from_millis(20), 504)] {
         let origin = Origin::saying(answer);
         let (upstream, events) = origin.watched(|limits| limits.response_header = patience);
-        for _ in 0..5 {
-            assert_eq!(status(&upstream, "POST").await, want);
-        }
+        assert_eq!(statuses(&upstream, ["POST"; 5]).await, [want; 5]);
         assert_eq!(times_reported(&events, "ejected"), 0, "{events:?}");
     }
 }
 
 #[tokio::test]
 async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
-    let broken = Origin::start(|_, mut peer| async move {
-        peer.until(b"\r\n\r\n").await;
-    });
+    let broken = Origin::closing("");
     let good = Mortal::alive("b");
     let mut settings = settings([format!("http://{}", broken.address), format!("http://{}", good.address)]);
     settings.health.eject = Duration::from_secs(600);
     let (upstream, events) = watched(&settings, UpstreamLimits::default());
-    let mut statuses = Vec::new();
-    for _ in 0..10 {
-        statuses.push(status(&upstream, "POST").await);
-    }
-    assert_eq!(statuses, [502, 200, 502, 200, 502, 200, 200, 200, 200, 200]);
+    let want = [502, 200, 502, 200, 502, 200, 200, 200, 200, 200];
+    assert_eq!(statuses(&upstream, ["POST"; 10]).await, want);
     event_detail(&events, "ejected").await;
 }
 

@@ -28,12 +28,7 @@ async fn a_websocket_is_tunnelled_from_its_first_octet() {
 
 #[tokio::test]
 async fn a_refused_websocket_leaves_http() {
-    let origin = Origin::start(|_, mut peer| async move {
-        loop {
-            peer.until(b"\r\n\r\n").await;
-            peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").await;
-        }
-    });
+    let origin = Origin::always("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     let mut client = Raw::connect(proxy(origin.upstream())).await;
     for _ in 0..2 {
         assert_eq!(client.ask(HANDSHAKE).await.status(), 403);

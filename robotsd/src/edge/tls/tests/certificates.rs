@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn each_name_gets_its_certificate_and_others_the_first() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let [a, b, c] = [("a", "a.test"), ("b", "*.b.test"), ("c", "x.b.test")].map(|(f, n)| authority.write(f, &[n]));
     let edge = secure_with(live(&[&a, &b, &c]), EdgeLimits::default());
     let client = authority.client(&[]);
@@ -26,7 +26,7 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
 
 #[tokio::test]
 async fn of_two_keys_for_a_name_the_client_gets_the_first_it_understands() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let modern = authority.write_with("modern", &["a.test"], &KeyPair::generate_for(&PKCS_ED25519).unwrap(), |_| {});
     let common = authority.write("common", &["a.test"]);
     let edge = secure_with(live(&[&modern, &common]), EdgeLimits::default());
@@ -35,13 +35,7 @@ async fn of_two_keys_for_a_name_the_client_gets_the_first_it_understands() {
         // ECDSA with two hashes comes first there, then Ed25519.
         provider.signature_verification_algorithms.mapping =
             &pair::provider().signature_verification_algorithms.mapping[..schemes];
-        let mut roots = RootCertStore::empty();
-        roots.add(authority.certificate.clone()).unwrap();
-        let client = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let client = authority.client_of(provider.clone(), ALL_VERSIONS);
         let stream = edge.connect(&Arc::new(client), "a.test").await.unwrap();
         assert_eq!(leaf(&stream), CertificatePair::read(shown).unwrap().key.cert[0]);
     }
@@ -49,7 +43,7 @@ async fn of_two_keys_for_a_name_the_client_gets_the_first_it_understands() {
 
 #[tokio::test]
 async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let [a, b, c] = [
         authority.write("a", &["a.test", "also-a.test"]),
         authority.write("b", &["*.b.test"]),
@@ -88,7 +82,7 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_replaced_under_running_connections() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let paths = authority.write("a", &["a.test"]);
     let certificates = live(&[&paths]);
     let edge = Arc::new(secure_with(certificates.clone(), EdgeLimits::default()));
@@ -129,7 +123,7 @@ async fn certificates_are_replaced_under_running_connections() {
 
 #[test]
 fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let paths = authority.write("a", &["a.test"]);
     let (chain, key) = (std::fs::read(&paths.chain).unwrap(), std::fs::read(&paths.key).unwrap());
     let certificates = live(&[&paths]);
@@ -194,7 +188,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
 #[cfg(unix)]
 #[test]
 fn a_fifo_in_place_of_a_file_does_not_block() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let paths = authority.write("a", &["a.test"]);
     let certificates = live(&[&paths]);
     std::fs::remove_file(&paths.key).unwrap();
@@ -205,7 +199,7 @@ fn a_fifo_in_place_of_a_file_does_not_block() {
 
 #[test]
 fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new("ours");
     let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
     let paths = authority.write_with("a", &["a.test"], &key, |params| {
         params.not_before = date_time_ymd(2026, 1, 1);

@@ -6,14 +6,7 @@ use super::*;
 async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
     let (authority, edge) = secure(EdgeLimits::default());
     for protocol in [&version::TLS12, &version::TLS13] {
-        let mut roots = RootCertStore::empty();
-        roots.add(authority.certificate.clone()).unwrap();
-        let client = ClientConfig::builder_with_provider(Arc::new(pair::provider()))
-            .with_protocol_versions(&[protocol])
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let client = Arc::new(client);
+        let client = Arc::new(authority.client_of(pair::provider(), &[protocol]));
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
             let stream = edge.connect(&client, "a.test").await.unwrap();
             assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind));
