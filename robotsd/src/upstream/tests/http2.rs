@@ -66,18 +66,42 @@ pub(super) fn answer(mut respond: Respond, body: &str) {
     }
 }
 
-/// A response of a piece again and again, as far as the window goes, whose octets are counted.
-pub(super) async fn endless(mut respond: Respond, piece: Bytes, sent: &AtomicUsize) {
-    let mut stream = respond.send_response(Response::new(()), false).unwrap();
-    loop {
-        stream.reserve_capacity(piece.len());
-        match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
-            Some(Ok(room)) => {
+/// A server that answers `/quick`, and everything else with a piece again and again, as far as the window goes, whose octets are
+/// counted.
+pub(super) fn endless(piece: Bytes) -> (Origin, &'static AtomicUsize) {
+    let sent = shared::<AtomicUsize>();
+    let origin = Http2Origin::start(move |request, mut respond| {
+        let piece = piece.clone();
+        async move {
+            if request.uri().path() == "/quick" {
+                return answer(respond, "ok");
+            }
+            let mut stream = respond.send_response(Response::new(()), false).unwrap();
+            stream.reserve_capacity(piece.len());
+            while let Some(Ok(room)) = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
                 sent.fetch_add(room.min(piece.len()), Ordering::SeqCst);
                 stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
+                stream.reserve_capacity(piece.len());
             }
-            _ => return,
         }
+    });
+    (origin, sent)
+}
+
+/// Eight responses that have begun and are not read.
+pub(super) async fn unread(upstream: &Upstream) -> Vec<Response<ResponseBody>> {
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(soon(upstream.forward(request("GET", "/slow"))).await);
+    }
+    held
+}
+
+/// So many requests are answered beside them.
+pub(super) async fn are_quick(upstream: &Upstream, requests: usize) {
+    for _ in 0..requests {
+        assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
+        settled().await;
     }
 }
 

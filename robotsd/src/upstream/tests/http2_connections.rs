@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tower_robots::internals::Mutex;
 
-use super::http2::{Http2Origin, answer, endless};
+use super::http2::{Http2Origin, answer, are_quick, endless, unread};
 use super::*;
 use crate::exchange::frames::{ACK, DATA, END_HEADERS, HEADERS, RST_STREAM, SETTINGS};
 use crate::exchange::test_peer::{RawFrame, frame};
@@ -67,29 +67,16 @@ async fn clients_that_cancel_end_no_stream_of_others() {
 #[tokio::test]
 async fn small_pieces_that_a_client_does_not_read_end_no_stream_of_others() {
     const WINDOW: usize = 16 * 1024;
-    let sent = shared::<AtomicUsize>();
-    let origin = Http2Origin::start(move |request, respond| async move {
-        if request.uri().path() == "/quick" {
-            return answer(respond, "ok");
-        }
-        endless(respond, bytes::Bytes::from_static(&[0; 20]), sent).await;
-    });
+    let (origin, sent) = endless(bytes::Bytes::from_static(&[0; 20]));
     let upstream = origin.upstream_with(|limits| limits.buffer_bytes = WINDOW);
-    let mut held = Vec::new();
-    for _ in 0..8 {
-        held.push(soon(upstream.forward(request("GET", "/slow"))).await);
-    }
+    let held = unread(&upstream).await;
     soon(async {
         while sent.load(Ordering::SeqCst) < 8 * WINDOW {
-            assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
-            settled().await;
+            are_quick(&upstream, 1).await;
         }
     })
     .await;
-    for _ in 0..20 {
-        assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
-        settled().await;
-    }
+    are_quick(&upstream, 20).await;
     assert_eq!(origin.connections(), 1);
     for response in held {
         assert!(soon(response.into_body().frame()).await.unwrap().is_ok());

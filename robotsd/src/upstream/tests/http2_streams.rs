@@ -4,7 +4,7 @@ use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http::{HeaderMap, HeaderValue};
 
-use super::http2::{Http2Origin, answer, endless, upstream_to};
+use super::http2::{Http2Origin, answer, are_quick, endless, unread, upstream_to};
 use super::*;
 use crate::exchange::test_peer::{Http2Client, octets};
 
@@ -116,22 +116,10 @@ async fn large_bodies_go_through_both_windows() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_its_own_stream_up_and_no_other() {
-    let sent = shared::<AtomicUsize>();
-    let origin = Http2Origin::start(move |request, respond| async move {
-        if request.uri().path() == "/quick" {
-            return answer(respond, "ok");
-        }
-        endless(respond, Bytes::from(vec![0; 16 * 1024]), sent).await;
-    });
+    let (origin, sent) = endless(Bytes::from(vec![0; 16 * 1024]));
     let upstream = origin.upstream_with(|limits| limits.buffer_bytes = 64 * 1024);
-    let mut held = Vec::new();
-    for _ in 0..8 {
-        held.push(soon(upstream.forward(request("GET", "/slow"))).await);
-    }
-    for _ in 0..20 {
-        assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
-        settled().await;
-    }
+    let _held = unread(&upstream).await;
+    are_quick(&upstream, 20).await;
     assert!(sent.load(Ordering::SeqCst) <= 9 * 64 * 1024, "{sent:?}");
     assert_eq!(origin.connections(), 1);
 }
