@@ -19,7 +19,7 @@ use super::connection::watched_socket;
 use super::connection_slots::ClientSlots;
 use super::listener_counts::{ResponseCounts, ResponseTotals};
 use super::proxy_protocol::{self, AnnouncedClient};
-use super::request::trusted::{ForwardedFields, Scheme};
+use super::request::trusted::ForwardedFields;
 use crate::edge::connection;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter, ConnectionFailure};
@@ -352,18 +352,18 @@ impl ListenerSettings {
     async fn secure(
         &self,
         socket: TcpStream,
-        fields: impl FnOnce(Scheme) -> ForwardedFields,
+        fields: impl FnOnce(&'static str) -> ForwardedFields,
         stop: impl Future<Output = ()>,
         state: &Arc<ConnectionState>,
         full: impl FnOnce(),
     ) -> Result<Option<(Socket, ConnectionInfo)>, ConnectionFailure> {
         let Some(tls) = &self.tls else {
-            let info = ConnectionInfo { forwarded: fields(Scheme::Http), secured: None };
+            let info = ConnectionInfo { forwarded: fields("http"), secured: None };
             return Ok(Some((Socket::Tcp(socket), info)));
         };
         // Boxed: connections without TLS should not carry a handshake.
         Ok(Box::pin(tls.secure(socket, stop, state, full)).await?.map(|(stream, secured)| {
-            let info = ConnectionInfo { forwarded: fields(Scheme::Https), secured: Some(secured) };
+            let info = ConnectionInfo { forwarded: fields("https"), secured: Some(secured) };
             (Socket::Tls(Box::new(stream.into())), info)
         }))
     }

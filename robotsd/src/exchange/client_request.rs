@@ -10,19 +10,21 @@ use tower_robots::internals::Mutex;
 
 use super::interim::InterimResponses;
 use super::trailers::AnnouncedTrailers;
-use super::tunnel::WebSocket;
 
 /// The one extension that a request has behind the edge.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
     /// None where it is not known: a proxy that asks is not the client.
     pub(crate) peer: Option<Peer>,
-    pub(crate) agent: Option<OriginalAgent>,
+    /// Every line of the client's `User-Agent`, at least one, where trusted proxies send it in another field.
+    pub(crate) agent: Option<Arc<[HeaderValue]>>,
     /// What the log of requests is to say of it; none where there is no such log.
     pub(crate) access: Option<AccessFields>,
     /// The way of interim responses to the client, which HTTP/1.0 does not have.
     pub(crate) interim: Option<InterimResponses>,
-    pub(crate) websocket: Option<WebSocket>,
+    /// Whether it asks for a WebSocket. The fields that say so are hop-by-hop and removed. A service that can provide one answers
+    /// 101 with a [`Tunnel`](super::Tunnel).
+    pub(crate) wants_websocket: bool,
     /// Whether the client has said that it takes trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
     /// The trailers that the client has announced.
@@ -60,22 +62,6 @@ impl Peer {
     /// A client of which only the address is known.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
-    }
-}
-
-/// The client's `User-Agent`, where trusted proxies send it in another field.
-#[derive(Clone, Debug)]
-pub(crate) struct OriginalAgent(Arc<[HeaderValue]>);
-
-impl OriginalAgent {
-    pub(crate) fn new<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Option<Self> {
-        let lines: Arc<[HeaderValue]> = lines.into_iter().cloned().collect();
-        if lines.is_empty() { None } else { Some(Self(lines)) }
-    }
-
-    /// Every line of it; at least one.
-    pub(crate) fn lines(&self) -> &[HeaderValue] {
-        &self.0
     }
 }
 

@@ -25,7 +25,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tower::BoxError;
 
-pub(crate) use self::client_request::{AccessFields, ClientRequest, OriginalAgent, Peer};
+pub(crate) use self::client_request::{AccessFields, ClientRequest, Peer};
 pub(crate) use self::frames::FrameBudget;
 pub(crate) use self::idle_timeout::{IdleTimeout, StallObserver, Transfer, client_does_not_read, poll_due};
 pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};

@@ -42,7 +42,7 @@ struct IncomingBody {
 }
 
 /// What reads the octets of a body: on HTTP/1.1, or on HTTP/2.
-type ClientBody = Either<Incoming, RequestStream>;
+pub(crate) type ClientBody = Either<Incoming, RequestStream>;
 
 /// What becomes of trailers.
 #[derive(Debug)]
@@ -76,17 +76,7 @@ impl RequestBody {
         Self { coming: None }
     }
 
-    /// A body on HTTP/1.1.
-    pub(crate) fn new(incoming: Incoming, idle: Duration) -> Self {
-        Self::read_by(Either::Left(incoming), idle)
-    }
-
-    /// A body on HTTP/2.
-    pub(crate) fn of_stream(stream: RequestStream, idle: Duration) -> Self {
-        Self::read_by(Either::Right(stream), idle)
-    }
-
-    fn read_by(incoming: ClientBody, idle: Duration) -> Self {
+    pub(crate) fn new(incoming: ClientBody, idle: Duration) -> Self {
         let is_whole = incoming.is_end_stream();
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }

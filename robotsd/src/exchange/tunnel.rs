@@ -20,12 +20,6 @@ use tower_robots::internals::Mutex;
 
 use super::idle_timeout::Transfer;
 
-/// Marks a request that asks for a WebSocket.
-///
-/// The fields that say so are hop-by-hop and removed. A service that can provide one answers 101 with a [`Tunnel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WebSocket;
-
 /// The upstream's end of a tunnel; a response extension.
 // Extensions must be `Clone`; the first clone that is taken gets the end.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig};
 use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals};
-use crate::exchange::{ClientRequest, OriginalAgent};
+use crate::exchange::ClientRequest;
 use crate::log::{Log, LogPrivacy};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
@@ -145,7 +145,7 @@ impl ServedSite {
             .robots
             .layer()
             .address_from(|extensions| ClientRequest::peer_of(extensions).map(|peer| peer.address.ip()))
-            .agent_from(|extensions| ClientRequest::of(extensions)?.agent.as_ref().map(OriginalAgent::lines));
+            .agent_from(|extensions| ClientRequest::of(extensions)?.agent.as_deref());
         let layer = match &self.evidence {
             Some(evidence) => evidence.checked(layer, &self.name),
             None => layer,

@@ -47,9 +47,8 @@ impl UpstreamState {
         self: &Arc<Self>,
         mut request: Box<Request<RequestBody>>,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
-        let ClientRequest { peer, interim, websocket, accepts_trailers, announced, .. } =
+        let ClientRequest { peer, interim, wants_websocket, accepts_trailers, announced, .. } =
             request.extensions_mut().remove::<ClientRequest>().unwrap_or_default();
-        let wants_websocket = websocket.is_some();
         let client = peer.as_ref().map(ClientKey::new).unwrap_or_default();
         prepare(&mut request, wants_websocket, announced, &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use h2::server::{Builder, Connection, Handshake, SendResponse};
 use h2::{Ping, PingPong, Reason, RecvStream};
 use http::{Method, Request};
+use http_body_util::Either;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::BoxError;
 
@@ -104,7 +105,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let (head, coming) = request.into_parts();
         let consumer = StreamConsumer::default();
         let coming = RequestStream::new(coming, &head.headers, consumer.interim_responses());
-        let body = RequestBody::of_stream(coming, idle);
+        let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
         // Boxed: it is moved into the futures around it.
         let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer));

@@ -74,7 +74,7 @@ impl PendingRecord {
             version,
             host: headers.get(http::header::HOST).cloned(),
             referer: headers.get(REFERER).cloned(),
-            user_agent: agent.as_ref().and_then(|agent| agent.lines().first()).or(headers.get(USER_AGENT)).cloned(),
+            user_agent: agent.as_ref().and_then(|lines| lines.first()).or(headers.get(USER_AGENT)).cloned(),
             status: None,
             sent: 0,
             is_whole: false,

@@ -14,10 +14,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Ver
 
 use super::response_body::ResponseBody;
 use crate::edge::limits::{Callers, EdgeLimits};
-use crate::exchange::tunnel::WebSocket;
 
 /// Checks a request head, and meets its expectation. Returns whether it asks for a WebSocket.
-pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<Option<WebSocket>, RequestRefusal> {
+pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
         return Err(RequestRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
@@ -29,11 +28,11 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<Option<WebS
     // One look at each name: most requests have none of these.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
     if head.headers.keys().all(is_simple) {
-        return Ok(None);
+        return Ok(false);
     }
     check_codings(&head.headers)?;
     check_expectation(head)?;
-    Ok(requested_websocket(head))
+    Ok(asks_for_websocket(head))
 }
 
 fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal> {
@@ -85,19 +84,18 @@ fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
     }
 }
 
-fn requested_websocket(head: &Parts) -> Option<WebSocket> {
+fn asks_for_websocket(head: &Parts) -> bool {
     let mentions = |name, token: &[u8]| {
         let mut values = head.headers.get_all(name).iter().map(HeaderValue::as_bytes);
         values.any(|value| value.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token)))
     };
     let has_body = head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING);
-    let is_handshake = head.version == Version::HTTP_11
+    head.version == Version::HTTP_11
         && head.method == Method::GET
         && !has_body
         && head.headers.contains_key(UPGRADE)
         && mentions(UPGRADE, b"websocket")
-        && mentions(CONNECTION, b"upgrade");
-    is_handshake.then_some(WebSocket)
+        && mentions(CONNECTION, b"upgrade")
 }
 
 /// Why the edge refuses a request.
@@ -140,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    fn admitted(request: http::request::Builder) -> Result<Option<WebSocket>, StatusCode> {
+    fn admitted(request: http::request::Builder) -> Result<bool, StatusCode> {
         let (mut head, ()) = request.header("host", "h.test").body(()).unwrap().into_parts();
         admit(&mut head, &EdgeLimits::default()).map_err(|refusal| refusal.status)
     }
@@ -193,10 +191,10 @@ mod tests {
     #[test]
     fn only_a_proper_handshake_asks_for_a_websocket() {
         let handshake = || Request::builder().uri("/").header(UPGRADE, "WebSocket");
-        assert_eq!(admitted(handshake().header(CONNECTION, "keep-alive, Upgrade")), Ok(Some(WebSocket)));
+        assert_eq!(admitted(handshake().header(CONNECTION, "keep-alive, Upgrade")), Ok(true));
         let of_http_2 = Request::builder().uri("/").header(UPGRADE, "h2c").header(CONNECTION, "upgrade");
         for other in [handshake(), handshake().header(CONNECTION, "upgrade").method("POST"), of_http_2] {
-            assert_eq!(admitted(other), Ok(None));
+            assert_eq!(admitted(other), Ok(false));
         }
     }
 

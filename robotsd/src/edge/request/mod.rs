@@ -16,11 +16,15 @@ pub(crate) mod host;
 pub(crate) mod access_record;
 pub(crate) mod response_body;
 
-use crate::exchange::{OriginalAgent, Peer};
+use std::sync::Arc;
+
+use http::HeaderValue;
+
+use crate::exchange::Peer;
 
 /// Address and `User-Agent` of the client, once the forwarded fields have been read.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,
-    pub(crate) agent: Option<OriginalAgent>,
+    pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRAILER, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use tower::BoxError;
@@ -39,7 +40,7 @@ use crate::edge::tls::{Secured, SettledProtocol};
 use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::interim::{InterimClient, InterimResponses};
 use crate::exchange::trailers::AnnouncedTrailers;
-use crate::exchange::tunnel::{PendingTunnel, Tunnel, WebSocket};
+use crate::exchange::tunnel::{PendingTunnel, Tunnel};
 use crate::exchange::{ClientRequest, EdgeService, RequestBody, fields};
 use crate::metrics::MethodLabel;
 
@@ -90,7 +91,7 @@ impl<S> RequestService<S> {
 
     /// The protocol that the handshake has settled on; none in the clear, where the preface decides.
     pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
-        self.info.secured.as_ref().map(Secured::protocol)
+        self.info.secured.as_ref().map(|secured| secured.protocol)
     }
 
     /// Step 2.
@@ -117,11 +118,11 @@ impl<S> RequestService<S> {
         id: RequestId,
         forwarded: Option<ForwardedInfo>,
         mut known: ClientRequest,
-    ) -> Result<(Box<Request<RequestBody>>, Option<WebSocket>), RequestRefusal> {
+    ) -> Result<(Box<Request<RequestBody>>, bool), RequestRefusal> {
         let limits = &self.settings.limits;
         let (mut head, body) = request.into_parts();
 
-        known.websocket = admission::admit(&mut head, limits)?;
+        known.wants_websocket = admission::admit(&mut head, limits)?;
 
         match limits.callers {
             Callers::Clients => {
@@ -146,9 +147,9 @@ impl<S> RequestService<S> {
         }
         head.headers.insert(X_REQUEST_ID, id.to_value());
         client.peer.connection = NonZeroU64::new(self.number + 1).filter(|_| !is_shared);
-        let websocket = known.websocket;
+        let wants_websocket = known.wants_websocket;
         head.extensions.insert(ClientRequest { peer: Some(client.peer), agent: client.agent, ..known });
-        Ok((Request::from_parts(head, body).into(), websocket))
+        Ok((Request::from_parts(head, body).into(), wants_websocket))
     }
 }
 
@@ -160,7 +161,8 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let upgrade = hyper::upgrade::on(&mut request);
         let idle = self.settings.limits.body_idle;
-        let answering = self.answer(request.map(|body| RequestBody::new(body, idle)), ResponseWriter::Hyper(upgrade));
+        let answering =
+            self.answer(request.map(|body| RequestBody::new(Either::Left(body), idle)), ResponseWriter::Hyper(upgrade));
         Box::pin(async { Ok(answering.await) })
     }
 }
@@ -205,8 +207,8 @@ impl<S: EdgeService> RequestService<S> {
         let service = self.inner.clone();
         async move {
             let response = match prepared {
-                Ok((request, websocket)) => {
-                    let upgrade = upgrade.filter(|_| websocket.is_some());
+                Ok((request, wants_websocket)) => {
+                    let upgrade = upgrade.filter(|_| wants_websocket);
                     let response = service.answer(request).await;
                     // The fast path writes them itself.
                     if !is_fast {

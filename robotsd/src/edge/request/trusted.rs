@@ -15,8 +15,8 @@ use tower_robots::policy::Network;
 use super::forwarded_hops::{self, Hop, X_FORWARDED_FOR};
 use super::request_id::RequestId;
 use super::{ClientInfo, host};
+use crate::exchange::Peer;
 use crate::exchange::fields::{self, Sender};
-use crate::exchange::{OriginalAgent, Peer};
 
 /// The proxies in front of a listener. By default there are none, and forwarded fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub(crate) struct ForwardedInfo {
     pub(crate) host: Option<HeaderValue>,
     /// The id the request was given.
     pub(crate) id: Option<RequestId>,
-    /// The client's `User-Agent`, if they send it.
-    pub(crate) agent: Option<OriginalAgent>,
+    /// Every line of the client's `User-Agent`, if they send it.
+    pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }
 
 /// No real request has passed more proxies of one operator.
@@ -71,6 +71,8 @@ impl Trusted {
             _ if by_forwarded => (None, None),
             _ => (last_of(fields, &X_FORWARDED_PROTO), last_of(fields, &X_FORWARDED_HOST)),
         };
+        let agent =
+            self.agent_header.as_ref().map(|name| fields.get_all(name).into_iter().cloned().collect::<Arc<[_]>>());
         ForwardedInfo {
             client,
             way: HeaderValue::from_str(&way).ok(),
@@ -79,7 +81,7 @@ impl Trusted {
                 .filter(|given| host::is_valid(given))
                 .and_then(|given| HeaderValue::from_bytes(&given).ok()),
             id: Self::request_id(fields),
-            agent: self.agent_header.as_ref().and_then(|name| OriginalAgent::new(fields.get_all(name))),
+            agent: agent.filter(|lines| !lines.is_empty()),
         }
     }
 
@@ -130,20 +132,14 @@ fn scheme(given: &[u8]) -> Option<&'static str> {
 pub(crate) struct ForwardedFields {
     peer: Peer,
     address: HeaderValue,
-    scheme: Scheme,
+    /// That of the connection to us.
+    scheme: &'static str,
     trusted: Arc<Trusted>,
     is_trusted: bool,
 }
 
-/// The scheme of a connection to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheme {
-    Http,
-    Https,
-}
-
 impl ForwardedFields {
-    pub(crate) fn new(peer: Peer, scheme: Scheme, trusted: Arc<Trusted>) -> Self {
+    pub(crate) fn new(peer: Peer, scheme: &'static str, trusted: Arc<Trusted>) -> Self {
         // An IPv4 client on a dual-stack socket is known by its IPv4 address everywhere else.
         let address = peer.address.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
@@ -185,18 +181,14 @@ impl ForwardedFields {
     pub(crate) fn write(&self, fields: &mut HeaderMap, forwarded: Option<ForwardedInfo>, client: &ClientInfo) {
         if let Some(name) = &self.trusted.agent_header {
             fields::remove_spellings(fields, name);
-            for line in client.agent.iter().flat_map(|agent| agent.lines()) {
+            for line in client.agent.iter().flat_map(|lines| &**lines) {
                 fields.append(name, line.clone());
             }
         }
-        let own_scheme = match self.scheme {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        };
         let (way, scheme, host) =
             forwarded.map_or((None, None, None), |ForwardedInfo { way, scheme, host, .. }| (way, scheme, host));
         fields.insert(X_FORWARDED_FOR, way.unwrap_or_else(|| self.address.clone()));
-        fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.unwrap_or(own_scheme)));
+        fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.unwrap_or(self.scheme)));
         if let Some(host) = host.or_else(|| fields.get(HOST).cloned()) {
             fields.insert(X_FORWARDED_HOST, host);
         }
@@ -302,6 +294,6 @@ mod tests {
     #[test]
     fn every_line_of_the_agent_is_kept() {
         let info = read(&[("x-original-agent", "GPTBot"), ("user-agent", "CDN"), ("x-original-agent", "Mozilla")]);
-        assert_eq!(info.agent.unwrap().lines(), ["GPTBot", "Mozilla"]);
+        assert_eq!(info.agent.as_deref().unwrap(), ["GPTBot", "Mozilla"]);
     }
 }

@@ -232,7 +232,7 @@ async fn a_tunnel_is_not_idle() {
     let service = service_fn(|request: Request<RequestBody>| async move {
         let (client, mut upstream) = tokio::io::duplex(64);
         let mut response = Response::new(Empty::<Bytes>::new());
-        if ClientRequest::of(request.extensions()).is_some_and(|known| known.websocket.is_some()) {
+        if ClientRequest::of(request.extensions()).is_some_and(|known| known.wants_websocket) {
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             response.extensions_mut().insert(Tunnel::new(client, Bytes::new(), None));
             tokio::spawn(async move {

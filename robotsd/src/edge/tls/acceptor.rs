@@ -133,7 +133,15 @@ impl TlsAcceptor {
         };
         let stream = start.into_stream(shown.config.clone()).await.map_err(failed)?;
         drop(begun);
-        let secured = Secured::new(self.certificates.clone(), shown.clone(), number, &stream);
+        let (_, session) = stream.get_ref();
+        let is_http2 = session.alpn_protocol() == Some(HTTP_2);
+        let secured = Secured {
+            certificates: self.certificates.clone(),
+            served: shown.clone(),
+            place: number,
+            name: session.server_name().map(Box::from),
+            protocol: if is_http2 { SettledProtocol::Http2 } else { SettledProtocol::Http1 },
+        };
         Ok(Some((stream, secured)))
     }
 
@@ -281,7 +289,7 @@ pub(crate) struct Secured {
     place: usize,
     /// The host that the client named, in lower case.
     name: Option<Box<str>>,
-    protocol: SettledProtocol,
+    pub(crate) protocol: SettledProtocol,
 }
 
 /// The protocol that a connection speaks for certain: by ALPN, where HTTP/1.1 is the default, or because it has served
@@ -293,30 +301,6 @@ pub(crate) enum SettledProtocol {
 }
 
 impl Secured {
-    pub(super) fn new(
-        certificates: LiveCertificates,
-        served: Arc<ServedCertificate>,
-        place: usize,
-        stream: &TlsStream<TcpStream>,
-    ) -> Self {
-        let (_, session) = stream.get_ref();
-        Self {
-            certificates,
-            served,
-            place,
-            name: session.server_name().map(Box::from),
-            protocol: if session.alpn_protocol() == Some(HTTP_2) {
-                SettledProtocol::Http2
-            } else {
-                SettledProtocol::Http1
-            },
-        }
-    }
-
-    pub(crate) fn protocol(&self) -> SettledProtocol {
-        self.protocol
-    }
-
     /// Whether the connection may carry requests for a host: its certificate covers it, or could be chosen for it, or the
     /// client has named none.
     pub(crate) fn is_for(&self, host: &str) -> bool {

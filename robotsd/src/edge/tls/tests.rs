@@ -133,7 +133,7 @@ fn get(host: &str) -> String {
 
 /// Answers with the scheme it got, with more than fits anywhere, or with a WebSocket whose other end echoes.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
-    if ClientRequest::of(request.extensions()).is_some_and(|known| known.websocket.is_some()) {
+    if ClientRequest::of(request.extensions()).is_some_and(|known| known.wants_websocket) {
         let (near, far) = tokio::io::duplex(1024);
         tokio::spawn(async move {
             let (mut read, mut write) = tokio::io::split(far);

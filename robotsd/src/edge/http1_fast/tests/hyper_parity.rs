@@ -20,7 +20,7 @@ use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::http1_fast::Handover;
 use crate::edge::request::service::{ConnectionInfo, RequestService};
-use crate::edge::request::trusted::{ForwardedFields, Scheme};
+use crate::edge::request::trusted::ForwardedFields;
 use crate::exchange::Peer;
 use crate::socket::Socket;
 
@@ -129,7 +129,7 @@ fn by_hyper(script: Scripted) -> SocketAddr {
         let (stop, stopped) = watch::channel(false);
         let peer = socket.peer_addr().unwrap();
         let info = ConnectionInfo {
-            forwarded: ForwardedFields::new(Peer::at(peer, None), Scheme::Http, Arc::default()),
+            forwarded: ForwardedFields::new(Peer::at(peer, None), "http", Arc::default()),
             secured: None,
         };
         let state = Arc::new(ConnectionState::new(&settings.limits));
