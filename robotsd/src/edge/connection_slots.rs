@@ -164,10 +164,7 @@ pub(crate) struct SlotClaim {
 
 /// The claims of all waiters, until their slots have come free.
 #[derive(Debug, Default)]
-pub(crate) struct SlotClaims(Mutex<OutstandingClaims>);
-
-#[derive(Debug, Default)]
-struct OutstandingClaims {
+struct SlotClaims {
     waiters: usize,
     claims: Vec<SlotClaim>,
     /// One more than the claims in excess of the waiters.
@@ -175,7 +172,7 @@ struct OutstandingClaims {
 }
 
 /// A new connection that waits for a slot, until this is dropped.
-pub(crate) struct SlotWaiter<'c>(&'c SlotClaims);
+struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
 /// How many connections are claimed for one slot where others have declined.
 const MOST_CLAIMS: usize = 32;
@@ -183,18 +180,16 @@ const MOST_CLAIMS: usize = 32;
 /// After so long a claim no longer counts: whatever keeps that slot, others may be free sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(1);
 
-impl SlotClaims {
-    pub(crate) fn wait(&self) -> SlotWaiter<'_> {
-        self.0.lock().waiters += 1;
-        SlotWaiter(self)
+impl<'c> SlotWaiter<'c> {
+    fn new(claims: &'c Mutex<SlotClaims>) -> Self {
+        claims.lock().waiters += 1;
+        Self(claims)
     }
-}
 
-impl SlotWaiter<'_> {
     /// Makes as many claims as are due with `reclaim`. Returns whether all of them could be made.
-    pub(crate) fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
-        let mut outstanding = self.0.0.lock();
-        let OutstandingClaims { waiters, claims, at_once } = &mut *outstanding;
+    fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
+        let mut outstanding = self.0.lock();
+        let SlotClaims { waiters, claims, at_once } = &mut *outstanding;
         let (mut came, mut declined) = (false, false);
         claims.retain(|claim| {
             let has_ended = claim.connection.has_ended();
@@ -220,16 +215,16 @@ impl SlotWaiter<'_> {
 
 impl Drop for SlotWaiter<'_> {
     fn drop(&mut self) {
-        self.0.0.lock().waiters -= 1;
+        self.0.lock().waiters -= 1;
     }
 }
 
 /// One count for the whole process: divided among listeners and threads, one could be full while others have room.
 pub(crate) struct ClientSlots {
-    slots: Arc<Semaphore>,
+    pub(crate) slots: Arc<Semaphore>,
     /// The connections of each worker.
     workers: Mutex<Vec<(ThreadId, Arc<WorkerConnections>)>>,
-    claims: SlotClaims,
+    claims: Mutex<SlotClaims>,
 }
 
 /// How soon a waiter looks whether a claimed slot has come, has to be claimed elsewhere, or can be claimed at all.
@@ -237,7 +232,7 @@ pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientSlots {
     pub(crate) fn new(connections: usize) -> Self {
-        Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: SlotClaims::default() }
+        Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: Mutex::default() }
     }
 
     /// The connections of the current thread, which a new one enters.
@@ -283,7 +278,7 @@ impl ClientSlots {
         reporter: &ConnectionErrorReporter,
     ) -> OwnedSemaphorePermit {
         let mut acquiring = pin!(Arc::clone(&self.slots).acquire_owned());
-        let waiter = self.claims.wait();
+        let waiter = SlotWaiter::new(&self.claims);
         let mut is_first = true;
         loop {
             let is_full = !waiter.claim(|| {
@@ -312,16 +307,6 @@ impl ClientSlots {
                 () = sleep(CLAIM_AGAIN) => {}
             }
         }
-    }
-
-    /// Adds slots.
-    pub(crate) fn grow(&self, slots: usize) {
-        self.slots.add_permits(slots);
-    }
-
-    /// Takes free slots away. Returns how many are still to be taken, from connections that end.
-    pub(crate) fn shrink(&self, slots: usize) -> usize {
-        slots - self.slots.forget_permits(slots)
     }
 }
 

@@ -111,10 +111,11 @@ impl Edge {
     /// close, and others that end free no slot until the bound is met. Needs a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
-            self.shared.limit.grow(now - before);
+            self.shared.limit.slots.add_permits(now - before);
             return;
         }
-        let owed = self.shared.limit.shrink(before - now);
+        // Slots that are not free are taken from connections that end.
+        let owed = before - now - self.shared.limit.slots.forget_permits(before - now);
         let shared = Arc::clone(&self.shared);
         drop(tokio::spawn(async move {
             let none = Arc::default();
@@ -299,7 +300,10 @@ impl Edge {
             let accepted = match waiting.take() {
                 // The other process accepts them.
                 None if settings.load().has_successor() => break,
-                None => now(listener.accept()).await.and_then(Result::ok),
+                None => match poll_fn(|cx| Poll::Ready(listener.poll_accept(cx))).await {
+                    Poll::Ready(accepted) => accepted.ok(),
+                    Poll::Pending => None,
+                },
                 waiting => waiting,
             };
             let Some(accepted) = accepted else { break };
@@ -392,13 +396,4 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 /// The output of a future, where there is one.
 async fn of_some<F: Future>(mut future: Pin<&mut Option<F>>) -> F::Output {
     poll_fn(|cx| future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx))).await
-}
-
-/// The output of a future that is ready without waiting.
-async fn now<F: Future>(future: F) -> Option<F::Output> {
-    tokio::select! {
-        biased;
-        output = future => Some(output),
-        () = std::future::ready(()) => None,
-    }
 }

@@ -352,10 +352,7 @@ fn part(frames: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-        [&Frame { kind, flags, stream, length: payload.len() }.head()[..], payload].concat()
-    }
+    use crate::exchange::test_peer::frame;
 
     /// What h2 gets of what a server says in pieces of a size, with two streams open.
     fn through(octets: &[u8], size: usize) -> (Vec<u8>, Arc<ConnectionActivity>) {
