@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::client_slots::ClientSlots;
 use super::connection::watched_socket;
-use super::connection_slots::ClientSlots;
 use super::listener_counts::{ResponseCounts, ResponseTotals};
 use super::proxy_protocol::{self, AnnouncedClient};
 use super::request::trusted::ForwardedFields;

@@ -5,20 +5,22 @@
 //! fields only, and no forwarding field that a client could have made up. Every wait has a deadline, and everything that a
 //! client can make grow has a bound. The edge knows nothing of robots.txt, sites or upstreams.
 //!
-//! A request carries its id in [`X_REQUEST_ID`], and what else is known of it as a [`ClientRequest`](crate::exchange::ClientRequest) in its extensions. A response to
-//! a WebSocket may be 101 with a [`Tunnel`](crate::exchange::Tunnel) in its extensions; any other interim response that is returned becomes 502.
+//! A request carries its id in [`X_REQUEST_ID`], and what else is known of it as a
+//! [`ClientRequest`](crate::exchange::ClientRequest) in its extensions. A response to a WebSocket may be 101 with a
+//! [`Tunnel`](crate::exchange::Tunnel) in its extensions; any other interim response that is returned becomes 502.
 //!
-//! Begin with [`listener`], which accepts, and with [`connection`], which serves what was accepted. [`connection_slots`] bounds how many
-//! are open, [`connection_state`] is what one is doing. [`mod@http1_fast`] answers most requests on HTTP/1.1 and hyper all others, [`mod@http2`] those on HTTP/2; all go through the same
-//! [`request`] chain. So do the questions that HAProxy asks in [`mod@spop`].
+//! Begin with [`listener`], which accepts, and with [`connection`], which serves what was accepted. [`client_slots`] bounds
+//! how many are open, [`connection_state`] is what one is doing. [`mod@http1_fast`] answers most requests on HTTP/1.1 and
+//! hyper all others, [`mod@http2`] those on HTTP/2; all go through the same [`request`] chain. So do the questions that
+//! HAProxy asks in [`mod@spop`].
 //!
 //! A client that closes its sending side has left: its requests are dropped, and with them the exchanges with upstreams.
 
 mod limits;
 
+mod client_slots;
 mod connection;
 mod connection_error;
-mod connection_slots;
 mod connection_state;
 mod http1_fast;
 mod http2;

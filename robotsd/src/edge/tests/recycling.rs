@@ -1,7 +1,7 @@
 //! Idle connections make room for new ones, whatever they are idle with.
 
 use super::*;
-use crate::edge::connection_slots::CLAIM_AGAIN;
+use crate::edge::client_slots::CLAIM_AGAIN;
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const UPLOAD: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
