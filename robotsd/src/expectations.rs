@@ -16,13 +16,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Expectations;
 use tower_robots::rules::Access;
 
-use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
+use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, tables};
 use crate::input::{Places, ReadInput};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
@@ -32,25 +31,20 @@ use crate::target_url::TargetUrl;
 const MOST_OCTETS: usize = 1 << 20;
 const MOST_PAIRS: usize = 100_000;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    robots: Option<PathBuf>,
-    #[serde(default)]
-    allow: Vec<Spanned<Table>>,
-    #[serde(default)]
-    disallow: Vec<Spanned<Table>>,
-}
+tables! {
+    Written {
+        robots: Option<PathBuf>,
+        allow: Vec<Spanned<Expected>>,
+        disallow: Vec<Spanned<Expected>>,
+    }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    agents: Vec<Spanned<String>>,
-    paths: Vec<Spanned<String>>,
+    Expected {
+        agents: Spanned<Vec<Spanned<String>>>,
+        paths: Spanned<Vec<Spanned<String>>>,
+    }
 }
 
 impl Document for Written {
-    const TABLES: &'static [&'static str] = &["allow[]", "disallow[]"];
     const NAME: &'static str = "the file";
 }
 
@@ -102,7 +96,9 @@ impl ExpectationsFile {
             return Err(at(vec![Fault::new(0..0, "the file has no expectations").help(EXAMPLE.to_owned())]));
         }
         let (mut lines, mut agents, mut paths) = (Vec::new(), Vec::new(), Vec::new());
-        let pairs = tables.iter().map(|(_, table)| table.get_ref().agents.len() * table.get_ref().paths.len());
+        let pairs = tables
+            .iter()
+            .map(|(_, table)| table.get_ref().agents.get_ref().len() * table.get_ref().paths.get_ref().len());
         if pairs.sum::<usize>() > MOST_PAIRS {
             let fault = format!("the agents and paths of the file make more than {MOST_PAIRS} pairs");
             return Err(at(vec![Fault::new(0..0, fault).help("expect less, or in several files".to_owned())]));
@@ -113,11 +109,12 @@ impl ExpectationsFile {
         let mut expectations = Expectations::new(registry.clone());
         for (access, table) in tables {
             let (span, table) = (table.span(), table.get_ref());
+            let (of_agents, of_paths) = (table.agents.get_ref(), table.paths.get_ref());
             let owned = |list: &[Spanned<String>]| list.iter().map(|item| item.get_ref().clone()).collect::<Vec<_>>();
-            expectations = expectations.expect(access, owned(&table.agents), owned(&table.paths));
+            expectations = expectations.expect(access, owned(of_agents), owned(of_paths));
             lines.push(places.at(span.start).0);
-            agents.extend(table.agents.iter().map(word));
-            paths.extend(table.paths.iter().map(word));
+            agents.extend(of_agents.iter().map(word));
+            paths.extend(of_paths.iter().map(word));
         }
         Ok(Self { robots: written.robots, expectations, lines, agents, paths })
     }
@@ -127,20 +124,21 @@ impl ExpectationsFile {
 const EXAMPLE: &str = "write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] and paths = [\"/\"]";
 
 /// What is wrong with the values of a table.
-fn faults(table: &Spanned<Table>) -> Vec<Fault> {
+fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
     let (span, table) = (table.span(), table.get_ref());
+    let (agents, paths) = (table.agents.get_ref(), table.paths.get_ref());
     let mut faults = Vec::new();
-    if table.agents.is_empty() || table.paths.is_empty() {
+    if agents.is_empty() || paths.is_empty() {
         let (key, example) =
-            if table.agents.is_empty() { ("agent", "agents = [\"*\"]") } else { ("path", "paths = [\"/\"]") };
+            if agents.is_empty() { ("agent", "agents = [\"*\"]") } else { ("path", "paths = [\"/\"]") };
         faults
             .push(Fault::new(span, format!("an expectation has at least one {key}")).help(format!("write {example}")));
     }
-    for agent in table.agents.iter().filter(|agent| agent.get_ref().trim().is_empty()) {
+    for agent in agents.iter().filter(|agent| agent.get_ref().trim().is_empty()) {
         let fault = Fault::new(agent.span(), "the agent is empty");
         faults.push(fault.help("write \"*\" for a crawler that no group names".to_owned()));
     }
-    for path in &table.paths {
+    for path in paths {
         if let Err(error) = TargetUrl::parse(path.get_ref().as_bytes()) {
             faults.push(Fault::new(path.span(), error));
         }

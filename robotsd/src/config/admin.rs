@@ -3,12 +3,56 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::Serialize;
+use toml::Spanned;
+use toml::de::DeValue;
 
 use super::error::{ConfigError, Fault, Placed};
+use super::keys::Kind;
+use super::reader::{self, Place, Reader, Value};
 use super::salvage::Salvaged;
-use super::tables::{AdminAccess, OnOff, RawAdmin, RawAdminListener, Reach};
-use super::{admin_socket, document, salvage};
+use super::tables::{OnOff, tables, words};
+use super::values::Address;
+use super::{admin_socket, salvage};
+
+tables! {
+    /// The admin interface; on a socket in the runtime folder where the table is absent.
+    RawAdmin {
+        mode: OnOff,
+        address: Option<Spanned<Address>>,
+        socket: Option<Spanned<PathBuf>>,
+        hosts: Vec<Spanned<String>>,
+        reach: Reach,
+        listener: Vec<RawAdminListener>,
+    }
+
+    /// A further address of the admin interface.
+    RawAdminListener {
+        address: Spanned<Address>,
+        /// Default: `full` on a loopback address, `read` on any other.
+        access: Option<AdminAccess>,
+    }
+}
+
+words! {
+    /// From where the admin address can be reached.
+    Reach {
+        /// This machine.
+        #[default]
+        Loopback = "loopback",
+        /// Every machine that the network lets through.
+        Network = "network",
+    }
+
+    /// What a client of an admin listener may do.
+    AdminAccess {
+        /// Nothing is changed.
+        #[default]
+        Read = "read",
+        /// Versions are accepted and rolled back, enforcement is switched, files are read again.
+        Full = "full",
+    }
+}
 
 /// The default port.
 const PORT: u16 = 9145;
@@ -37,18 +81,19 @@ impl AdminSettings {
     /// Reads the table alone: a command must reach a running robotsd after its config was broken elsewhere, and in the table
     /// itself as far as the place can still be read.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
-        #[derive(Deserialize)]
-        struct Part {
-            admin: Option<RawAdmin>,
+        tables! {
+            Part {
+                admin: Option<RawAdmin>,
+            }
         }
         let running = || admin_socket::running_with(path);
-        let text = match document::read_text(path) {
+        let text = match reader::read_text(path) {
             Ok(text) => text,
             Err(error) => {
                 return admin_socket::served(path).map(|found| Some(Self::on_usual_socket(found))).ok_or(error);
             }
         };
-        let salvaged = salvage::read::<Part>(&text, &["admin"]);
+        let salvaged = salvage::read::<Part>(&text);
         let Salvaged { part: Part { admin }, mut faults } = match salvaged {
             Ok(salvaged) => salvaged,
             Err(fault) => Salvaged { part: Part { admin: None }, faults: vec![fault] },
@@ -126,18 +171,14 @@ pub(crate) struct StatePlace {
 
 impl StatePlace {
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        #[derive(Deserialize)]
-        struct Part {
-            state_dir: Option<PathBuf>,
-            #[serde(default)]
-            site: Vec<Named>,
+        tables! {
+            Part {
+                state_dir: Option<PathBuf>,
+                site: Vec<SiteName>,
+            }
         }
-        #[derive(Deserialize)]
-        struct Named {
-            name: String,
-        }
-        let text = document::read_text(path)?;
-        let salvaged = salvage::read(&text, &["state_dir", "site"]).map_err(|fault| fault.at(path, &text))?;
+        let text = reader::read_text(path)?;
+        let salvaged = salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let Salvaged { part: Part { state_dir, site }, faults } = salvaged;
         let folder = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| folder.join(state_dir));
@@ -145,7 +186,24 @@ impl StatePlace {
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
-        Ok(Self { folder, sites: site.into_iter().map(|site| site.name).collect() })
+        Ok(Self { folder, sites: site.into_iter().map(|site| site.0).collect() })
+    }
+}
+
+/// The name of a site, whose other keys may be anything.
+#[derive(Debug, Serialize)]
+struct SiteName(String);
+
+impl Value for SiteName {
+    fn kind() -> Kind {
+        Kind::Named(Box::new(Kind::Text))
+    }
+
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        match value.get_ref().get("name") {
+            Some(name) => String::read(reader, Place { table: &place.path(), key: "name" }, name).map(Self),
+            None => reader.fault(value, "this [[site]] has no name"),
+        }
     }
 }
 
@@ -168,7 +226,7 @@ pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSet
             }
             Some(address.get_ref().0)
         }
-        None if socket.is_some() || !admin.listeners.is_empty() => None,
+        None if socket.is_some() || !admin.listener.is_empty() => None,
         None => Some(AdminSettings::usual_address()),
     };
     let mut hosts = Vec::new();
@@ -181,7 +239,7 @@ pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSet
         }
         hosts.push(name);
     }
-    let listeners = admin.listeners.iter().map(further).collect();
+    let listeners = admin.listener.iter().map(further).collect();
     Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners }))
 }
 

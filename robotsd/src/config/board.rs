@@ -3,18 +3,29 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use toml::Spanned;
+
+use super::bounds::bound;
 use super::error::{Fault, Placed};
-use super::tables::{OnOff, RawBoard};
-use super::values::Size;
+use super::tables::{OnOff, tables, unplaced};
+use super::values::{Size, Span};
+
+tables! {
+    RawBoard {
+        mode: OnOff,
+        sees_all: bool,
+        replicas: NonZeroUsize = NonZeroUsize::MIN,
+        keep: Spanned<Span> = unplaced(Span::days(14)) => bound(
+            Span::days(2)..=Span::days(365),
+            "keep is from \"2days\" to \"365days\": write one such as \"14days\"",
+        ),
+        keep_days: Spanned<u64> = unplaced(400),
+        size: Size = Size(1 << 30),
+    }
+}
 
 /// Seconds.
 const DAY: u64 = 86_400;
-
-/// The shortest time that rows are kept: a day has to be whole.
-const SHORTEST: Duration = Duration::from_secs(2 * DAY);
-
-/// The longest time for which hours are kept, as long as any time in the config.
-const LONGEST: Duration = Duration::from_secs(365 * DAY);
 
 /// The most days that are kept: ten years and some.
 const MOST_DAYS: u64 = 4000;
@@ -37,9 +48,6 @@ pub(crate) struct BoardConfig {
 /// `None` where it is off.
 pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let keep = board.keep.get_ref().0;
-    if !(SHORTEST..=LONGEST).contains(&keep) {
-        return Err(board.keep.fault("keep is from \"2days\" to \"365days\": write one such as \"14days\""));
-    }
     let days = *board.keep_days.get_ref();
     let keep_days = Duration::from_secs(days.saturating_mul(DAY));
     if days > MOST_DAYS || keep_days < keep {

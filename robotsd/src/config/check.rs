@@ -7,9 +7,18 @@ use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::{Lint, Options, RefusedCrawler, Severity};
 use tower_robots::policy::{Action, Override, Policy};
 
+use super::agents::RawExempt;
 use super::error::{Fault, Placed};
-use super::tables::RawConfig;
+use super::tables::tables;
 use crate::suggestion::did_you_mean;
+
+tables! {
+    /// Lints by code: findings that are errors, and lints that are off.
+    RawCheck {
+        deny: Vec<Spanned<String>>,
+        allow: Vec<Spanned<String>>,
+    }
+}
 
 /// The lints and exemptions of a site.
 #[derive(Clone, Debug)]
@@ -18,19 +27,19 @@ pub(crate) struct CheckSettings {
 }
 
 impl CheckSettings {
-    pub(super) fn resolve(file: &RawConfig) -> Result<Self, Fault> {
+    pub(super) fn resolve(check: &RawCheck, exempt: &RawExempt) -> Result<Self, Fault> {
         let known = |code: &Spanned<String>| {
             let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
             let help = || did_you_mean(code.get_ref(), Lint::all().iter().map(|lint| lint.code));
             Lint::of_code(code.get_ref()).ok_or_else(|| code.fault(wrong()).help(help()))
         };
         let mut options = Options::new()
-            .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))
-            .map_err(|error| Fault::of_value(&file.exempt.paths, error.text(), &error))?;
-        for code in &file.check.deny {
+            .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
+            .map_err(|error| Fault::of_value(&exempt.paths, error.text(), &error))?;
+        for code in &check.deny {
             options = options.report_as(known(code)?, Severity::Error);
         }
-        for code in &file.check.allow {
+        for code in &check.allow {
             options = options.allow(known(code)?);
         }
         Ok(Self { options })

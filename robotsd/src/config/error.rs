@@ -33,7 +33,7 @@ pub(crate) struct Fault {
 
 /// The problems of a file that is resolved to its end, so that all of them are reported at once.
 #[derive(Debug, Default)]
-pub(super) struct Faults(pub(super) Vec<Fault>);
+pub(crate) struct Faults(pub(super) Vec<Fault>);
 
 impl ConfigError {
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {

@@ -7,11 +7,34 @@ use std::time::Duration;
 use toml::Spanned;
 use tower_robots::identity::{DirectoryUrl, RangeList};
 use tower_robots::layer::VerifyLayer;
-use tower_robots::policy::Network;
+use tower_robots::policy::{IdentityNeeded, Impostors, Network};
 
+use super::bounds::bound;
 use super::error::{Fault, Faults, Placed};
-use super::tables::{RawIdentity, RawListCopy};
+use super::tables::{tables, unplaced};
+use super::values::Span;
 use crate::regular_file;
+
+tables! {
+    RawIdentity {
+        impostors: Spanned<Impostors> = unplaced(Impostors::default()),
+        needed: IdentityNeeded,
+        wait: Spanned<Span> = unplaced(Span(Duration::ZERO)) => bound(
+            Span::NONE..=Span(VerifyLayer::LONGEST_WAIT),
+            format!("wait is longer than a request may wait for evidence, {}", Span(VerifyLayer::LONGEST_WAIT)),
+        ),
+        rdns: bool = true,
+        resolvers: Vec<Spanned<String>>,
+        directories: Vec<Spanned<String>>,
+        list: Vec<RawListCopy>,
+    }
+
+    /// The operator's copy of a published list.
+    RawListCopy {
+        url: Spanned<String>,
+        path: Spanned<PathBuf>,
+    }
+}
 
 /// How the senders of requests are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,17 +61,11 @@ pub(super) fn resolve(
     folder: &Path,
     faults: &mut Faults,
 ) -> Option<IdentityConfig> {
-    let longest = VerifyLayer::LONGEST_WAIT;
-    let wait = file.wait.get_ref().0;
-    if wait > longest {
-        let message = format!("wait is longer than a request may wait for evidence, \"{}ms\"", longest.as_millis());
-        faults.push(file.wait.fault(message));
-    }
     let resolvers = faults.keep_all(file.resolvers.iter().map(resolver));
     let directories = faults.keep_all(file.directories.iter().map(directory));
-    let lists = faults.keep_all(file.lists.iter().map(|list| list_copy(list, folder)));
+    let lists = faults.keep_all(file.list.iter().map(|list| list_copy(list, folder)));
     Some(IdentityConfig {
-        wait,
+        wait: file.wait.get_ref().0,
         rdns: file.rdns,
         resolvers: resolvers?,
         directories: directories?,

@@ -1,16 +1,81 @@
-//! Limits, and the range of each.
+//! Limits, a row each: every resource has a bound.
 
-use std::fmt::Display;
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use toml::Spanned;
 
+use super::bounds::{Bound, bound, some_time, within};
 use super::error::{Fault, Faults, Placed};
-use super::tables::RawLimits;
-use super::values::Size;
-use crate::edge::{Callers, EdgeLimits};
+use super::tables::{tables, unplaced};
+use super::values::{Size, Span};
+use crate::edge::EdgeLimits;
 use crate::upstream::UpstreamLimits;
+
+/// The limits of clients and of upstreams.
+#[derive(Default)]
+pub(super) struct Limits {
+    pub(super) edge: EdgeLimits,
+    pub(super) upstream: UpstreamLimits,
+}
+
+/// Declares the table: keys, how each is written, the field that it becomes, whose default it has, and its bound.
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])* $key:ident: $written:ident => $side:ident.$field:ident $(in $bound:expr)?,)*) => {
+        tables! {
+            RawLimits {
+                /// Default: as many as the descriptors of the process allow.
+                connections: Option<Spanned<NonZeroUsize>> => bound(
+                    NonZeroUsize::MIN..=MOST_CONNECTIONS,
+                    format!("{{}} connections are more than {MOST_CONNECTIONS}"),
+                ),
+                $(
+                    $(#[doc = $doc])*
+                    $key: Spanned<$written> = unplaced(Limit::of(Limits::default().$side.$field)) $(=> $bound)?,
+                )*
+                /// A config of ten thousand sites is opened within seconds.
+                upgrade: Spanned<Span> = unplaced(Span::seconds(30)) => deadline(),
+            }
+        }
+
+        impl RawLimits {
+            fn limits(&self) -> Limits {
+                let mut limits = Limits::default();
+                $(limits.$side.$field = self.$key.get_ref().get();)*
+                limits
+            }
+        }
+    };
+}
+
+limits! {
+    /// Each may hold a whole hello.
+    handshakes: NonZeroUsize => edge.handshakes in within(NonZeroUsize::MIN..=MOST_HANDSHAKES),
+    tls_handshake: Span => edge.tls_handshake in deadline(),
+    first_byte: Span => edge.first_byte in deadline(),
+    header_read: Span => edge.header_read in deadline(),
+    keep_alive: Span => edge.keep_alive in deadline(),
+    body_idle: Span => edge.body_idle in deadline(),
+    tunnel_idle: Span => edge.tunnel_idle in deadline(),
+    head_size: Size => edge.head_bytes in within(HEAD),
+    target_size: Size => edge.target_bytes in within(TARGET),
+    /// From the fields of the plainest browser to more than proxies on the way pass.
+    fields: usize => edge.fields in within(16..=1000),
+    streams: u32 => edge.streams in within(1..=10_000),
+    /// From one frame (RFC 9113, section 4.2) to the window of a fast line across the world.
+    window: Size => edge.window_bytes in within(Size(16 * 1024)..=Size(16 * 1024 * 1024)),
+    connect: Span => upstream.connect in deadline(),
+    response: Span => upstream.response_header in deadline(),
+    buffer: Size => upstream.buffer in within(BUFFER),
+    buffer_total: Size => upstream.buffer_total,
+    upstream_connections: NonZeroUsize => upstream.connections,
+    upstream_address_connections: NonZeroUsize => upstream.address_connections,
+    upstream_idle: usize => upstream.idle_connections,
+    upstream_idle_time: Span => upstream.idle_timeout,
+    greeting: Span => edge.greeting,
+    drain: Span => edge.drain,
+}
 
 /// Less than this the HTTP library does not buffer; more would let a few thousand clients take all memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
@@ -18,95 +83,70 @@ const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 /// From the path of a plain page to all of the largest head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// From the fields of the plainest browser to more than proxies on the way pass.
-const FIELDS: RangeInclusive<usize> = 16..=1000;
-
-/// Each may hold a whole hello.
-const HANDSHAKES: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1_000_000).unwrap();
-
-const STREAMS: RangeInclusive<u32> = 1..=10_000;
-
-/// From one frame (RFC 9113, section 4.2) to the window of a fast line across the world.
-const WINDOW: RangeInclusive<Size> = Size(16 * 1024)..=Size(16 * 1024 * 1024);
-
 /// From none to where the upstream had better wait.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
-/// More than any machine has ports and memory for.
-const MOST_CONNECTIONS: usize = 10_000_000;
+const MOST_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 
-/// The limits of clients and of upstreams; their problems are noted.
-pub(super) fn resolve(limits: &RawLimits, faults: &mut Faults) -> (EdgeLimits, UpstreamLimits) {
-    // A deadline of zero would end every request.
-    for (key, span) in [
-        ("tls_handshake", &limits.tls_handshake),
-        ("first_byte", &limits.first_byte),
-        ("header_read", &limits.header_read),
-        ("keep_alive", &limits.keep_alive),
-        ("body_idle", &limits.body_idle),
-        ("tunnel_idle", &limits.tunnel_idle),
-        ("connect", &limits.connect),
-        ("response", &limits.response),
-        ("upgrade", &limits.upgrade),
-    ] {
-        if span.get_ref().0.is_zero() {
-            faults.push(span.fault(format!("{key} is no time at all: write one such as \"10s\"")));
-        }
-    }
-    let are_sizes = [
-        faults.keep(within("head_size", &limits.head_size, &HEAD)),
-        faults.keep(within("target_size", &limits.target_size, &TARGET)),
-    ];
-    if are_sizes == [Some(()); 2] {
-        faults.keep(part_of(("target_size", &limits.target_size), ("head_size", &limits.head_size), ""));
-    }
-    if faults.keep(within("buffer", &limits.buffer, &BUFFER)).is_some() && *limits.buffer_total.get_ref() != Size(0) {
-        let advice = ": 0 turns buffering off";
-        faults.keep(part_of(("buffer", &limits.buffer), ("buffer_total", &limits.buffer_total), advice));
-    }
-    faults.keep(within("handshakes", &limits.handshakes, &HANDSHAKES));
-    faults.keep(within("fields", &limits.fields, &FIELDS));
-    faults.keep(within("streams", &limits.streams, &STREAMS));
-    faults.keep(within("window", &limits.window, &WINDOW));
-    if let Some(many) = limits.connections.as_ref().filter(|count| count.get_ref().get() > MOST_CONNECTIONS) {
-        faults.push(many.fault(format!("{} connections are more than {MOST_CONNECTIONS}", many.get_ref())));
-    }
-    let edge = EdgeLimits {
-        callers: Callers::Clients,
-        connections: connections(limits).unwrap_or(EdgeLimits::default().connections),
-        handshakes: limits.handshakes.get_ref().get(),
-        tls_handshake: limits.tls_handshake.get_ref().0,
-        first_byte: limits.first_byte.get_ref().0,
-        header_read: limits.header_read.get_ref().0,
-        keep_alive: limits.keep_alive.get_ref().0,
-        body_idle: limits.body_idle.get_ref().0,
-        tunnel_idle: limits.tunnel_idle.get_ref().0,
-        head_bytes: limits.head_size.get_ref().0,
-        target_bytes: limits.target_size.get_ref().0,
-        fields: *limits.fields.get_ref(),
-        streams: *limits.streams.get_ref(),
-        window_bytes: u32::try_from(limits.window.get_ref().0).unwrap_or(u32::MAX),
-        greeting: limits.greeting.0,
-        drain: limits.drain.0,
-    };
-    let upstream = UpstreamLimits {
-        connect: limits.connect.get_ref().0,
-        response_header: limits.response.get_ref().0,
-        body_idle: limits.body_idle.get_ref().0,
-        buffer: limits.buffer.get_ref().0,
-        buffer_total: limits.buffer_total.get_ref().0,
-        connections: limits.upstream_connections.get(),
-        address_connections: limits.upstream_address_connections.get(),
-        idle_connections: limits.upstream_idle,
-        idle_timeout: limits.upstream_idle_time.0,
-        ..UpstreamLimits::default()
-    };
-    (edge, upstream)
+/// More than any machine has ports and memory for.
+const MOST_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
+
+/// Zero would end every request.
+fn deadline() -> Bound<Span> {
+    some_time("{key} is no time at all: write one such as \"10s\"")
 }
 
-/// The configured bound on connections.
-pub(super) fn connections(limits: &RawLimits) -> Option<usize> {
-    limits.connections.as_ref().map(|connections| connections.get_ref().get())
+impl RawLimits {
+    /// The limits; sizes that do not go together are noted.
+    pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
+        let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
+        if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {
+            faults.keep(part_of(("target_size", &self.target_size), ("head_size", &self.head_size), ""));
+        }
+        if is_in(&self.buffer, &BUFFER) && *self.buffer_total.get_ref() != Size(0) {
+            let advice = ": 0 turns buffering off";
+            faults.keep(part_of(("buffer", &self.buffer), ("buffer_total", &self.buffer_total), advice));
+        }
+        let mut limits = self.limits();
+        limits.upstream.body_idle = limits.edge.body_idle;
+        limits.edge.connections = self.connections().unwrap_or(limits.edge.connections);
+        limits
+    }
+
+    /// The configured bound on connections.
+    pub(super) fn connections(&self) -> Option<usize> {
+        self.connections.as_ref().map(|connections| connections.get_ref().get())
+    }
+}
+
+/// How a limit is written.
+trait Limit<T> {
+    fn of(limit: T) -> Self;
+    fn get(self) -> T;
+}
+
+macro_rules! written {
+    ($($written:ident for $limit:ident: $of:expr, $get:expr;)+) => {$(
+        impl Limit<$limit> for $written {
+            fn of(limit: $limit) -> Self {
+                $of(limit)
+            }
+
+            fn get(self) -> $limit {
+                $get(self)
+            }
+        }
+    )+};
+}
+
+written! {
+    Span for Duration: Self, |span: Self| span.0;
+    Size for usize: Self, |size: Self| size.0;
+    // The range is far below.
+    Size for u32: |size| Self(size as usize), |size: Self| u32::try_from(size.0).unwrap_or(u32::MAX);
+    NonZeroUsize for usize: |count| Self::new(count).unwrap_or(Self::MIN), Self::get;
+    usize for usize: std::convert::identity, std::convert::identity;
+    u32 for u32: std::convert::identity, std::convert::identity;
 }
 
 /// A size is at most the one that it is a part of. The place is that of the key which the file has.
@@ -122,12 +162,4 @@ fn part_of(
     let message = format!("{key} {part_size} is more than {of} {size}, of which it is a part{advice}");
     let written = if part.span().end >= whole.span().end { part } else { whole };
     Err(written.fault(message))
-}
-
-fn within<T: PartialOrd + Display>(key: &str, value: &Spanned<T>, range: &RangeInclusive<T>) -> Result<(), Fault> {
-    let (least, most) = (range.start(), range.end());
-    match range.contains(value.get_ref()) {
-        true => Ok(()),
-        false => Err(value.fault(format!("{key} is {}: it may be from {least} to {most}", value.get_ref()))),
-    }
 }

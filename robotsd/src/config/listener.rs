@@ -2,18 +2,88 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::HeaderName;
 use toml::Spanned;
 use tower_robots::policy::Network;
 
+use super::admin::RawAdmin;
 use super::error::{Fault, Faults, Placed, parsed};
-use super::settings::ListenerConfig;
-use super::tables::{ListenerKind, QuestionSettings, RawAdmin, RawCertificate, RawListener};
+use super::tables::{tables, unplaced, words};
 use super::values::Address;
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
+
+tables! {
+    RawListener {
+        name: Option<Spanned<String>>,
+        address: Spanned<Address>,
+        kind: ListenerKind,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        on_error: Option<Spanned<OnError>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unknown_host: Option<Spanned<UnknownHost>>,
+        trusted_proxies: Vec<Spanned<String>>,
+        agent_header: Option<Spanned<String>>,
+        proxy_protocol: Spanned<bool> = unplaced(false),
+        certificate: Vec<RawCertificate>,
+    }
+
+    /// A certificate with those of its issuers, and its key.
+    RawCertificate {
+        chain: Spanned<PathBuf>,
+        key: Spanned<PathBuf>,
+    }
+}
+
+words! {
+    /// The service of a listener.
+    ListenerKind {
+        #[default]
+        Proxy = "proxy",
+        /// Answers the questions of other proxies.
+        Decision = "decision",
+    }
+
+    /// What becomes of a request for a host that no site has, where its question names no site.
+    UnknownHost {
+        #[default]
+        Pass = "pass",
+        /// Every site judges it, and the strictest of them decides.
+        Strictest = "strictest",
+    }
+
+    /// The answer to a question that does not identify the request.
+    OnError {
+        #[default]
+        Pass = "pass",
+        Refuse = "refuse",
+    }
+}
+
+/// What a listener for decisions does with questions that leave something open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QuestionSettings {
+    pub(crate) on_error: OnError,
+    pub(crate) unknown_host: UnknownHost,
+}
+
+/// Where requests come in.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenerConfig {
+    /// The name that a supervisor gives its socket.
+    pub(crate) name: Option<String>,
+    pub(crate) address: SocketAddr,
+    pub(crate) kind: ListenerKind,
+    /// For decisions.
+    pub(crate) questions: QuestionSettings,
+    /// `None` without TLS.
+    pub(crate) certificates: Option<LiveCertificates>,
+    pub(crate) trusted: Arc<Trusted>,
+    /// Whether every connection begins with a PROXY header, of a trusted proxy.
+    pub(crate) proxy_protocol: bool,
+}
 
 pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
     let of_questions = [
@@ -37,7 +107,7 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
         },
         address: listener.address.get_ref().0,
         kind: listener.kind,
-        certificates: certificates(&listener.certificates, folder)?,
+        certificates: certificates(&listener.certificate, folder)?,
         trusted: Arc::new(trusted(listener)?),
         proxy_protocol: *listener.proxy_protocol.get_ref(),
     })
@@ -70,7 +140,7 @@ pub(super) fn conflicts(listeners: &[RawListener], admin: Option<&RawAdmin>, fau
         }
     }
     let of_admin = || {
-        let further = admin.into_iter().flat_map(|admin| &admin.listeners).map(|listener| &listener.address);
+        let further = admin.into_iter().flat_map(|admin| &admin.listener).map(|listener| &listener.address);
         admin.and_then(|admin| admin.address.as_ref()).into_iter().chain(further)
     };
     for (number, address) in of_admin().enumerate() {

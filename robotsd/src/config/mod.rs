@@ -1,61 +1,57 @@
 //! The config file.
 //!
-//! [`tables`] mirrors the TOML, key by key, with its defaults; [`resolve`] validates it; [`settings`] is the result, which the
-//! program runs on. [`document`] reports every problem of keys and types at once, and [`resolve`] every one of values, each with
-//! its line, column and what would be right.
+//! Every part has a file, which declares its table with the defaults and bounds of its keys, says what it means, and holds the
+//! settings that the program runs on; [`site`] has those of a site. [`reader`] reports every problem of keys and types at once, and
+//! [`resolve`] every one of values, each with its line, column and what would be right.
 
 mod admin;
 mod admin_socket;
+mod agents;
 mod board;
+mod bounds;
 mod check;
-mod document;
-mod document_entry;
 mod error;
-mod gate;
+mod file;
 mod identity;
 mod keys;
 mod limits;
 mod listener;
-mod load;
-mod policy;
-mod publish_hooks;
+mod log;
+mod published;
 mod rate_store;
-mod refusal;
-mod registry_extra;
+mod reader;
+mod registry;
 mod resolve;
 mod review;
 mod salvage;
 mod setting_changes;
-mod settings;
-mod source;
+mod site;
+mod syntax;
 mod tables;
-mod upstreams;
-mod value_error;
 mod values;
 
-pub(crate) use self::admin::{AdminListenerConfig, AdminSettings, StatePlace};
+pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminSettings, StatePlace};
 #[cfg(unix)]
 pub(crate) use self::admin_socket::{connect_now, staging_socket};
 pub(crate) use self::board::BoardConfig;
-pub(crate) use self::document::read as read_document;
+use self::bounds::Bounded;
+pub(crate) use self::error::{
+    CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, USUAL_CONFIG, config_if_any, config_of_environment,
+};
+pub(crate) use self::file::Config;
 pub(crate) use self::identity::IdentityConfig;
-pub(crate) use self::keys::Document;
-pub(crate) use self::load::ConfigFile;
-pub(crate) use self::registry_extra::{extended_registry, load_registry, read_published};
+pub(crate) use self::keys::{Key, Kind};
+pub(crate) use self::listener::{ListenerConfig, ListenerKind, OnError, QuestionSettings, UnknownHost};
+pub(crate) use self::log::{AccessFormat, AccessSettings, AddressLogging, LogConfig, LogFormat, QueryLogging};
+pub(crate) use self::published::PublishedSettings;
+pub(crate) use self::reader::{Document, Place, Reader, Table, Value, as_utf8, read as read_document};
+pub(crate) use self::registry::{RegistrySources, extended_registry, load_registry, read_published};
+pub(crate) use self::resolve::ConfigFile;
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
-pub(crate) use self::settings::{
-    AccessFormat, AccessSettings, AppendSettings, AppendSource, Backend, Config, ListenerConfig, LogConfig,
-    PublishedSettings, RegistrySources, Remote, RobotsSource, SiteConfig, StaticFiles,
+pub(crate) use self::site::{
+    AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, GateFile, Remote, RobotsSource, SiteConfig, StaticFiles,
 };
-pub(crate) use self::tables::{
-    AddressLogging, AdminAccess, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging, QuestionSettings,
-    UnknownHost,
-};
-pub(crate) use document::as_utf8;
-pub(crate) use error::{
-    CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, USUAL_CONFIG, config_if_any, config_of_environment,
-};
-pub(crate) use gate::{GateBasis, GateFile};
+pub(crate) use self::tables::{plain, tables, word_values, words};
 
 #[cfg(test)]
 mod tests;

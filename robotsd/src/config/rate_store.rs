@@ -1,31 +1,41 @@
-//! The tables about rates: `[site.rate]`, and the store in which processes share what they count of crawlers that have a delay.
+//! The store in which processes share what they count of crawlers that have a delay: `[rate]`.
 
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use toml::Spanned;
 
+use super::bounds::bound;
 use super::error::{Fault, Placed};
-use super::tables::{RawRate, RawRateStore};
+use super::tables::{tables, unplaced};
+use super::values::{Span, StoreText};
 use crate::regular_file;
-use crate::shared_rate::{SharedBucket, StoreNodes, StoreSettings, StoreUrl};
+use crate::shared_rate::{StoreNodes, StoreSettings, StoreUrl};
+
+tables! {
+    RawRateStore {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        store: Option<Spanned<StoreText>>,
+        cluster: bool,
+        password_file: Option<Spanned<PathBuf>>,
+        ca: Option<Spanned<PathBuf>>,
+        prefix: Spanned<String> = unplaced(StoreSettings::PREFIX.to_owned()),
+        wait: Spanned<Span> = unplaced(Span(StoreSettings::DEADLINE)) => bound(
+            Span(Duration::from_millis(1))..=Span(StoreSettings::LONGEST_DEADLINE),
+            "a request waits \"1ms\" to \"20ms\" for the store: \"12ms\" is right",
+        ),
+        batch: Spanned<u32> = unplaced(StoreSettings::BATCH) => bound(
+            1..=StoreSettings::LARGEST_BATCH,
+            format!("batch is from 1, each request is asked, to {}", StoreSettings::LARGEST_BATCH),
+        ),
+    }
+}
 
 /// A password is a line, and no book.
 const LONGEST_PASSWORD: usize = 4096;
 
 /// The longest prefix of keys.
 const LONGEST_PREFIX: usize = 64;
-
-impl RawRate {
-    /// The burst, where it can be counted.
-    pub(super) fn burst(&self) -> Result<NonZeroU32, Fault> {
-        let burst = *self.burst.get_ref();
-        if burst.get() > SharedBucket::MOST {
-            return Err(self.burst.fault(format!("a burst is from 1 to {}", SharedBucket::MOST)));
-        }
-        Ok(burst)
-    }
-}
 
 /// `None` where there is none: each process counts for itself.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
@@ -54,14 +64,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
         return Err(file.prefix.fault(message));
     }
     let wait = file.wait.get_ref().0;
-    if wait.as_millis() < 1 || wait > StoreSettings::LONGEST_DEADLINE {
-        return Err(file.wait.fault("a request waits \"1ms\" to \"20ms\" for the store: \"12ms\" is right"));
-    }
     let batch = *file.batch.get_ref();
-    if !(1..=StoreSettings::LARGEST_BATCH).contains(&batch) {
-        let message = format!("batch is from 1, each request is asked, to {}", StoreSettings::LARGEST_BATCH);
-        return Err(file.batch.fault(message));
-    }
     let nodes = if file.cluster { StoreNodes::Cluster } else { StoreNodes::One };
     let password = file.password_file.as_ref().map(|path| password(path, folder)).transpose()?;
     let ca = file.ca.as_ref().map(|path| certificates(path, folder)).transpose()?;

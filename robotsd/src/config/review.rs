@@ -15,10 +15,11 @@ use tower_robots::policy::{Impostors, Mode, Network, RateMode};
 use tower_robots::rules::RobotsTxt;
 
 use super::error::{Fault, Placed};
-use super::policy;
-use super::registry_extra::load_registry;
-use super::settings::{Config, RobotsSource};
-use super::tables::{ListenerKind, RawConfig, RawSite};
+use super::file::{Config, RawConfig};
+use super::listener::ListenerKind;
+use super::log::is_writable;
+use super::registry::load_registry;
+use super::site::{RawSite, RobotsSource, SiteConfig, end};
 use super::values::Address;
 use crate::input;
 use crate::publish_hook::HookHeader;
@@ -64,7 +65,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     };
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let lists: Vec<&str> = registry.crawlers().flat_map(|crawler| &crawler.ranges).map(String::as_str).collect();
-    let unnamed = identity.lists.iter().filter(|list| !lists.contains(&list.url.get_ref().as_str()));
+    let unnamed = identity.list.iter().filter(|list| !lists.contains(&list.url.get_ref().as_str()));
     let mut faults: Vec<_> = unnamed
         .map(|list| {
             let url = list.url.get_ref();
@@ -92,7 +93,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let of_sites = file.site.iter().zip(&config.sites).flat_map(|(site, settings)| {
         site.get_ref()
-            .overrides
+            .r#override
             .iter()
             .filter_map(move |over| Some((over.get_ref().agent.as_ref()?, std::slice::from_ref(settings))))
     });
@@ -160,7 +161,7 @@ fn is_registered(registry: &Registry, name: &str) -> bool {
 }
 
 /// Whether the robots.txt of a site has a group of this name: it is recognised then, too. One that is not a file at hand may.
-fn may_name(site: &super::SiteConfig, name: &str) -> bool {
+fn may_name(site: &SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
         RobotsSource::File(path) => match input::read_configured(path) {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
@@ -179,9 +180,9 @@ fn may_name(site: &super::SiteConfig, name: &str) -> bool {
 
 /// Overrides whose end has passed.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
-    let overrides = file.site.iter().flat_map(|site| &site.get_ref().overrides);
+    let overrides = file.site.iter().flat_map(|site| &site.get_ref().r#override);
     let untils = overrides.filter_map(|over| over.get_ref().until.as_ref());
-    let has_ended = |until: &&Spanned<_>| policy::end(until).is_ok_and(|end| end <= now);
+    let has_ended = |until: &&Spanned<_>| end(until).is_ok_and(|end| end <= now);
     let message = "this override has ended: it has no effect any more";
     untils
         .filter(has_ended)
@@ -247,7 +248,7 @@ fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let admin = file
         .admin
         .iter()
-        .flat_map(|admin| admin.address.iter().chain(admin.listeners.iter().map(|listener| &listener.address)));
+        .flat_map(|admin| admin.address.iter().chain(admin.listener.iter().map(|listener| &listener.address)));
     let is_foreign = |address: &&Spanned<Address>| {
         // Any port: the one that is written may be in use, most likely by a robotsd that runs.
         let ip = address.get_ref().0.ip();
@@ -314,14 +315,6 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Whether this process may make files in a folder.
-pub(super) fn is_writable(folder: &Path) -> bool {
-    #[cfg(unix)]
-    return rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok();
-    #[cfg(not(unix))]
-    return std::fs::metadata(folder).is_ok_and(|found| !found.permissions().readonly());
-}
-
 /// A site that refuses on the strength of rules or delays that crawlers may not have seen yet.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
@@ -344,13 +337,13 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
 
 /// The strictest mode that a site has, whatever the crawler.
 fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
-    site.overrides.iter().filter_map(|over| over.get_ref().mode).fold(file.mode_of(site), Mode::max)
+    site.r#override.iter().filter_map(|over| over.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
 /// The strictest that a site does about requests that come too soon, whatever the crawler.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
-    let overrides = site.overrides.iter().filter_map(|over| Some(*over.get_ref().rate.as_ref()?.get_ref()));
+    let overrides = site.r#override.iter().filter_map(|over| Some(*over.get_ref().rate.as_ref()?.get_ref()));
     overrides.fold(of_site, RateMode::max)
 }
 

@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use serde::de::DeserializeOwned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use toml::de::DeTable;
 
-use super::document_entry::{entries, entry_at, remove};
 use super::error::Fault;
-use super::value_error;
+use super::keys::Keys;
+use super::reader::{Reader, Table};
+use super::syntax;
 
 /// A part of a file, and the faults that were found on the way to it.
 #[derive(Debug)]
@@ -22,66 +22,50 @@ pub(super) struct Salvaged<D> {
     pub(super) faults: Vec<Fault>,
 }
 
-/// Reads the top-level entries that have one of these names.
+/// Reads the top-level entries that a part has.
 ///
 /// # Errors
 ///
 /// If none of the file can be read.
-pub(super) fn read<D: DeserializeOwned>(text: &str, names: &[&str]) -> Result<Salvaged<D>, Fault> {
+pub(super) fn read<D: Table>(text: &str) -> Result<Salvaged<D>, Fault> {
+    let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     let (_, errors) = DeTable::parse_recoverable(text);
-    let mut faults: Vec<_> = errors.iter().map(|error| value_error::syntax(text, error)).collect();
-    let own = if faults.is_empty() { text.to_owned() } else { own_lines(text, names) };
+    let faults: Vec<_> = errors.iter().map(|error| syntax::fault(text, error)).collect();
+    let own = if faults.is_empty() { text.to_owned() } else { own_lines(text, is_own) };
     if own.trim().is_empty()
-        && let Some(fault) = recognize(text, errors.first().and_then(toml::de::Error::span))
+        && let Some(fault) = syntax::recognize(text, errors.first().and_then(toml::de::Error::span))
     {
         return Err(fault);
     }
     let (mut document, errors) = DeTable::parse_recoverable(&own);
+    let others: Vec<String> = document.get_ref().keys().map(|name| name.get_ref().to_string()).collect();
+    for name in others.iter().filter(|name| !is_own(name)) {
+        document.get_mut().remove(name.as_str());
+    }
     let lines = Lines::of(&own);
     let spans = errors.iter().map(|error| error.span().unwrap_or_default());
     let faulty: BTreeSet<usize> = spans.map(|span| lines.number_at(span.start)).collect();
-    let others: Vec<String> = document.get_ref().keys().map(|name| name.get_ref().to_string()).collect();
-    for name in others.iter().filter(|name| !names.contains(&name.as_str())) {
-        document.get_mut().remove(name.as_str());
-    }
-    let is_uncertain = |key: &Range<usize>, value: &Range<usize>| {
-        let header = lines.header_above(key.start);
-        faulty.range(lines.number_at(key.start)..=lines.number_at(value.end)).next().is_some()
-            || header.is_some_and(|header| faulty.contains(&header))
+    // Values alone: a table that has a faulty entry keeps the others.
+    let is_certain = |key: &Range<usize>, value: &Range<usize>| {
+        faulty.range(lines.number_at(key.start)..=lines.number_at(value.end)).next().is_none()
+            && lines.header_above(key.start).is_none_or(|header| !faulty.contains(&header))
     };
-    // Values alone: a table that has a faulty entry keeps the others. The last come first, so that the numbers of items stay.
-    let is_table = |value: &DeValue<'_>| match value {
-        DeValue::Table(_) => true,
-        DeValue::Array(items) => items.iter().any(|item| item.get_ref().is_table()),
-        _ => false,
-    };
-    let uncertain = entries(&document)
-        .into_iter()
-        .filter(|entry| !is_table(entry.value) && is_uncertain(&entry.key_span, &entry.value_span))
-        .map(|entry| entry.steps);
-    for steps in uncertain.collect::<Vec<_>>().iter().rev() {
-        remove(&mut document, steps);
-    }
-    loop {
-        let error = match D::deserialize(Deserializer::from(document.clone())) {
-            Ok(part) => return Ok(Salvaged { part, faults }),
-            Err(error) => error,
-        };
-        faults.push(value_error::syntax(&own, &error));
-        let found = entries(&document);
-        let steps = error.span().and_then(|span| entry_at(&found, &span)).map(|entry| entry.steps.clone());
-        if !steps.is_some_and(|steps| remove(&mut document, &steps)) {
-            return Err(faults.remove(0));
-        }
+    let keys = Keys { top: D::KEYS, name: "the config" };
+    let mut reader = Reader { text: &own, keys, is_certain: &is_certain, faults };
+    let part = D::read_table(&mut reader, "", document.get_ref(), &document.span());
+    let mut faults = reader.faults;
+    match part {
+        Some(part) => Ok(Salvaged { part, faults }),
+        None => Err(faults.remove(0)),
     }
 }
 
 /// The text without the lines of other entries, blank so that every octet keeps its place: a list or a text that is not closed
 /// would take what follows into itself.
-fn own_lines(text: &str, names: &[&str]) -> String {
+fn own_lines(text: &str, is_own_name: impl Fn(&str) -> bool) -> String {
     let is_own = |name: &str| {
         let first = name.split(['.', '=']).next().unwrap_or_default();
-        names.contains(&first.trim_matches([' ', '\t', '"', '\'']))
+        is_own_name(first.trim_matches([' ', '\t', '"', '\'']))
     };
     // Before the first header, and of each table.
     let (mut is_below_header, mut is_in_own_table) = (false, false);
@@ -130,100 +114,27 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// The problem of a text that is another format; none where it may be TOML. `error` is where the parser first failed.
-/// One sentence then says so in place of an error for every line.
-pub(super) fn recognize(text: &str, error: Option<Range<usize>>) -> Option<Fault> {
-    if let Some(at) = text.find('\0') {
-        let message = "the file holds NUL octets, so it is no text, or is encoded as UTF-16: save it as UTF-8";
-        return Some(Fault::new(at..at + 1, message));
-    }
-    error?;
-    let (start, line) = lines(text).find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
-    let form = if line.starts_with('{') {
-        Some("JSON: the file is read as TOML, with [tables] and key = value")
-    } else if line.ends_with('{') {
-        Some("a block in braces, as nginx and Caddy have them: the file is read as TOML, with [tables] and key = value")
-    } else if line.starts_with('<') {
-        Some("XML or HTML: the file is read as TOML, with [tables] and key = value")
-    } else if line.to_ascii_lowercase().starts_with("user-agent:") {
-        Some("a robots.txt: the file is read as TOML, and names the robots.txt")
-    } else {
-        None
-    };
-    if let Some(form) = form {
-        return Some(Fault::new(start..start + line.len(), format!("this looks like {form}")));
-    }
-    let yaml = lines(text).find(|(_, line)| *line == "---" || line.starts_with("- ") || is_yaml_pair(line));
-    let is_toml = lines(text)
-        .any(|(_, line)| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| is_key(key)));
-    if let (Some((start, line)), false) = (yaml, is_toml) {
-        let help = match line.split_once(": ") {
-            Some((key, value)) if is_key(key) => format!("write {key} = {}", quoted(value)),
-            Some(_) | None => match line.strip_suffix(':') {
-                Some(key) if is_key(key) => format!("write [{key}], or [[{key}]] for each of several"),
-                _ => "write [[table]] for each of several, and key = value".to_owned(),
-            },
-        };
-        return Some(
-            Fault::new(start..start + line.len(), "this looks like YAML: the file is read as TOML").help(help),
-        );
-    }
-    None
-}
-
-/// The lines without the blanks around them, each with where it begins.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut start = 0;
-    text.split_inclusive('\n').map(move |line| {
-        let at = start + line.len() - line.trim_start().len();
-        start += line.len();
-        (at, line.trim())
-    })
-}
-
-/// `key: value` or `key:`.
-fn is_yaml_pair(line: &str) -> bool {
-    let key = line.split_once(": ").map(|(key, _)| key).or_else(|| line.strip_suffix(':'));
-    key.is_some_and(is_key)
-}
-
-fn is_key(word: &str) -> bool {
-    let word = word.trim();
-    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
-}
-
-/// A plain word as TOML writes it.
-fn quoted(value: &str) -> String {
-    let value = value.trim();
-    let is_bare =
-        value.starts_with(['"', '\'', '[']) || value.parse::<f64>().is_ok() || matches!(value, "true" | "false");
-    if is_bare { value.to_owned() } else { format!("{value:?}") }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
+    use super::super::tables::tables;
     use super::*;
 
-    #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
-    #[serde(default)]
-    struct Part {
-        state_dir: Option<String>,
-        admin: Option<Admin>,
-    }
+    tables! {
+        Part {
+            state_dir: Option<String>,
+            admin: Option<Admin>,
+        }
 
-    #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
-    #[serde(default, deny_unknown_fields)]
-    struct Admin {
-        socket: Option<String>,
-        address: Option<String>,
+        Admin {
+            socket: Option<String>,
+            address: Option<String>,
+        }
     }
 
     fn salvaged(text: &str) -> (Option<String>, Option<String>, Option<String>, bool) {
-        let Salvaged { part, faults } = read::<Part>(text, &["state_dir", "admin"]).expect("something is read");
-        let admin = part.admin.unwrap_or_default();
-        (part.state_dir, admin.socket, admin.address, faults.is_empty())
+        let Salvaged { part, faults } = read::<Part>(text).expect("something is read");
+        let (socket, address) = part.admin.map(|admin| (admin.socket, admin.address)).unwrap_or_default();
+        (part.state_dir, socket, address, faults.is_empty())
     }
 
     #[test]
@@ -258,6 +169,6 @@ mod tests {
             let (state_dir, socket, address, is_clean) = salvaged(text);
             assert_eq!((&state_dir, &socket, &address, is_clean), want, "{text}");
         }
-        assert!(read::<Part>("server {\n  listen 80;\n}\n", &["admin"]).is_err());
+        assert!(read::<Part>("server {\n  listen 80;\n}\n").is_err());
     }
 }

@@ -10,7 +10,10 @@ use std::fmt;
 use toml::{Spanned, Table, Value};
 use tower_robots::live::VersionHash;
 
-use super::tables::{RawConfig, RawHeader, RawRobots};
+use super::admin::RawAdmin;
+use super::file::RawConfig;
+use super::reader::{self, Table as _};
+use super::site::{RawHeader, RawRobots};
 
 /// Characters of a value that are shown: a robots.txt may stand in the config.
 const SHOWN: usize = 200;
@@ -112,11 +115,11 @@ impl fmt::Display for SettingChange {
 
 impl Settings {
     fn of_config(text: &str) -> Option<Self> {
-        let mut raw: RawConfig = toml::from_str(text).ok()?;
+        let mut raw: RawConfig = reader::read(text).ok()?;
         // Differences are logged.
         raw.site.iter_mut().for_each(|site| site.get_mut().robots.hide_secrets());
         // A table that comes or goes differs in what it sets: its other keys are what they are without it.
-        raw.admin.get_or_insert_default();
+        raw.admin = raw.admin.or_else(RawAdmin::empty);
         // Fails for a path that is not UTF-8 only, and a text is.
         let mut config = Table::try_from(&raw).ok()?;
         let mode = config.get("mode").map(shown).unwrap_or_default();

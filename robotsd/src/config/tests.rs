@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use super::keys::{Document, Keys};
+use super::file::RawConfig;
+use super::keys::Keys;
 use super::*;
 use crate::edge;
 use crate::render::Colour;
@@ -25,6 +26,8 @@ fn load(text: &str) -> Config {
     }
 }
 
+const KEYS: Keys = Keys { top: RawConfig::KEYS, name: RawConfig::NAME };
+
 const SHIPPED: &str = include_str!("../../../config/robotsd.toml");
 
 #[test]
@@ -42,21 +45,18 @@ fn the_shipped_config_has_the_defaults() {
 
 #[test]
 fn the_shipped_config_names_every_key() {
-    let tables = tables::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
-    for table in [""].into_iter().chain(tables) {
-        let keys = Keys::<tables::RawConfig>::of(table);
-        assert!(!keys.is_empty(), "{table}");
-        for key in keys {
+    for table in KEYS.tables() {
+        for key in table.keys.iter().map(|key| key.name) {
             let named = SHIPPED.lines().any(|line| {
                 let line = line.trim_start_matches("# ");
-                line.strip_prefix(&*key).is_some_and(|rest| rest.trim_start().starts_with('='))
+                line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
                     || line.contains(&format!(" {key} = "))
                     || line
                         .split(']')
                         .next()
                         .is_some_and(|table| table.trim_start_matches('[').split('.').any(|part| part == key))
             });
-            assert!(named, "config/robotsd.toml does not mention {key} ({table})");
+            assert!(named, "config/robotsd.toml does not mention {key} ({})", table.path);
         }
     }
 }
@@ -201,19 +201,6 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
     assert!(of("state_dir = \"state\n").is_err(), "it may be there, and be what cannot be read");
 }
 
-#[test]
-fn every_table_is_in_the_list_of_tables() {
-    let tables = tables::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
-    let tables: Vec<&str> = [""].into_iter().chain(tables).collect();
-    for table in &tables {
-        for key in Keys::<tables::RawConfig>::of(table) {
-            let path = if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
-            let is_table = !Keys::<tables::RawConfig>::of(&path).is_empty();
-            assert_eq!(is_table, tables.contains(&&*path), "{path}");
-        }
-    }
-}
-
 /// Configs with a mistake each, and the answers: `line:column: message; help`. After a change of messages, `UPDATE=1` in the
 /// environment writes them anew, to be read before they are committed.
 #[test]
@@ -263,8 +250,9 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
         format!("{LEAST}{site}[[site.override]]\nagent = \"a\"\nrate = \"{url}\"\n"),
         format!("mode = \"{url}\"\n{LEAST}"),
     ];
-    let keys = Keys::<tables::RawConfig>::of("rate");
-    texts.extend(keys.iter().map(|key| format!("{LEAST}[rate]\n{key} = \"{url}\"\nunknown = 1\n")));
+    let tables = KEYS.tables();
+    let keys = tables.iter().find(|table| table.path == "rate").expect("a table").keys;
+    texts.extend(keys.iter().map(|key| key.name).map(|key| format!("{LEAST}[rate]\n{key} = \"{url}\"\nunknown = 1\n")));
     for text in texts {
         std::fs::write(&path, &text).expect("written");
         // Some are read as tables without names for their keys.

@@ -4,16 +4,20 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::de::{self, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
+use toml::Spanned;
+use toml::de::DeValue;
 
+use super::keys::Kind;
+use super::reader::{Place, Reader, Value};
+use super::tables::whole_number;
 use crate::shared_rate::StoreUrl;
 
 /// The longest duration.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// A length of time, written `"1h"`, `"400ms"`, `"2m 30s"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Span(pub(crate) Duration);
 
 /// An address to listen on, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
@@ -25,8 +29,14 @@ pub(crate) struct Address(pub(crate) SocketAddr);
 pub(crate) struct Size(pub(crate) usize);
 
 impl Span {
-    pub(super) const fn days(days: u64) -> Self {
-        Self(Duration::from_secs(days * 24 * 3600))
+    pub(crate) const NONE: Self = Self(Duration::ZERO);
+
+    pub(crate) const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+
+    pub(crate) const fn days(days: u64) -> Self {
+        Self::seconds(days * 24 * 3600)
     }
 }
 
@@ -97,68 +107,61 @@ fn port_alone(port: u16) -> String {
     format!("write \"127.0.0.1:{port}\" for this machine only, or \"0.0.0.0:{port}\" for every network")
 }
 
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct SpanText;
+impl Value for Span {
+    fn kind() -> Kind {
+        Kind::Time
+    }
 
-        impl Visitor<'_> for SpanText {
-            type Value = Span;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string such as \"10s\"")
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        let wrong = match value.get_ref() {
+            DeValue::String(text) => match Self::parse(text) {
+                Ok(span) => return Some(span),
+                Err(wrong) => wrong,
+            },
+            DeValue::Integer(number) if number.as_str().starts_with('-') => {
+                format!("{number} is not a length of time: write one such as \"10s\"")
             }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Span, E> {
-                Err(E::custom(match number {
-                    0.. => without_unit(&number.to_string()),
-                    _ => format!("{number} is not a length of time: write one such as \"10s\""),
-                }))
-            }
-
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Span, E> {
-                Err(E::custom(format!("{number} is not a length of time: write one such as \"1500ms\"")))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-                Span::parse(text).map_err(E::custom)
-            }
-        }
-
-        deserializer.deserialize_any(SpanText)
+            DeValue::Integer(number) => without_unit(number.as_str()),
+            DeValue::Float(number) => format!("{number} is not a length of time: write one such as \"1500ms\""),
+            _ => return reader.wrong::<Self>(place, value),
+        };
+        reader.fault(value, wrong)
     }
 }
 
-impl<'de> Deserialize<'de> for Address {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AddressText;
+impl Value for Address {
+    fn kind() -> Kind {
+        Kind::Text
+    }
 
-        impl Visitor<'_> for AddressText {
-            type Value = Address;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string such as \"127.0.0.1:8080\"")
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Address, E> {
-                Err(E::custom(match u16::try_from(number) {
-                    Ok(port) => format!("{port} is a port alone: {}", port_alone(port)),
-                    Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
-                }))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Address, E> {
-                Address::parse(text).map_err(E::custom)
-            }
-        }
-
-        deserializer.deserialize_any(AddressText)
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        let wrong = match value.get_ref() {
+            DeValue::String(text) => match Self::parse(text) {
+                Ok(address) => return Some(address),
+                Err(wrong) => wrong,
+            },
+            DeValue::Integer(number) => match number.as_str().parse() {
+                Ok(port) => format!("{port} is a port alone: {}", port_alone(port)),
+                Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
+            },
+            _ => return reader.wrong::<Self>(place, value),
+        };
+        reader.fault(value, wrong)
     }
 }
 
 /// The URL, which may hold a password: what is printed of a config has none.
-#[derive(Deserialize)]
-#[serde(transparent)]
 pub(super) struct StoreText(pub(super) String);
+
+impl Value for StoreText {
+    fn kind() -> Kind {
+        Kind::Text
+    }
+
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        String::read(reader, place, value).map(Self)
+    }
+}
 
 impl fmt::Debug for StoreText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,6 +216,12 @@ impl Size {
     }
 }
 
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", humantime::format_duration(self.0))
+    }
+}
+
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.in_units() {
@@ -222,31 +231,19 @@ impl fmt::Display for Size {
     }
 }
 
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
+impl Value for Size {
+    fn kind() -> Kind {
+        Kind::Size
+    }
 
-        impl Visitor<'_> for Written {
-            type Value = Size;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a size such as 65536 or \"64KiB\"")
-            }
-
-            fn visit_i64<E: de::Error>(self, octets: i64) -> Result<Size, E> {
-                usize::try_from(octets).map(Size).map_err(|_| E::invalid_value(Unexpected::Signed(octets), &self))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
-                let wrong = || {
-                    let meant = Size::meant(text).unwrap_or_else(|| "one such as 65536 or \"64KiB\"".to_owned());
-                    E::custom(format!("{text:?} is not a size: write {meant}"))
-                };
-                Size::parse(text).ok_or_else(wrong)
-            }
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::String(text) => Self::parse(text).or_else(|| {
+                let meant = Self::meant(text).unwrap_or_else(|| "one such as 65536 or \"64KiB\"".to_owned());
+                reader.fault(value, format!("{text:?} is not a size: write {meant}"))
+            }),
+            value_of => whole_number(value_of).map(Self).or_else(|| reader.wrong::<Self>(place, value)),
         }
-
-        deserializer.deserialize_any(Written)
     }
 }
 

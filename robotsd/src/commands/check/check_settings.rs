@@ -6,13 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use serde::Deserialize;
 use toml::Spanned;
 use tower_robots::check::{Lint, Severity};
 
 use super::live::answer_lint;
 use crate::commands::arguments::WithinArgs;
-use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
+use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, tables, words};
 use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
 use crate::suggestion::did_you_mean;
@@ -26,27 +25,26 @@ const MOST_OCTETS: u64 = 64 << 10;
 /// Folders that are looked into, more than any path has.
 const MOST_FOLDERS: usize = 1_000;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawCheckFile {
-    #[serde(default)]
-    select: Vec<Spanned<String>>,
-    #[serde(default)]
-    ignore: Vec<Spanned<String>>,
-    deny: Option<Deny>,
+tables! {
+    RawCheckFile {
+        select: Vec<Spanned<String>>,
+        ignore: Vec<Spanned<String>>,
+        deny: Option<Deny>,
+    }
 }
 
-/// The lowest severity that fails a file.
-#[derive(Clone, Copy, Debug, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Deny {
-    Errors,
-    Warnings,
-    Notes,
+words! {
+    /// The lowest severity that fails a file.
+    #[derive(clap::ValueEnum)]
+    Deny {
+        #[default]
+        Errors = "errors",
+        Warnings = "warnings",
+        Notes = "notes",
+    }
 }
 
 impl Document for RawCheckFile {
-    const TABLES: &'static [&'static str] = &[];
     const NAME: &'static str = "the file";
 }
 

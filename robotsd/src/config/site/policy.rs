@@ -1,22 +1,72 @@
 //! A site's policy.
 
-use std::ops::Range;
+use std::num::NonZeroU32;
+use std::ops::{Range, RangeInclusive};
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
 use toml::Spanned;
 use toml::value::{Datetime, Offset};
-use tower_robots::policy::{Override, Policy, PolicyBuilder, RateMode};
+use tower_robots::agent::Category;
+use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
 use tower_robots::rules::{PathForm, ValueError};
 
-use super::error::{Fault, Faults, Placed};
-use super::tables::{Family, RawConfig, RawOverride, RawSite};
+use crate::config::agents::{Family, RawAgents, RawExempt};
+use crate::config::bounds::bound;
+use crate::config::error::{Fault, Faults, Placed};
+use crate::config::tables::{tables, unplaced};
+use crate::config::values::Span;
+use crate::shared_rate::SharedBucket;
+
+const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(SharedBucket::MOST).unwrap();
+
+tables! {
+    RawEnforcement {
+        mode: Option<Mode>,
+        grace: Span = Span(Duration::ZERO),
+        forms: Vec<Spanned<PathForm>> = PathForm::OPTIONAL.into_iter().map(unplaced).collect(),
+    }
+
+    RawRate {
+        mode: Spanned<RateMode> = unplaced(RateMode::default()),
+        burst: Spanned<NonZeroU32> = unplaced(Policy::DEFAULT_BURST) => bound(BURST, "a burst is from 1 to 10000"),
+    }
+
+    /// Requests of some crawlers, or for some rule, that are treated in another way.
+    RawOverride {
+        category: Option<Category>,
+        agent: Option<Spanned<String>>,
+        pattern: Option<Spanned<String>>,
+        index: Option<bool>,
+        /// Of disallowed requests; this, `rate` or both.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mode: Option<Mode>,
+        /// Of requests that come too soon.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rate: Option<Spanned<RateMode>>,
+        until: Option<Spanned<Datetime>>,
+    }
+}
+
+/// What the policy of a site is made from besides its overrides.
+#[derive(Serialize)]
+pub(super) struct Terms<'f> {
+    /// Where no override fits.
+    pub(super) mode: Mode,
+    pub(super) agents: &'f RawAgents,
+    pub(super) exempt: &'f RawExempt,
+    /// What becomes of impostors, and what exemptions need.
+    pub(super) identity: (Impostors, IdentityNeeded),
+    pub(super) enforcement: &'f RawEnforcement,
+    pub(super) rate: &'f RawRate,
+}
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The policy, or none once its problems are noted.
-pub(super) fn resolve(file: &RawConfig, site: &RawSite, faults: &mut Faults) -> Option<Policy> {
-    let policy = faults.keep(without_overrides(file, site));
-    let overrides = faults.keep_all(site.overrides.iter().map(resolve_override));
+pub(super) fn resolve(terms: &Terms<'_>, overrides: &[Spanned<RawOverride>], faults: &mut Faults) -> Option<Policy> {
+    let policy = faults.keep(without_overrides(terms));
+    let overrides = faults.keep_all(overrides.iter().map(resolve_override));
     let add = |policy: PolicyBuilder, (mode, rate): ResolvedOverride| {
         let policy = mode.into_iter().fold(policy, PolicyBuilder::with_override);
         rate.into_iter().fold(policy, PolicyBuilder::with_rate_override)
@@ -24,25 +74,25 @@ pub(super) fn resolve(file: &RawConfig, site: &RawSite, faults: &mut Faults) -> 
     Some(overrides?.into_iter().fold(policy?, add).build())
 }
 
-fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, Fault> {
-    let networks: Vec<_> = file.exempt.cidrs.iter().map(Spanned::get_ref).collect();
-    let (agents, exempt) = (&file.agents, &file.exempt);
+fn without_overrides(terms: &Terms<'_>) -> Result<PolicyBuilder, Fault> {
+    let Terms { agents, exempt, enforcement, rate, .. } = terms;
+    let networks: Vec<_> = exempt.cidrs.iter().map(Spanned::get_ref).collect();
     let refused = |values| move |error: ValueError| Fault::of_value(values, error.text(), &error);
-    let (impostors, needed) = file.identity_rules();
+    let (impostors, needed) = terms.identity;
     let mut policy = Policy::builder()
-        .mode(file.mode_of(site))
+        .mode(terms.mode)
         .star_scope(agents.star_scope)
         .star_exempt(&agents.star_exempt)
         .star_exceptions(agents.star_exceptions)
         .star_empty(agents.star_empty)
-        .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
+        .forms(enforcement.forms.iter().map(|form| *form.get_ref()).collect())
         .suspect_human(agents.suspect_human)
-        .rate(*site.rate.mode.get_ref())
-        .rate_burst(site.rate.burst()?)
+        .rate(*rate.mode.get_ref())
+        .rate_burst(*rate.burst.get_ref())
         .impostors(impostors)
         .identity_needed(needed)
         .exempt_networks(networks)
-        .map_err(refused(&file.exempt.cidrs))?
+        .map_err(refused(&exempt.cidrs))?
         .star_methods(agents.star_methods.iter().map(Spanned::get_ref))
         .map_err(refused(&agents.star_methods))?
         .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
@@ -53,10 +103,10 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
         .map_err(refused(&exempt.cookies))?
         .session_cookies(agents.session_cookies.iter().map(Spanned::get_ref))
         .map_err(refused(&agents.session_cookies))?;
-    if file.agents.family == Family::Ignore {
+    if agents.family == Family::Ignore {
         policy = policy.without_family();
     }
-    if let Some(form) = site.enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
+    if let Some(form) = enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
         return Err(form.fault(format!("{:?} is always judged: forms lists the others", form.get_ref().as_str())));
     }
     Ok(policy)
@@ -117,7 +167,7 @@ fn of_value<T>(value: &Spanned<String>, made: Result<T, ValueError>) -> Result<T
 }
 
 /// When an override ends: a moment, or the end of a day in UTC.
-pub(super) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
+pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
             "{} is not an end: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",

@@ -1,21 +1,31 @@
 //! A site's refusal: its template is read with the config, so that a fault in it is an error of the config.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::HeaderValue;
 use toml::Spanned;
 
-use super::error::{ConfigError, Fault, Placed};
-use super::tables::RawRefusal;
+use crate::config::error::{ConfigError, Fault, Placed};
+use crate::config::tables::tables;
 use crate::refusal::{Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, Template, TemplateFormat};
 use crate::regular_file;
+
+tables! {
+    /// The response to refused requests.
+    RawRefusal {
+        file: Option<Spanned<PathBuf>>,
+        status: Option<Spanned<u16>>,
+        language: Option<Spanned<String>>,
+        contact: Option<Spanned<String>>,
+    }
+}
 
 /// The refusal of a site; none where it is the default.
 ///
 /// A fault of the template is placed in the template, any other in the config, `text` at `path`.
-pub(super) fn resolve(
+pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     folder: &Path,
     path: &Path,

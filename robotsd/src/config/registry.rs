@@ -3,12 +3,12 @@
 //!
 //! The keys of a row are those of the built-in registry, `robots-core/src/agent/crawlers.toml`, and `remove`.
 
+use std::fmt;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use toml::Spanned;
 use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryErrorKind, RegistryRow};
 use tower_robots::live::VersionHashPrefix;
@@ -16,60 +16,67 @@ use tower_robots::rules::ProductToken;
 use tower_robots::source::fetch::FetchUrl;
 use tower_robots::source::follow::Published;
 
+use super::agents::RawAgents;
 use super::error::{ConfigError, Fault, Faults, Placed, parsed};
-use super::keys::Document;
-use super::settings::{PublishedSettings, RegistrySources};
-use super::tables::{RawAgents, RawConfig};
-use super::{document, source};
+use super::published::PublishedSettings;
+use super::reader::{self, Document};
+use super::tables::tables;
 use crate::input::{self, place};
 use crate::suggestion::did_you_mean;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RegistryFile {
-    #[serde(default)]
-    crawler: Vec<Spanned<CrawlerTable>>,
+/// What the registry has besides the built-in rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RegistrySources {
+    /// Crawlers to add to, change in or remove from the others.
+    pub(crate) extra: Option<PathBuf>,
+    pub(crate) published: Option<PublishedSettings>,
+}
+
+/// For people.
+impl fmt::Display for RegistrySources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.published, &self.extra) {
+            (Some(published), Some(extra)) => write!(f, "{} with {}", published.url, extra.display()),
+            (Some(published), None) => published.url.fmt(f),
+            (None, Some(extra)) => extra.display().fmt(f),
+            (None, None) => f.write_str("the built-in registry"),
+        }
+    }
+}
+
+tables! {
+    RegistryFile {
+        crawler: Vec<Spanned<CrawlerTable>>,
+    }
+
+    /// One `[[crawler]]` as it stands in the file.
+    CrawlerTable {
+        name: Option<Spanned<String>>,
+        header: Option<Spanned<Vec<String>>>,
+        tokens: Option<Spanned<Vec<String>>>,
+        operator: Option<String>,
+        category: Option<Spanned<String>>,
+        robots: Option<Spanned<String>>,
+        star: Option<Spanned<String>>,
+        crawl_delay: Option<Spanned<String>>,
+        control: bool,
+        index: bool,
+        requires: Vec<String>,
+        ranges: Vec<String>,
+        rdns: Vec<String>,
+        signature: Option<String>,
+        source: Option<String>,
+        checked: Option<Spanned<String>>,
+        weak: bool,
+        framework: bool,
+        examples: Vec<String>,
+        /// Removes the crawler of this name; the other keys are ignored then.
+        remove: bool,
+    }
 }
 
 impl Document for RegistryFile {
-    const TABLES: &'static [&'static str] = &["crawler[]"];
     const NAME: &'static str = "the file";
-}
-
-/// One `[[crawler]]` as it stands in the file.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CrawlerTable {
-    name: Option<Spanned<String>>,
-    header: Option<Spanned<Vec<String>>>,
-    tokens: Option<Spanned<Vec<String>>>,
-    operator: Option<String>,
-    category: Option<Spanned<String>>,
-    robots: Option<Spanned<String>>,
-    star: Option<Spanned<String>>,
-    crawl_delay: Option<Spanned<String>>,
-    #[serde(default)]
-    control: bool,
-    #[serde(default)]
-    index: bool,
-    #[serde(default)]
-    requires: Vec<String>,
-    #[serde(default)]
-    ranges: Vec<String>,
-    #[serde(default)]
-    rdns: Vec<String>,
-    signature: Option<String>,
-    source: Option<String>,
-    checked: Option<Spanned<String>>,
-    #[serde(default)]
-    weak: bool,
-    #[serde(default)]
-    framework: bool,
-    #[serde(default)]
-    examples: Vec<String>,
-    /// Removes the crawler of this name; the other keys are ignored then.
-    #[serde(default)]
-    remove: bool,
 }
 
 /// The registry of a config, without fetching: with the published rows that a server saved last. The server reports why saved
@@ -84,7 +91,7 @@ pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, 
 pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
     let Some(path) = extra else { return Ok(base.clone()) };
     let octets = input::read_configured(path).map_err(|error| ConfigError::unread(&error))?;
-    extended(base, path, &document::as_utf8(path, octets)?).map(Arc::new)
+    extended(base, path, &reader::as_utf8(path, octets)?).map(Arc::new)
 }
 
 /// The built-in registry with the rows of a text that is published at a URL.
@@ -102,7 +109,7 @@ fn saved(settings: &PublishedSettings) -> Option<Registry> {
 
 fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, ConfigError> {
     let at = |faults| ConfigError::at(path, text, faults);
-    let file: RegistryFile = document::read(text).map_err(at)?;
+    let file: RegistryFile = reader::read(text).map_err(at)?;
     let tables = &file.crawler;
     let mut faults = Faults::default();
     let Some(rows) = faults.keep_all(tables.iter().map(row)) else { return Err(at(faults.0)) };
@@ -192,11 +199,36 @@ impl CrawlerTable {
     }
 }
 
+impl RegistrySources {
+    pub(super) fn resolve(
+        agents: &RawAgents,
+        state_dir: Option<&Path>,
+        folder: &Path,
+        faults: &mut Faults,
+    ) -> Option<Self> {
+        let extra = faults.keep(extra(agents, folder));
+        let published = faults.keep(published(agents, state_dir, folder));
+        Some(Self { extra: extra?, published: published? })
+    }
+}
+
+/// The file of further crawlers; what is in it is read when sites are opened.
+fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
+    let Some(written) = &agents.registry_extra else { return Ok(None) };
+    let path = folder.join(written.get_ref());
+    if path.is_dir() {
+        return Err(written.fault(format!("{}: it is a folder, not a file of crawlers", path.display())));
+    }
+    match std::fs::metadata(&path) {
+        Ok(_) => Ok(Some(path)),
+        Err(error) => Err(written.fault(format!("{}: {error}", path.display()))),
+    }
+}
+
 /// The folder of the state directory in which it is kept.
 const FOLDER: &str = "registry";
 
-pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Option<PublishedSettings>, Fault> {
-    let agents = &file.agents;
+fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Result<Option<PublishedSettings>, Fault> {
     let Some(written) = &agents.registry_url else {
         let stray = agents.registry_ca.as_ref().map(|ca| ("registry_ca", ca.span()));
         let accept = || agents.registry_accept.first().map(|hash| ("registry_accept", hash.span()));
@@ -210,7 +242,7 @@ pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Option<Publishe
         let message = "a registry decides who is refused, so it is not fetched in the clear: write an https URL";
         return Err(written.fault(message));
     }
-    source::published(file, url, agents.registry_ca.as_ref(), FOLDER, folder).map(Some)
+    PublishedSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)
 }
 
 pub(super) fn accepted(agents: &RawAgents) -> Result<Vec<VersionHashPrefix>, Fault> {

@@ -7,11 +7,41 @@ use toml::Spanned;
 use tower_robots::check::Severity;
 use tower_robots::live::{Gate, VersionHashPrefix};
 
-use super::error::{Fault, Placed, parsed};
-use super::tables::{OnOff, RawGate, RawRobots, RefuseFindings, SourceKind};
+use super::source::{RawRobots, SourceKind};
+use crate::config::error::{Fault, Placed, parsed};
+use crate::config::tables::{OnOff, tables, words};
+
+tables! {
+    /// Conditions for a version to go live by itself.
+    RawGate {
+        mode: OnOff,
+        refuse_findings: RefuseFindings,
+        /// Whether the pages of a site's own sitemaps count.
+        sitemaps: bool = true,
+        /// A list of pages that count, of every site.
+        urls: Option<Spanned<PathBuf>>,
+        must_allow: Vec<RawMustAllow>,
+        accept: Vec<Spanned<String>>,
+    }
+
+    RawMustAllow {
+        agents: Spanned<Vec<String>>,
+        paths: Spanned<Vec<String>>,
+    }
+}
+
+words! {
+    /// The lowest severity of findings that hold a version back.
+    RefuseFindings {
+        #[default]
+        None = "none",
+        Error = "error",
+        Warning = "warning",
+    }
+}
 
 /// `None` where the gate is off.
-pub(super) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> {
+pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> {
     let accepted = file.accept.iter().map(parsed::<VersionHashPrefix>).collect::<Result<Vec<_>, _>>()?;
     let mut gate = Gate::new().accept(accepted);
     gate = match file.refuse_findings {
@@ -53,7 +83,7 @@ pub(crate) struct GateFile {
 impl GateBasis {
     /// That of a site. A folder has a robots.txt for each host, so one file cannot be the baseline of all, and a page of one
     /// host is none of another's.
-    pub(super) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
+    pub(in crate::config) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
         let is_directory = robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
         let own = [("baseline", &robots.baseline), ("urls", &robots.urls)];
         for (key, written) in own.into_iter().filter(|_| is_directory) {

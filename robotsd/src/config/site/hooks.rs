@@ -1,18 +1,71 @@
 //! The requests that are sent when a version goes live: `[[site.robots.on_publish]]`.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Uri};
+use serde::Serialize;
 use toml::Spanned;
+use toml::de::DeValue;
 
-use super::error::{Fault, Faults, Placed};
-use super::source;
-use super::tables::{RawHeader, RawPublishHook, RawSite, SourceKind};
-use crate::publish_hook::{BodyTemplate, HookHeader, HookSettings, HookTarget};
+use crate::config::bounds::bound;
+use crate::config::error::{Fault, Faults, Placed};
+use crate::config::keys::Kind;
+use crate::config::published::trusted;
+use crate::config::reader::{Place, Reader, Value};
+use crate::config::tables::{tables, unplaced};
+use crate::config::values::Span;
+use crate::publish_hook::{self, BodyTemplate, HookHeader, HookSettings, HookTarget};
 use crate::upstream::Trust;
+
+tables! {
+    /// A request that is sent when a version goes live.
+    RawPublishHook {
+        url: Spanned<String>,
+        method: Option<Spanned<String>>,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        headers: BTreeMap<String, Spanned<RawHeader>>,
+        body: Option<Spanned<String>>,
+        timeout: Spanned<Span> = unplaced(Span(publish_hook::DEFAULT_TIMEOUT)) => bound(
+            Span::seconds(1)..=Span::seconds(60),
+            "timeout may be from \"1s\" to \"60s\"",
+        ),
+        ca: Option<Spanned<PathBuf>>,
+    }
+
+    RawSecret {
+        file: PathBuf,
+    }
+}
+
+/// The value of a field, or the file that holds it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum RawHeader {
+    Text(String),
+    Secret(RawSecret),
+}
+
+impl Value for RawHeader {
+    fn kind() -> Kind {
+        Kind::Either(vec![Kind::Text, RawSecret::kind()])
+    }
+
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::String(text) => Some(Self::Text(text.to_string())),
+            DeValue::Table(secret) if secret.keys().all(|key| key.get_ref() == "file") && !secret.is_empty() => {
+                RawSecret::read(reader, place, value).map(Self::Secret)
+            }
+            _ => {
+                let message = "the value of a header is a text, or names the file that holds it: { file = \"…\" }";
+                reader.fault(value, message)
+            }
+        }
+    }
+}
 
 /// Hooks of one site.
 const MOST: usize = 16;
@@ -27,19 +80,22 @@ const OURS: [&str; 6] = ["connection", "content-length", "transfer-encoding", "t
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
-pub(super) fn resolve(site: &RawSite, folder: &Path, faults: &mut Faults) -> Option<Vec<Arc<HookSettings>>> {
-    let written = &site.robots.on_publish;
+/// The requests of a site, which may know the hosts that they are about.
+pub(super) fn resolve(
+    written: &[Spanned<RawPublishHook>],
+    knows_hosts: bool,
+    folder: &Path,
+    faults: &mut Faults,
+) -> Option<Vec<Arc<HookSettings>>> {
     if let Some(further) = written.get(MOST) {
         faults.push(further.fault(format!("a site has at most {MOST} requests to send on publishing")));
         return None;
     }
-    let has_host = site.hosts.iter().any(|host| !host.get_ref().contains('*'));
-    let is_directory = site.robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
     let hooks: Vec<_> = written
         .iter()
         .map(|hook| {
             let settings = resolve_hook(hook.get_ref(), folder, faults)?;
-            if let (Some(body), false) = (&hook.get_ref().body, has_host || is_directory)
+            if let (Some(body), false) = (&hook.get_ref().body, knows_hosts)
                 && settings.body.as_ref().is_some_and(BodyTemplate::needs_host)
             {
                 let message = "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts";
@@ -62,7 +118,6 @@ pub(super) fn resolve(site: &RawSite, folder: &Path, faults: &mut Faults) -> Opt
 fn resolve_hook(hook: &RawPublishHook, folder: &Path, faults: &mut Faults) -> Option<Arc<HookSettings>> {
     let target = faults.keep(target(&hook.url));
     let method = faults.keep(hook.method.as_ref().map_or(Ok(Method::POST), method));
-    let timeout = faults.keep(timeout(hook));
     let body = faults.keep(hook.body.as_ref().map(body).transpose());
     if let Some((_, value)) = hook.headers.iter().nth(MOST_HEADERS) {
         faults.push(value.fault(format!("a request has at most {MOST_HEADERS} headers of its own")));
@@ -73,15 +128,15 @@ fn resolve_hook(hook: &RawPublishHook, folder: &Path, faults: &mut Faults) -> Op
             faults.push(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
             None
         }
-        (ca, _) => faults.keep(ca.as_ref().map(|ca| source::trusted(ca, folder)).transpose()),
+        (ca, _) => faults.keep(ca.as_ref().map(|ca| trusted(ca, folder)).transpose()),
     };
-    let (target, method, headers, timeout) = (target?, method?, headers?, timeout?);
+    let (target, method, headers) = (target?, method?, headers?);
     Some(Arc::new(HookSettings {
         target,
         method,
         headers,
         body: body?,
-        timeout,
+        timeout: hook.timeout.get_ref().0,
         trust: trust?.unwrap_or(Trust::System),
     }))
 }
@@ -105,14 +160,6 @@ fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     method.filter(|_| text.len() <= 32 && text.bytes().all(|byte| !byte.is_ascii_lowercase())).ok_or_else(|| {
         written.fault(format!("{text:?} is no method for this: write one such as \"POST\", \"PURGE\" or \"DELETE\""))
     })
-}
-
-fn timeout(hook: &RawPublishHook) -> Result<Duration, Fault> {
-    let (timeout, allowed) = (hook.timeout.get_ref().0, Duration::from_secs(1)..=Duration::from_secs(60));
-    match allowed.contains(&timeout) {
-        true => Ok(timeout),
-        false => Err(hook.timeout.fault("timeout may be from \"1s\" to \"60s\"")),
-    }
 }
 
 fn body(written: &Spanned<String>) -> Result<BodyTemplate, Fault> {

@@ -1,29 +1,128 @@
-//! The source of a site's robots.txt: which keys go with which source, their values, and what is appended to it.
+//! The source of a site's robots.txt: which keys go with which source, and their values.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use toml::Spanned;
 use tower_robots::live::LiveRobots;
-use tower_robots::source::fetch::{FetchUrl, Schedule};
+use tower_robots::source::fetch::Schedule;
 use tower_robots::source::{Directory, Origin};
 
-use super::error::{Fault, Faults, Placed, parsed};
-use super::settings::{AppendSettings, AppendSource, Backend, PublishedSettings, Remote, RobotsSource};
-use super::tables::{RawAppend, RawConfig, RawRobots, RawSite, SourceKind};
-use super::values::Span;
-use crate::regular_file;
-use crate::upstream::{Endpoint, Trust};
+use super::append::RawAppend;
+use super::backend::{Backend, RawBackend};
+use super::hooks::RawPublishHook;
+use crate::config::bounds::bound;
+use crate::config::error::{Fault, Placed};
+use crate::config::published::authorities;
+use crate::config::tables::{tables, unplaced, words};
+use crate::config::values::Span;
+use crate::upstream::Endpoint;
 
-/// The interval of fetches, where the response has no max-age.
-const REFRESH: RangeInclusive<Duration> = Duration::from_secs(60)..=DAY;
+tables! {
+    RawRobots {
+        source: Option<Spanned<SourceKind>>,
+        path: Option<Spanned<PathBuf>>,
+        fallback: Option<Spanned<String>>,
+        text: Option<Spanned<String>>,
+        url: Option<Spanned<String>>,
+        ca: Option<Spanned<PathBuf>>,
+        host: Option<Spanned<String>>,
+        refresh: Option<Spanned<Span>> => bound(Span::seconds(60)..=Span::days(1), "refresh may be from \"1m\" to \"24h\""),
+        hold: Option<Spanned<Span>>,
+        max_age: Spanned<Span> = unplaced(Span(LiveRobots::DEFAULT_MAX_AGE)) => bound(
+            Span::NONE..=Span(LiveRobots::LONGEST_MAX_AGE),
+            "max_age is longer than crawlers may keep a robots.txt, \"24h\"",
+        ),
+        on_missing: OnMissing,
+        expectations: Option<Spanned<PathBuf>>,
+        /// The version in version control that new ones are compared with.
+        baseline: Option<Spanned<PathBuf>>,
+        /// In place of that of the gate.
+        urls: Option<Spanned<PathBuf>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        append: Vec<Spanned<RawAppend>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        on_publish: Vec<Spanned<RawPublishHook>>,
+    }
+}
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
+words! {
+    SourceKind {
+        #[default]
+        File = "file",
+        Directory = "directory",
+        Inline = "inline",
+        Upstream = "upstream",
+        Url = "url",
+    }
 
-pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) -> Result<RobotsSource, Fault> {
-    let robots = &site.robots;
+    OnMissing {
+        #[default]
+        LastGood = "last-good",
+        Upstream = "upstream",
+        Fail = "fail",
+    }
+}
+
+/// Where a site's robots.txt comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RobotsSource {
+    File(PathBuf),
+    Inline(String),
+    /// A folder with a file for each host.
+    Directory {
+        path: PathBuf,
+        /// The name of the file for every other host.
+        fallback: String,
+    },
+    /// Fetched from the upstreams.
+    Upstream {
+        upstreams: Vec<String>,
+        /// The `Host` of the request.
+        host: String,
+        /// The name that the upstreams' certificates are for, in place of their hosts.
+        server_name: Option<String>,
+        remote: Remote,
+    },
+    Url {
+        url: String,
+        remote: Remote,
+    },
+}
+
+impl RobotsSource {
+    /// The word for it in `source = "…"`.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::File(_) => "file",
+            Self::Inline(_) => "inline",
+            Self::Directory { .. } => "directory",
+            Self::Upstream { .. } => "upstream",
+            Self::Url { .. } => "url",
+        }
+    }
+}
+
+/// How a robots.txt is fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remote {
+    /// The interval, where the response has no max-age.
+    pub(crate) refresh: Duration,
+    /// How long it must be missing before it counts as removed.
+    pub(crate) hold: Duration,
+    /// PEM: certificate authorities in place of those of the system.
+    pub(crate) ca: Option<Arc<[u8]>>,
+}
+
+pub(super) fn resolve(
+    robots: &RawRobots,
+    site: &RawBackend<'_>,
+    hosts: &[Spanned<String>],
+    backend: Option<&Backend>,
+    folder: &Path,
+) -> Result<RobotsSource, Fault> {
     let source = match (&robots.source, &robots.text, &robots.url) {
         (Some(source), _, _) => *source.get_ref(),
         (None, Some(_), _) => SourceKind::Inline,
@@ -58,7 +157,7 @@ pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) 
             None => Err(Fault::new(span, "source = \"inline\" needs the robots.txt itself in text = \"…\"")),
         },
         SourceKind::Directory => directory(robots, span, folder),
-        SourceKind::Upstream => upstream(site, backend, span, folder),
+        SourceKind::Upstream => upstream(robots, site, hosts, backend, span, folder),
         SourceKind::Url => url(robots, span, folder),
     }
 }
@@ -88,16 +187,17 @@ fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<Ro
 }
 
 fn upstream(
-    site: &RawSite,
+    robots: &RawRobots,
+    site: &RawBackend<'_>,
+    hosts: &[Spanned<String>],
     backend: Option<&Backend>,
     span: Range<usize>,
     folder: &Path,
 ) -> Result<RobotsSource, Fault> {
-    let robots = &site.robots;
     let Some(Backend::Upstreams(settings)) = backend else {
         return Err(Fault::new(span, "source = \"upstream\" needs upstreams, and the site has none"));
     };
-    let concrete = || site.hosts.iter().find(|host| !host.get_ref().contains('*'));
+    let concrete = || hosts.iter().find(|host| !host.get_ref().contains('*'));
     let Some(written) = robots.host.as_ref().or_else(concrete) else {
         let message =
             "source = \"upstream\" needs a host to request: write host = \"example.com\", or a name without * in hosts";
@@ -138,28 +238,10 @@ fn url(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSo
     Ok(RobotsSource::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
 }
 
-/// The certificate authorities of a file, read.
-pub(super) fn trusted(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Trust, Fault> {
-    Trust::file(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))
-}
-
-/// The certificate authorities of a file, as PEM.
-pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
-    let path = folder.join(ca.get_ref());
-    Trust::file(&path).map_err(|why| ca.fault(why))?;
-    let cannot = |error| ca.fault(format!("{} cannot be read: {error}", path.display()));
-    Ok(Arc::from(regular_file::read(&path).map_err(cannot)?))
-}
-
 fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
-    let refresh = match &robots.refresh {
-        None => Schedule::DEFAULT_EVERY,
-        Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
-        Some(refresh) => {
-            return Err(refresh.fault("refresh may be from \"1m\" to \"24h\""));
-        }
-    };
-    let hold = robots.hold.as_ref().map_or(Schedule::DEFAULT_HOLD, |hold: &Spanned<Span>| hold.get_ref().0);
+    let time = |written: &Option<Spanned<Span>>, usual| written.as_ref().map_or(usual, |time| time.get_ref().0);
+    let refresh = time(&robots.refresh, Schedule::DEFAULT_EVERY);
+    let hold = time(&robots.hold, Schedule::DEFAULT_HOLD);
     let ca = ca.map(|ca| authorities(ca, folder)).transpose()?;
     Ok(Remote { refresh, hold, ca })
 }
@@ -181,96 +263,4 @@ fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<
     ];
     let is_stray = |with: &[SourceKind]| !with.contains(&source);
     keys.into_iter().find_map(|(key, span, with, of)| Some((key, span.filter(|_| is_stray(with))?, of)))
-}
-
-/// What is published at a URL, and kept in that folder of the state directory.
-pub(super) fn published(
-    file: &RawConfig,
-    url: FetchUrl,
-    ca: Option<&Spanned<PathBuf>>,
-    kept_in: &str,
-    folder: &Path,
-) -> Result<PublishedSettings, Fault> {
-    let ca = ca.map(|ca| authorities(ca, folder)).transpose()?;
-    let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(kept_in));
-    Ok(PublishedSettings { url, ca, saved_in })
-}
-
-/// Parts of one site.
-const MOST: usize = 16;
-
-/// Characters of a name.
-const MOST_NAME: usize = 80;
-
-/// The folder of the state directory in which fetched parts are kept.
-const FOLDER: &str = "fragments";
-
-pub(super) fn resolve_appended(
-    file: &RawConfig,
-    site: &RawSite,
-    folder: &Path,
-    faults: &mut Faults,
-) -> Option<Vec<AppendSettings>> {
-    let written = &site.robots.append;
-    if let Some(further) = written.get(MOST) {
-        faults.push(further.fault(format!("a site has at most {MOST} parts to append: put some in one file")));
-        return None;
-    }
-    let parts = faults.keep_all(written.iter().map(|part| resolve_part(file, part, folder)))?;
-    for (at, part) in parts.iter().enumerate() {
-        if parts[..at].iter().any(|before| before.source == part.source) {
-            faults.push(written[at].fault(format!("{} is appended twice: leave one out", part.source)));
-            return None;
-        }
-        if parts[..at].iter().any(|before| before.title == part.title) {
-            let message = format!("another part is called {:?} too: give one of them a name", part.title);
-            faults.push(written[at].fault(message));
-            return None;
-        }
-    }
-    Some(parts)
-}
-
-fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> Result<AppendSettings, Fault> {
-    let RawAppend { path, url, name, ca } = part.get_ref();
-    let source = match (path, url) {
-        (Some(path), None) if path.get_ref().as_os_str().is_empty() => {
-            return Err(path.fault("the path of the file to append is empty"));
-        }
-        (Some(path), None) => AppendSource::File(folder.join(path.get_ref())),
-        (None, Some(written)) => {
-            let url: FetchUrl = parsed(written)?;
-            let is_secure = written.get_ref().to_ascii_lowercase().starts_with("https:");
-            if let Some(ca) = ca.as_ref().filter(|_| !is_secure) {
-                return Err(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
-            }
-            AppendSource::Url(published(file, url, ca.as_ref(), FOLDER, folder)?)
-        }
-        (Some(_), Some(url)) => return Err(url.fault("a part has a path or a url, not both")),
-        (None, None) => {
-            return Err(part.fault("there is nothing to append: write path = \"…\" or url = \"https://…\""));
-        }
-    };
-    if let (Some(ca), AppendSource::File(_)) = (ca, &source) {
-        return Err(ca.fault("ca goes with a url"));
-    }
-    let title = match (name, &source) {
-        (Some(name), _) => {
-            let text = name.get_ref();
-            let is_name = !text.trim().is_empty() && text.chars().count() <= MOST_NAME;
-            if !is_name || text.chars().any(char::is_control) {
-                let message = format!(
-                    "{text:?} is no name: write up to {MOST_NAME} characters in one line, such as \"AI crawlers\""
-                );
-                return Err(name.fault(message));
-            }
-            text.clone()
-        }
-        // Readers of the robots.txt need not know the folder.
-        (None, AppendSource::File(path)) => {
-            path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
-        }
-        (None, AppendSource::Url(published)) => published.url.to_string(),
-    };
-    Ok(AppendSettings { title, source })
 }

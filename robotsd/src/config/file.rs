@@ -1,0 +1,127 @@
+//! The config file as a whole: its tables, and the settings that the program runs on.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toml::Spanned;
+use tower_robots::live::{Gate, VersionHashPrefix};
+use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
+
+use super::admin::{AdminSettings, RawAdmin};
+use super::agents::{RawAgents, RawExempt};
+use super::board::{BoardConfig, RawBoard};
+use super::bounds::bound;
+use super::check::RawCheck;
+use super::identity::{IdentityConfig, RawIdentity};
+use super::limits::RawLimits;
+use super::listener::{ListenerConfig, RawListener};
+use super::log::{LogConfig, RawLog};
+use super::rate_store::RawRateStore;
+use super::reader::Document;
+use super::registry::RegistrySources;
+use super::site::{RawGate, RawSite, SiteConfig};
+use super::tables::tables;
+use crate::edge::EdgeLimits;
+use crate::shared_rate::StoreSettings;
+use crate::upstream::UpstreamLimits;
+
+/// More threads than any machine has cores to run them on.
+const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1024).unwrap();
+
+tables! {
+    RawConfig {
+        mode: Mode,
+        workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "{} workers are more than 1024: one a core is right"),
+        state_dir: Option<Spanned<PathBuf>>,
+        listener: Vec<RawListener>,
+        site: Vec<Spanned<RawSite>>,
+        agents: RawAgents,
+        exempt: RawExempt,
+        /// Its presence starts the checks of who sends requests.
+        identity: Option<RawIdentity>,
+        check: RawCheck,
+        admin: Option<RawAdmin>,
+        board: RawBoard,
+        /// Where processes share what they count.
+        rate: RawRateStore,
+        gate: RawGate,
+        limits: RawLimits,
+        log: RawLog,
+    }
+}
+
+impl Document for RawConfig {
+    const NAME: &'static str = "the config";
+}
+
+impl RawConfig {
+    /// The mode of a site, where no override fits.
+    pub(super) fn mode_of(&self, site: &RawSite) -> Mode {
+        site.enforcement.mode.unwrap_or(self.mode)
+    }
+
+    /// What becomes of impostors, and what exemptions need.
+    pub(super) fn identity_rules(&self) -> (Impostors, IdentityNeeded) {
+        self.identity.as_ref().map(|identity| (*identity.impostors.get_ref(), identity.needed)).unwrap_or_default()
+    }
+}
+
+/// A valid config.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// The file, for the next one to be compared with.
+    pub(crate) text: Arc<str>,
+    /// For [`Config::review`].
+    pub(crate) reviewable: Option<Arc<Reviewable>>,
+    /// Threads that serve.
+    pub(crate) workers: NonZeroUsize,
+    pub(crate) listeners: Vec<ListenerConfig>,
+    pub(crate) sites: Vec<SiteConfig>,
+    /// Keeps accepted and waiting versions and the kill switch over restarts.
+    pub(crate) state_dir: Option<PathBuf>,
+    /// What names it in the text.
+    pub(crate) state_dir_span: Range<usize>,
+    /// The gate of every site, without its expectations; `None` where it is off.
+    pub(crate) gate: Option<Gate>,
+    /// What the registry has besides the built-in rows.
+    pub(crate) registry: RegistrySources,
+    /// Versions of the published registry that are used whatever they change.
+    pub(crate) registry_accept: Vec<VersionHashPrefix>,
+    /// What names the file of further crawlers in the text.
+    pub(crate) registry_extra_span: Range<usize>,
+    /// How the senders of requests are checked; `None` where they are not checked.
+    pub(crate) identity: Option<IdentityConfig>,
+    /// The admin interface; `None` where it is off.
+    pub(crate) admin: Option<AdminSettings>,
+    /// What is kept about crawlers; `None` where nothing is.
+    pub(crate) board: Option<BoardConfig>,
+    /// Where processes share what they count of crawlers; `None` where each counts for itself.
+    pub(crate) rate_store: Option<StoreSettings>,
+    /// Why it is never asked, where that is so.
+    pub(crate) rate_store_unasked: Option<&'static str>,
+    /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.
+    pub(crate) connections: Option<usize>,
+    pub(crate) edge: EdgeLimits,
+    /// How long the new process of an upgrade may take for each of its steps.
+    pub(crate) upgrade: Duration,
+    pub(crate) upstream: UpstreamLimits,
+    pub(crate) log: LogConfig,
+}
+
+/// The tables of a config file and its name, kept for its review.
+///
+/// The [review](super::review) reads files that the config names, whose file system may hang, so it is no part of loading.
+pub(crate) struct Reviewable {
+    pub(super) name: String,
+    pub(super) file: RawConfig,
+}
+
+impl fmt::Debug for Reviewable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reviewable").finish_non_exhaustive()
+    }
+}

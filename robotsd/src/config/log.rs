@@ -1,0 +1,121 @@
+//! The log: its table, and what is written to it.
+
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+
+use super::error::{Fault, Placed};
+use super::tables::{tables, words};
+
+tables! {
+    /// The log, and what it leaves out.
+    RawLog {
+        format: LogFormat,
+        query: QueryLogging,
+        address: AddressLogging,
+        access: AccessLogging,
+        access_path: Option<Spanned<PathBuf>>,
+    }
+}
+
+words! {
+    /// The log of requests.
+    AccessLogging {
+        #[default]
+        Off = "off",
+        Combined = "combined",
+        Json = "json",
+    }
+
+    LogFormat {
+        #[default]
+        Json = "json",
+        Text = "text",
+    }
+
+    /// The part of a query that log lines hold.
+    QueryLogging {
+        Keep = "keep",
+        /// Names without their values.
+        #[default]
+        Redact = "redact",
+        Drop = "drop",
+    }
+
+    /// The part of the client's address that log lines hold.
+    AddressLogging {
+        Keep = "keep",
+        /// Its /24 or /48.
+        #[default]
+        Truncate = "truncate",
+        Drop = "drop",
+    }
+}
+
+/// The log.
+#[derive(Debug, PartialEq)]
+pub(crate) struct LogConfig {
+    pub(crate) format: LogFormat,
+    pub(crate) query: QueryLogging,
+    pub(crate) address: AddressLogging,
+    /// `None` where only events are logged.
+    pub(crate) access: Option<AccessSettings>,
+}
+
+/// A line for every request.
+#[derive(Debug, PartialEq)]
+pub(crate) struct AccessSettings {
+    pub(crate) format: AccessFormat,
+    /// `None` for standard output, where the events go.
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// The format of the log of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccessFormat {
+    Combined,
+    Json,
+}
+
+pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
+    let format = match (log.access, &log.access_path) {
+        (AccessLogging::Off, Some(path)) => {
+            return Err(path.fault("access_path goes with access = \"combined\" or access = \"json\""));
+        }
+        (AccessLogging::Off, None) => None,
+        (AccessLogging::Combined, _) => Some(AccessFormat::Combined),
+        (AccessLogging::Json, _) => Some(AccessFormat::Json),
+    };
+    let path = log.access_path.as_ref().map(|path| access_path(path, folder)).transpose()?;
+    Ok(LogConfig {
+        format: log.format,
+        query: log.query,
+        address: log.address,
+        access: format.map(|format| AccessSettings { format, path }),
+    })
+}
+
+/// A file that can be written, or made: opening it would end the start.
+fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
+    let path = folder.join(written.get_ref());
+    let shown = path.display();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let wrong = match std::fs::metadata(&path) {
+        Ok(found) if found.is_dir() => format!("{shown} is a folder: access_path is a file"),
+        Ok(_) => return Ok(path),
+        Err(_) if !parent.is_dir() => format!("{shown} cannot be made: there is no folder {}", parent.display()),
+        Err(_) if !is_writable(parent) => {
+            format!("{shown} cannot be made: this user may not write to its folder")
+        }
+        Err(_) => return Ok(path),
+    };
+    Err(written.fault(wrong))
+}
+
+/// Whether this process may make files in a folder.
+pub(super) fn is_writable(folder: &Path) -> bool {
+    #[cfg(unix)]
+    return rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok();
+    #[cfg(not(unix))]
+    return std::fs::metadata(folder).is_ok_and(|found| !found.permissions().readonly());
+}

@@ -1,0 +1,55 @@
+//! What is published at a URL, and whom its server's certificate is trusted for.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml::Spanned;
+use tower_robots::source::fetch::FetchUrl;
+
+use super::error::{Fault, Placed};
+use crate::regular_file;
+use crate::upstream::Trust;
+
+/// Where a registry or a part of a robots.txt is published, and where it is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PublishedSettings {
+    pub(crate) url: FetchUrl,
+    /// The certificate authorities to trust, as PEM, in place of those the system trusts.
+    pub(crate) ca: Option<Arc<[u8]>>,
+    /// The folder of the last good one; none without a state directory.
+    pub(crate) saved_in: Option<PathBuf>,
+}
+
+impl fmt::Debug for PublishedSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishedSettings").field("url", &self.url.to_string()).finish_non_exhaustive()
+    }
+}
+
+impl PublishedSettings {
+    /// What is kept in that folder of the state directory.
+    pub(super) fn resolve(
+        url: FetchUrl,
+        ca: Option<&Spanned<PathBuf>>,
+        state_dir: Option<&Path>,
+        kept_in: &str,
+        folder: &Path,
+    ) -> Result<Self, Fault> {
+        let ca = ca.map(|ca| authorities(ca, folder)).transpose()?;
+        Ok(Self { url, ca, saved_in: state_dir.map(|state| state.join(kept_in)) })
+    }
+}
+
+/// The certificate authorities of a file, read.
+pub(super) fn trusted(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Trust, Fault> {
+    Trust::file(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))
+}
+
+/// The certificate authorities of a file, as PEM.
+pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
+    let path = folder.join(ca.get_ref());
+    Trust::file(&path).map_err(|why| ca.fault(why))?;
+    let cannot = |error| ca.fault(format!("{} cannot be read: {error}", path.display()));
+    Ok(Arc::from(regular_file::read(&path).map_err(cannot)?))
+}

@@ -1,0 +1,302 @@
+//! From the text of a TOML file to its tables, with every problem of syntax, keys and types on the way, as its author would put it.
+//!
+//! The parser goes on after a syntax error by itself, and so does [`Reader`] after a value that is not what its key holds.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ConfigError, Fault, Faults};
+use super::keys::{Key, Keys, Kind};
+use super::syntax;
+use crate::suggestion::{did_you_mean, nearest};
+
+/// Further problems are those of a file that is something else.
+const MOST: usize = 20;
+
+/// What a required key looks like.
+const EXAMPLES: [(&str, &str); 6] = [
+    ("address", "\"127.0.0.1:8080\""),
+    ("name", "\"shop\""),
+    ("chain", "\"fullchain.pem\""),
+    ("key", "\"privkey.pem\""),
+    ("agents", "[\"Googlebot\"]"),
+    ("paths", "[\"/\"]"),
+];
+
+/// A value of a file.
+pub(crate) trait Value: Sized {
+    fn kind() -> Kind;
+
+    /// Reads it; none where it cannot be used at all, once its problems are noted.
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
+
+    /// What stands for a key that is not there and has no default of its own; none where the key is required.
+    fn absent() -> Option<Self> {
+        None
+    }
+
+    /// Notes the values in it that are out of their bounds.
+    fn check_bounds(&self, _: &mut Faults) {}
+}
+
+/// A table with keys of its own.
+pub(crate) trait Table: Sized {
+    const KEYS: &'static [Key];
+
+    /// `table` is its path.
+    fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
+
+    /// One without keys.
+    fn empty() -> Option<Self>;
+
+    fn check_keys(&self, faults: &mut Faults);
+}
+
+/// A file whose tables are known.
+pub(crate) trait Document: Table {
+    /// What it is called in a message.
+    const NAME: &'static str;
+}
+
+/// Reads a text, or returns its problems.
+pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
+    // A byte order mark is no part of a text; octets are counted with it.
+    let (document, errors) = DeTable::parse_recoverable(text);
+    if let Some(fault) = syntax::recognize(text, errors.first().and_then(toml::de::Error::span)) {
+        return Err(vec![fault]);
+    }
+    let mut faults = first_of_each_line(text, errors.iter().map(|error| syntax::fault(text, error)));
+    // What follows a list or a text without an end was read as a part of it.
+    if let Some(unclosed) = faults.iter().position(syntax::is_unclosed) {
+        faults.truncate(unclosed + 1);
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut reader = Reader { text, keys: Keys { top: D::KEYS, name: D::NAME }, is_certain: &|_, _| true, faults };
+    let read = D::read_table(&mut reader, "", document.get_ref(), &document.span());
+    let mut faults = reader.faults;
+    faults.sort_by_key(|fault| fault.span.start);
+    faults.truncate(MOST);
+    read.filter(|_| faults.is_empty()).ok_or(faults)
+}
+
+/// One problem a line: the others are most often its consequences.
+fn first_of_each_line(text: &str, faults: impl Iterator<Item = Fault>) -> Vec<Fault> {
+    let line = |fault: &Fault| text.get(..fault.span.start).unwrap_or(text).matches('\n').count();
+    let mut seen = BTreeSet::new();
+    faults.filter(|fault| seen.insert(line(fault))).take(MOST).collect()
+}
+
+/// The text of a config file.
+pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
+    let octets = std::fs::read(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+    as_utf8(path, octets)
+}
+
+/// The text that octets are, or where they are none.
+pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
+    String::from_utf8(octets).map_err(|error| {
+        let start = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes());
+        Fault::new(start..start, "the file is not UTF-8, which TOML is: save it as UTF-8").at(path, &text)
+    })
+}
+
+/// A document on its way to its tables.
+pub(crate) struct Reader<'t> {
+    pub(super) text: &'t str,
+    pub(super) keys: Keys,
+    /// Whether a value is what its author wrote, from the places of its key and of itself.
+    pub(super) is_certain: &'t dyn Fn(&Range<usize>, &Range<usize>) -> bool,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Where a value stands. The items of a list stand where the list does.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'p> {
+    /// The path of its table, as `site.robots`; none at the top of the file.
+    pub(super) table: &'p str,
+    pub(super) key: &'p str,
+}
+
+impl Place<'_> {
+    pub(super) fn path(self) -> String {
+        if self.table.is_empty() { self.key.to_owned() } else { format!("{}.{}", self.table, self.key) }
+    }
+}
+
+impl Reader<'_> {
+    /// The value of a key; none where it is not there or cannot be used.
+    pub(crate) fn value<T: Value>(&mut self, table: &str, key: &str, values: &DeTable<'_>) -> Option<T> {
+        let (written, value) = values.get_key_value(key)?;
+        if !is_table(value.get_ref()) && !(self.is_certain)(&written.span(), &value.span()) {
+            return None;
+        }
+        T::read(self, Place { table, key }, value)
+    }
+
+    /// Notes keys that a table does not have; returns those that they are probably meant to be.
+    pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> Vec<&'static str> {
+        let known = || T::KEYS.iter().map(|key| key.name);
+        let mut meant = Vec::new();
+        for key in values.keys().filter(|key| known().all(|name| name != key.get_ref().as_ref())) {
+            let place = if table.is_empty() { self.keys.name.to_owned() } else { self.keys.called(table) };
+            let help = self.keys.help(table, key.get_ref());
+            self.faults.push(Fault::new(key.span(), format!("{place} has no key {:?}", key.get_ref())).help(help));
+            meant.extend(nearest(key.get_ref(), known()));
+        }
+        meant
+    }
+
+    /// Notes that a table lacks a key, unless that is the consequence of another fault.
+    pub(crate) fn missing(
+        &mut self,
+        table: &str,
+        key: &str,
+        values: &DeTable<'_>,
+        span: &Range<usize>,
+        meant: &[&str],
+    ) {
+        if values.contains_key(key) || meant.contains(&key) {
+            return;
+        }
+        let example = EXAMPLES.iter().find(|(known, _)| *known == key).map_or("\"…\"", |(_, example)| *example);
+        let place =
+            if table.is_empty() { self.keys.name.to_owned() } else { format!("this {}", self.keys.header(table)) };
+        let fault = Fault::new(span.clone(), format!("{place} has no {key}"));
+        self.faults.push(fault.help(format!("write {key} = {example}")));
+    }
+
+    /// The text of a value that is one of several words; none where it is none of them, once that is noted.
+    pub(crate) fn word<'v, T: Value>(&mut self, place: Place<'_>, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
+        let (DeValue::String(word), Kind::Words(known)) = (value.get_ref(), T::kind()) else {
+            return self.wrong::<T>(place, value).and(None);
+        };
+        if known.contains(&&**word) {
+            return Some(word);
+        }
+        let message = format!("{word:?} is not a value of {}: write {}", place.key, one_of(&known));
+        self.faults.push(Fault::new(value.span(), message).help(did_you_mean(word, known)));
+        None
+    }
+
+    /// Notes what is wrong with a value.
+    pub(super) fn fault<T>(&mut self, value: &Spanned<DeValue<'_>>, message: impl Into<String>) -> Option<T> {
+        self.faults.push(Fault::new(value.span(), message));
+        None
+    }
+
+    /// Notes that a value is not what its key holds.
+    pub(super) fn wrong<T: Value>(&mut self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<T> {
+        let fault = self.describe(&T::kind(), place, value);
+        self.faults.push(fault);
+        None
+    }
+
+    fn describe(&self, kind: &Kind, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Fault {
+        let (span, value, key) = (value.span(), value.get_ref(), place.key);
+        let written = self.text.get(span.clone()).unwrap_or_default();
+        let (path, word) = (place.path(), sort(value));
+        match (kind, value) {
+            (Kind::List(item), DeValue::Table(_)) if matches!(**item, Kind::Table(_)) => {
+                let message = format!("there can be several of [{path}], and each is written in double brackets");
+                Fault::new(span, message).help(format!("write [[{path}]]"))
+            }
+            (Kind::Table(_), DeValue::Array(items)) if items.iter().any(|item| item.get_ref().is_table()) => {
+                let first = items.first().map_or(span, Spanned::span);
+                let message = format!("there is one table {path}, not a list of them");
+                Fault::new(first, message).help(format!("write [{path}]"))
+            }
+            (Kind::List(item), _) if matches!(**item, Kind::Table(_)) => self.no_table(span, &path, word, written),
+            (Kind::Table(_) | Kind::Named(_), _) => self.no_table(span, &path, word, written),
+            (Kind::List(_), DeValue::String(_) | DeValue::Integer(_)) => {
+                Fault::new(span, format!("{key} is a list, not {word}")).help(format!("write {key} = [{written}]"))
+            }
+            (Kind::Words(known), _) => several_words(span, key, known, word),
+            (Kind::List(item), _) => match &**item {
+                Kind::Words(known) => several_words(span, key, known, word),
+                _ => Fault::new(span, format!("{key} is a list, not {word}")),
+            },
+            (Kind::Date, _) => {
+                let date = if let DeValue::String(date) = value { date } else { "2027-03-31" };
+                Fault::new(span, format!("{key} is a date, not {word}"))
+                    .help(format!("write {key} = {date}, without quotes"))
+            }
+            (Kind::Flag, _) => Fault::new(span, format!("{key} is true or false, not {word}"))
+                .help(format!("write {key} = true, without quotes")),
+            (Kind::Number(_), DeValue::String(digits)) => {
+                let number = if digits.parse::<u64>().is_ok() { digits } else { "4" };
+                Fault::new(span, format!("{key} is a number, not {word}"))
+                    .help(format!("write {key} = {number}, without quotes"))
+            }
+            (Kind::Size, _) => Fault::new(span, format!("{key} is {written}: write a size such as 65536 or \"64KiB\"")),
+            (Kind::Number(least), DeValue::Integer(_)) => {
+                Fault::new(span, format!("{key} is {written}: it is a whole number from {least} on"))
+            }
+            (Kind::Number(_), _) => Fault::new(span, format!("{key} is {written}: it is a whole number")),
+            (Kind::Text | Kind::Time | Kind::Either(_), DeValue::Array(_) | DeValue::Table(_)) => {
+                Fault::new(span, format!("{key} is text, not {word}"))
+            }
+            (Kind::Text | Kind::Time | Kind::Either(_), _) => {
+                Fault::new(span, format!("{key} is text, not {word}")).help(format!("write {key} = \"{written}\""))
+            }
+        }
+    }
+
+    fn no_table(&self, span: Range<usize>, path: &str, word: &str, written: &str) -> Fault {
+        let key = path.rsplit('.').next().unwrap_or_default();
+        let help = match path {
+            "site.upstream" if written.starts_with('[') => {
+                format!("the servers of a site have another key: upstreams = {written}")
+            }
+            "site.upstream" => format!("the servers of a site are a list: upstreams = [{written}]"),
+            "gate.must_allow" => {
+                "write [[gate.must_allow]], and below it agents = [\"Googlebot\"] and paths = [\"/\"]".to_owned()
+            }
+            "site.robots" => format!("write robots.path = {written}"),
+            "admin" => "write [admin], and below it mode = \"off\" or socket = \"…\"".to_owned(),
+            path => format!("write {} on a line of its own, and its keys below", self.keys.header(path)),
+        };
+        Fault::new(span, format!("{key} is a table, not {word}")).help(help)
+    }
+}
+
+/// A table, or a list of them.
+fn is_table(value: &DeValue<'_>) -> bool {
+    match value {
+        DeValue::Table(_) => true,
+        DeValue::Array(items) => items.iter().any(|item| item.get_ref().is_table()),
+        _ => false,
+    }
+}
+
+fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> Fault {
+    Fault::new(span, format!("{key} is one of several words, not {word}: write {}", one_of(known)))
+}
+
+/// What a value is, in a sentence.
+fn sort(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// As in `"a", "b" or "c"`.
+fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}

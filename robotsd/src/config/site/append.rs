@@ -1,0 +1,124 @@
+//! What is appended to a site's robots.txt: `[[site.robots.append]]`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use tower_robots::source::fetch::FetchUrl;
+
+use crate::config::error::{Fault, Faults, Placed, parsed};
+use crate::config::published::PublishedSettings;
+use crate::config::tables::tables;
+
+tables! {
+    /// A part that is appended to the robots.txt.
+    RawAppend {
+        path: Option<Spanned<PathBuf>>,
+        url: Option<Spanned<String>>,
+        name: Option<Spanned<String>>,
+        ca: Option<Spanned<PathBuf>>,
+    }
+}
+
+/// A part that is appended to a robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AppendSettings {
+    /// What comments in the file that is served call it.
+    pub(crate) title: String,
+    pub(crate) source: AppendSource,
+}
+
+/// Where such a part is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AppendSource {
+    File(PathBuf),
+    Url(PublishedSettings),
+}
+
+/// For people.
+impl fmt::Display for AppendSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Url(published) => published.url.fmt(f),
+        }
+    }
+}
+
+/// Parts of one site.
+const MOST: usize = 16;
+
+/// Characters of a name.
+const MOST_NAME: usize = 80;
+
+/// The folder of the state directory in which fetched parts are kept.
+const FOLDER: &str = "fragments";
+
+pub(super) fn resolve(
+    written: &[Spanned<RawAppend>],
+    state_dir: Option<&Path>,
+    folder: &Path,
+    faults: &mut Faults,
+) -> Option<Vec<AppendSettings>> {
+    if let Some(further) = written.get(MOST) {
+        faults.push(further.fault(format!("a site has at most {MOST} parts to append: put some in one file")));
+        return None;
+    }
+    let parts = faults.keep_all(written.iter().map(|part| resolve_part(part, state_dir, folder)))?;
+    for (at, part) in parts.iter().enumerate() {
+        if parts[..at].iter().any(|before| before.source == part.source) {
+            faults.push(written[at].fault(format!("{} is appended twice: leave one out", part.source)));
+            return None;
+        }
+        if parts[..at].iter().any(|before| before.title == part.title) {
+            let message = format!("another part is called {:?} too: give one of them a name", part.title);
+            faults.push(written[at].fault(message));
+            return None;
+        }
+    }
+    Some(parts)
+}
+
+fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Path) -> Result<AppendSettings, Fault> {
+    let RawAppend { path, url, name, ca } = part.get_ref();
+    let source = match (path, url) {
+        (Some(path), None) if path.get_ref().as_os_str().is_empty() => {
+            return Err(path.fault("the path of the file to append is empty"));
+        }
+        (Some(path), None) => AppendSource::File(folder.join(path.get_ref())),
+        (None, Some(written)) => {
+            let url: FetchUrl = parsed(written)?;
+            let is_secure = written.get_ref().to_ascii_lowercase().starts_with("https:");
+            if let Some(ca) = ca.as_ref().filter(|_| !is_secure) {
+                return Err(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
+            }
+            AppendSource::Url(PublishedSettings::resolve(url, ca.as_ref(), state_dir, FOLDER, folder)?)
+        }
+        (Some(_), Some(url)) => return Err(url.fault("a part has a path or a url, not both")),
+        (None, None) => {
+            return Err(part.fault("there is nothing to append: write path = \"…\" or url = \"https://…\""));
+        }
+    };
+    if let (Some(ca), AppendSource::File(_)) = (ca, &source) {
+        return Err(ca.fault("ca goes with a url"));
+    }
+    let title = match (name, &source) {
+        (Some(name), _) => {
+            let text = name.get_ref();
+            let is_name = !text.trim().is_empty() && text.chars().count() <= MOST_NAME;
+            if !is_name || text.chars().any(char::is_control) {
+                let message = format!(
+                    "{text:?} is no name: write up to {MOST_NAME} characters in one line, such as \"AI crawlers\""
+                );
+                return Err(name.fault(message));
+            }
+            text.clone()
+        }
+        // Readers of the robots.txt need not know the folder.
+        (None, AppendSource::File(path)) => {
+            path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
+        }
+        (None, AppendSource::Url(published)) => published.url.to_string(),
+    };
+    Ok(AppendSettings { title, source })
+}

@@ -1,0 +1,149 @@
+//! What is behind a site: its upstreams, or a folder of static files.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+
+use crate::config::bounds::some_time;
+use crate::config::error::{Fault, Faults, Placed};
+use crate::config::listener::{ListenerKind, RawListener};
+use crate::config::tables::{tables, unplaced, words};
+use crate::config::values::Span;
+use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, Trust, check_server_name};
+
+tables! {
+    /// Settings of all upstreams of a site.
+    RawUpstream {
+        max_fails: u32 = HealthPolicy::default().max_fails,
+        fail_window: Span = Span(HealthPolicy::default().fail_window),
+        eject: Spanned<Span> = unplaced(Span(HealthPolicy::default().eject)) => some_time(
+            "eject is no time at all: to never eject an upstream, write max_fails = 0",
+        ),
+        eject_max: Span = Span(HealthPolicy::default().eject_max),
+        http2: Option<Spanned<bool>>,
+        ca: Option<Spanned<PathBuf>>,
+        server_name: Option<Spanned<String>>,
+    }
+}
+
+words! {
+    /// Files and folders of a root whose name begins with a dot.
+    Dotfiles {
+        /// 404, except below `/.well-known/`.
+        #[default]
+        Hide = "hide",
+        Serve = "serve",
+    }
+}
+
+/// The keys of a site that say what is behind it.
+pub(super) struct RawBackend<'s> {
+    pub(super) name: &'s Spanned<String>,
+    pub(super) upstreams: Option<&'s [Spanned<String>]>,
+    pub(super) upstream: &'s RawUpstream,
+    pub(super) root: Option<&'s Spanned<PathBuf>>,
+    pub(super) dotfiles: Option<&'s Spanned<Dotfiles>>,
+}
+
+/// The origin servers or the files behind a site.
+#[derive(Clone, Debug)]
+pub(crate) enum Backend {
+    Upstreams(OriginsSettings),
+    Files(StaticFiles),
+}
+
+/// A folder of static files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StaticFiles {
+    pub(crate) root: PathBuf,
+    pub(crate) dotfiles: Dotfiles,
+}
+
+pub(super) fn resolve(
+    site: &RawBackend<'_>,
+    listeners: &[RawListener],
+    span: Range<usize>,
+    folder: &Path,
+) -> Result<Option<Backend>, Fault> {
+    if let (Some(dotfiles), None) = (site.dotfiles, site.root) {
+        return Err(dotfiles.fault("dotfiles is for static files: it goes with a root"));
+    }
+    match (site.upstreams, site.root) {
+        (Some(upstreams), None) if upstreams.is_empty() => {
+            Err(Fault::new(span, "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\""))
+        }
+        (Some(upstreams), None) => {
+            origins(upstreams, site.upstream, folder).map(|upstreams| Some(Backend::Upstreams(upstreams)))
+        }
+        (None, Some(root)) => {
+            let path = folder.join(root.get_ref());
+            if !path.is_dir() {
+                let message =
+                    format!("{:?} is not a folder: root names the folder of static files", path.display().to_string());
+                return Err(root.fault(message));
+            }
+            let dotfiles = site.dotfiles.map_or_else(Dotfiles::default, |dotfiles| *dotfiles.get_ref());
+            Ok(Some(Backend::Files(StaticFiles { root: path, dotfiles })))
+        }
+        (Some(_), Some(root)) => Err(root.fault("a site has upstreams or a root, not both")),
+        (None, None) if listeners.iter().all(|listener| listener.kind == ListenerKind::Decision) => Ok(None),
+        (None, None) => {
+            let message = format!("the site {:?} has no backend: give it upstreams or a root", site.name.get_ref());
+            Err(site.name.fault(message))
+        }
+    }
+}
+
+fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path) -> Result<OriginsSettings, Fault> {
+    let endpoint = |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
+    let endpoints = upstreams.iter().map(endpoint).collect::<Result<Vec<_>, _>>()?;
+    let is_tls = endpoints.iter().any(Endpoint::is_tls);
+    for span in [settings.ca.as_ref().map(Spanned::span), settings.server_name.as_ref().map(Spanned::span)] {
+        if let (Some(span), false) = (span, is_tls) {
+            return Err(Fault::new(span, "this is for TLS, and no upstream of the site begins with \"https://\""));
+        }
+    }
+    let versions = match settings.http2.as_ref().map(Spanned::get_ref) {
+        Some(true) => HttpVersions::Http2,
+        Some(false) => HttpVersions::Http1,
+        None => HttpVersions::Negotiated,
+    };
+    let trust = match &settings.ca {
+        None => Trust::System,
+        Some(ca) => Trust::file(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))?,
+    };
+    if let Some(name) = &settings.server_name {
+        check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
+    }
+    Ok(OriginsSettings {
+        endpoints,
+        versions,
+        health: HealthPolicy {
+            max_fails: settings.max_fails,
+            fail_window: settings.fail_window.0,
+            eject: settings.eject.get_ref().0,
+            eject_max: settings.eject_max.0,
+        },
+        tls: TlsSettings { trust, server_name: settings.server_name.as_ref().map(|name| name.get_ref().clone()) },
+    })
+}
+
+/// Notes the upstreams of a site that cannot be read, and those that are a listener of the same process: requests would go round
+/// until none is left.
+pub(super) fn faulty(upstreams: &[Spanned<String>], listeners: &[RawListener], folder: &Path, faults: &mut Faults) {
+    for url in upstreams {
+        // All of them, where the site stops at the first.
+        let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
+        let Some(endpoint) = faults.keep(endpoint) else { continue };
+        let addresses = listeners.iter().map(|listener| listener.address.get_ref().0);
+        if let Some(address) = addresses.into_iter().find(|address| endpoint.is_listener(*address)) {
+            let message = format!(
+                "the upstream {:?} is the listener {address} of this config, so requests would go round in a circle: name the \
+                 address of the origin server",
+                url.get_ref()
+            );
+            faults.push(url.fault(message));
+        }
+    }
+}

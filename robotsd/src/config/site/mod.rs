@@ -1,0 +1,210 @@
+//! A site: its hosts, what is behind it, its robots.txt, and how that is enforced.
+
+mod append;
+mod backend;
+mod gate;
+mod hooks;
+mod policy;
+mod refusal;
+mod source;
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use toml::Spanned;
+use tower_robots::live::WhenMissing;
+use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Policy};
+use tower_robots::source::HostMap;
+
+use self::backend::{RawBackend, RawUpstream};
+use self::policy::{RawEnforcement, RawOverride, RawRate, Terms};
+use self::refusal::RawRefusal;
+use self::source::{OnMissing, SourceKind};
+use super::agents::{RawAgents, RawExempt};
+use super::check::{CheckSettings, RawCheck};
+use super::error::{Faults, Placed};
+use super::listener::RawListener;
+use super::tables::tables;
+use crate::publish_hook::HookSettings;
+use crate::refusal::RefusalPage;
+
+pub(crate) use self::append::{AppendSettings, AppendSource};
+pub(crate) use self::backend::{Backend, Dotfiles, StaticFiles};
+pub(crate) use self::gate::{GateBasis, GateFile};
+pub(super) use self::gate::{RawGate, resolve as resolve_gate};
+pub(super) use self::hooks::RawHeader;
+pub(super) use self::policy::end;
+pub(super) use self::refusal::resolve as resolve_refusal;
+pub(super) use self::source::RawRobots;
+pub(crate) use self::source::{Remote, RobotsSource};
+
+tables! {
+    RawSite {
+        name: Spanned<String>,
+        hosts: Vec<Spanned<String>>,
+        upstreams: Option<Vec<Spanned<String>>>,
+        root: Option<Spanned<PathBuf>>,
+        dotfiles: Option<Spanned<Dotfiles>>,
+        upstream: RawUpstream,
+        robots: RawRobots,
+        enforcement: RawEnforcement,
+        rate: RawRate,
+        r#override: Vec<Spanned<RawOverride>>,
+        refusal: RawRefusal,
+    }
+}
+
+/// One site.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteConfig {
+    pub(crate) name: String,
+    /// Host patterns; none means every host.
+    pub(crate) hosts: Vec<String>,
+    /// `None` where no listener forwards requests.
+    pub(crate) backend: Option<Backend>,
+    pub(crate) robots: RobotsSource,
+    /// What names it in the text.
+    pub(crate) robots_span: Range<usize>,
+    /// What is appended to it, in order.
+    pub(crate) append: Vec<AppendSettings>,
+    /// What is sent when a version goes live.
+    pub(crate) on_publish: Vec<Arc<HookSettings>>,
+    pub(crate) max_age: Duration,
+    pub(crate) when_missing: WhenMissing,
+    /// A file of expectations.
+    pub(crate) expectations: Option<PathBuf>,
+    /// What names that in the text.
+    pub(crate) expectations_span: Range<usize>,
+    /// What its gate compares versions with, and by which pages.
+    pub(crate) gate_basis: GateBasis,
+    pub(crate) grace: Duration,
+    pub(crate) policy: Policy,
+    pub(crate) check: CheckSettings,
+    /// `None`: the default of the layer.
+    pub(crate) refusal: Option<Arc<RefusalPage>>,
+    /// The values that policy, checks and gate are made from, as text: equal text means equal settings.
+    pub(crate) terms: String,
+}
+
+/// What a config says of all its sites.
+#[derive(Clone, Copy)]
+pub(super) struct OfAllSites<'f> {
+    pub(super) mode: Mode,
+    pub(super) agents: &'f RawAgents,
+    pub(super) exempt: &'f RawExempt,
+    /// What becomes of impostors, and what exemptions need.
+    pub(super) identity: (Impostors, IdentityNeeded),
+    pub(super) check: &'f RawCheck,
+    pub(super) gate: &'f RawGate,
+    pub(super) listeners: &'f [RawListener],
+    pub(super) state_dir: Option<&'f Path>,
+}
+
+/// Every site has a name of its own, and every host one site.
+pub(super) fn names_and_hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
+    let mut names = HashSet::new();
+    let mut hosts = HostMap::new();
+    for site in sites.iter().map(Spanned::get_ref) {
+        if site.name.get_ref().is_empty() {
+            faults.push(site.name.fault("the name is empty: the log names sites by it"));
+        } else if !names.insert(site.name.get_ref()) {
+            faults.push(site.name.fault(format!("the name {:?} is taken by another site", site.name.get_ref())));
+        }
+        for host in &site.hosts {
+            let added = hosts.insert(host.get_ref(), ());
+            faults.keep(added.map_err(|error| host.fault(error.to_string())));
+        }
+        if site.hosts.is_empty() && hosts.insert("*", ()).is_err() {
+            let message = "an earlier site has no hosts, so it matches every host: name the hosts of each";
+            faults.push(site.name.fault(message));
+        }
+    }
+}
+
+pub(super) fn resolve(
+    all: OfAllSites<'_>,
+    site: &Spanned<RawSite>,
+    folder: &Path,
+    faults: &mut Faults,
+) -> Option<SiteConfig> {
+    let (span, site) = (site.span(), site.get_ref());
+    let written = RawBackend {
+        name: &site.name,
+        upstreams: site.upstreams.as_deref(),
+        upstream: &site.upstream,
+        root: site.root.as_ref(),
+        dotfiles: site.dotfiles.as_ref(),
+    };
+    let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
+    backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, folder, faults);
+    // Without a backend it is not known what a source may use.
+    let robots =
+        backend.as_ref().map(|backend| source::resolve(&site.robots, &written, &site.hosts, backend.as_ref(), folder));
+    let robots = robots.and_then(|robots| faults.keep(robots));
+    let append = append::resolve(&site.robots.append, all.state_dir, folder, faults);
+    let is_directory = site.robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
+    let knows_hosts = is_directory || site.hosts.iter().any(|host| !host.get_ref().contains('*'));
+    let on_publish = hooks::resolve(&site.robots.on_publish, knows_hosts, folder, faults);
+    let terms = Terms {
+        mode: site.enforcement.mode.unwrap_or(all.mode),
+        agents: all.agents,
+        exempt: all.exempt,
+        identity: all.identity,
+        enforcement: &site.enforcement,
+        rate: &site.rate,
+    };
+    let policy = policy::resolve(&terms, &site.r#override, faults);
+    let check = faults.keep(CheckSettings::resolve(all.check, all.exempt));
+    let gate_basis = faults.keep(GateBasis::resolve(all.gate, &site.robots, folder));
+    Some(SiteConfig {
+        name: site.name.get_ref().clone(),
+        hosts: site.hosts.iter().map(|host| host.get_ref().clone()).collect(),
+        backend: backend?,
+        robots: robots?,
+        robots_span: robots_span(site),
+        append: append?,
+        on_publish: on_publish?,
+        max_age: site.robots.max_age.get_ref().0,
+        when_missing: match site.robots.on_missing {
+            OnMissing::LastGood => WhenMissing::Unavailable,
+            OnMissing::Upstream => WhenMissing::Relay,
+            OnMissing::Fail => WhenMissing::Fail,
+        },
+        expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
+        expectations_span: site.robots.expectations.as_ref().map_or(0..0, Spanned::span),
+        gate_basis: gate_basis?,
+        grace: site.enforcement.grace.0,
+        policy: policy?,
+        check: check?,
+        // Its file is read once the rest is right.
+        refusal: None,
+        terms: as_text(terms, all, &site.r#override),
+    })
+}
+
+/// What names the robots.txt of a site: its own keys, or those that stand for it.
+fn robots_span(site: &RawSite) -> Range<usize> {
+    let robots = &site.robots;
+    let path = robots.path.as_ref().map(Spanned::span);
+    let text = robots.text.as_ref().or(robots.url.as_ref()).map(Spanned::span);
+    let source = robots.source.as_ref().map(Spanned::span);
+    let root = site.root.as_ref().map(Spanned::span);
+    path.or(text).or(source).or(root).unwrap_or_else(|| site.name.span())
+}
+
+/// The values that policy, checks and gate of a site are made from, as text.
+fn as_text(policy: Terms<'_>, all: OfAllSites<'_>, overrides: &[Spanned<RawOverride>]) -> String {
+    #[derive(Serialize)]
+    struct All<'a> {
+        policy: Terms<'a>,
+        check: &'a RawCheck,
+        gate: &'a RawGate,
+        overrides: &'a [Spanned<RawOverride>],
+    }
+    // Writing TOML fails only for a path that is not UTF-8: the empty text then equals no other.
+    toml::to_string(&All { policy, check: all.check, gate: all.gate, overrides }).unwrap_or_default()
+}

@@ -1,0 +1,136 @@
+//! Problems of a document's syntax, as its author would put them.
+
+use std::ops::Range;
+
+use toml::de::Error;
+
+use super::error::Fault;
+
+/// A problem of the syntax.
+pub(super) fn fault(text: &str, error: &Error) -> Fault {
+    let span = error.span().unwrap_or(0..0);
+    if let Some(fault) = unclosed(text, &span, error.message().trim_end()) {
+        return fault;
+    }
+    let message = match error.message().trim_end() {
+        "duplicate key" => "this key stands in its table already: keep one of the two".to_owned(),
+        "invalid basic string, expected `\"`" => "the text has no end: close it with \"".to_owned(),
+        message if message.starts_with("string values must be quoted") || message.starts_with("invalid boolean") => {
+            "text is written in quotes".to_owned()
+        }
+        message => message.replace('\n', "; "),
+    };
+    let start = span.start.min(text.len());
+    let line_start = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    let line = text.get(line_start..).and_then(|rest| rest.lines().next()).unwrap_or_default().trim();
+    let help = match line.split_once('=') {
+        Some((_, "")) => return Fault::new(span, "the key has no value"),
+        Some((key, value)) if message == "text is written in quotes" => {
+            let value = value.split('#').next().unwrap_or_default().trim();
+            Some(format!("write {} = {value:?}", key.trim()))
+        }
+        None => match line.split_once(": ") {
+            Some((key, value)) if !line.starts_with('#') => Some(format!("write {} = {}", key.trim(), value.trim())),
+            _ => None,
+        },
+        _ => None,
+    };
+    Fault::new(span, message).help(help)
+}
+
+const UNCLOSED_TEXT: &str = "the text of several lines has no end: close it with ";
+const UNCLOSED_LIST: &str = "the list has no end: close it with ]";
+
+/// Whether a fault is that something has no end.
+pub(super) fn is_unclosed(fault: &Fault) -> bool {
+    fault.message == UNCLOSED_LIST || fault.message.starts_with(UNCLOSED_TEXT)
+}
+
+/// A list or a text of several lines that has no end. The parser finds it where something else begins, lines below.
+fn unclosed(text: &str, span: &Range<usize>, message: &str) -> Option<Fault> {
+    let before = text.get(..span.start)?;
+    if message.starts_with("invalid multi-line ") {
+        let quotes = if message.contains("literal") { "'''" } else { "\"\"\"" };
+        let start = before.rfind(quotes)?;
+        return Some(Fault::new(start..start + quotes.len(), format!("{UNCLOSED_TEXT}{quotes}")));
+    }
+    if !message.starts_with("missing comma between array elements") {
+        return None;
+    }
+    // The list is open where a line begins that is another key or a header.
+    let line_start = before.rfind('\n')? + 1;
+    let line = text.get(line_start..)?.lines().next()?.trim();
+    let is_next = line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| is_key(key.trim()));
+    let start = before.get(..line_start)?.rfind("= [")? + "= ".len();
+    is_next.then(|| Fault::new(start..start + 1, UNCLOSED_LIST))
+}
+
+/// The problem of a text that is another format; none where it may be TOML. `error` is where the parser first failed.
+/// One sentence then says so in place of an error for every line.
+pub(super) fn recognize(text: &str, error: Option<Range<usize>>) -> Option<Fault> {
+    if let Some(at) = text.find('\0') {
+        let message = "the file holds NUL octets, so it is no text, or is encoded as UTF-16: save it as UTF-8";
+        return Some(Fault::new(at..at + 1, message));
+    }
+    error?;
+    let (start, line) = lines(text).find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
+    let form = if line.starts_with('{') {
+        Some("JSON: the file is read as TOML, with [tables] and key = value")
+    } else if line.ends_with('{') {
+        Some("a block in braces, as nginx and Caddy have them: the file is read as TOML, with [tables] and key = value")
+    } else if line.starts_with('<') {
+        Some("XML or HTML: the file is read as TOML, with [tables] and key = value")
+    } else if line.to_ascii_lowercase().starts_with("user-agent:") {
+        Some("a robots.txt: the file is read as TOML, and names the robots.txt")
+    } else {
+        None
+    };
+    if let Some(form) = form {
+        return Some(Fault::new(start..start + line.len(), format!("this looks like {form}")));
+    }
+    let yaml = lines(text).find(|(_, line)| *line == "---" || line.starts_with("- ") || is_yaml_pair(line));
+    let is_toml = lines(text)
+        .any(|(_, line)| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| is_key(key)));
+    if let (Some((start, line)), false) = (yaml, is_toml) {
+        let help = match line.split_once(": ") {
+            Some((key, value)) if is_key(key) => format!("write {key} = {}", quoted(value)),
+            Some(_) | None => match line.strip_suffix(':') {
+                Some(key) if is_key(key) => format!("write [{key}], or [[{key}]] for each of several"),
+                _ => "write [[table]] for each of several, and key = value".to_owned(),
+            },
+        };
+        return Some(
+            Fault::new(start..start + line.len(), "this looks like YAML: the file is read as TOML").help(help),
+        );
+    }
+    None
+}
+
+/// The lines without the blanks around them, each with where it begins.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let at = start + line.len() - line.trim_start().len();
+        start += line.len();
+        (at, line.trim())
+    })
+}
+
+/// `key: value` or `key:`.
+fn is_yaml_pair(line: &str) -> bool {
+    let key = line.split_once(": ").map(|(key, _)| key).or_else(|| line.strip_suffix(':'));
+    key.is_some_and(is_key)
+}
+
+fn is_key(word: &str) -> bool {
+    let word = word.trim();
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
+
+/// A plain word as TOML writes it.
+fn quoted(value: &str) -> String {
+    let value = value.trim();
+    let is_bare =
+        value.starts_with(['"', '\'', '[']) || value.parse::<f64>().is_ok() || matches!(value, "true" | "false");
+    if is_bare { value.to_owned() } else { format!("{value:?}") }
+}
