@@ -42,8 +42,9 @@ fn main() -> Measured<()> {
 fn measure(mode: &str, sites: usize) -> Measured<f64> {
     let folder = std::env::temp_dir().join(format!("bench-board-{}-{mode}", std::process::id()));
     fs::create_dir_all(folder.join("pages"))?;
+    let is_enabled = mode == "on";
     let mut config = format!(
-        "state_dir = \"state\"\nworkers = 2\n[admin]\nmode = \"off\"\n[board]\nmode = \"{mode}\"\nsize = \"8GiB\"\n\
+        "state_dir = \"state\"\nworkers = 2\n[admin]\nenabled = false\n[board]\nenabled = {is_enabled}\nsize = \"8GiB\"\n\
          [[listener]]\naddress = \"127.0.0.1:0\"\n"
     );
     for site in 0..sites {

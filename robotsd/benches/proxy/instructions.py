@@ -137,7 +137,7 @@ address = "127.0.0.1:{ports["decision"]}"
 kind = "decision"
 [[site]]"""
     config = Path(server.command[-1])
-    limit = 'rate.mode = "refuse"\n[[site.override]]\nagent = "SeznamBot"\nrate = "refuse"\n'
+    limit = 'rate.mode = "refuse"\n[site.modes]\n"agent:SeznamBot" = { rate = "refuse" }\n'
     config.write_text(replaced(config.read_text(), ("[[site]]", listeners)) + limit + more)
     return Counted(server, ports)
 

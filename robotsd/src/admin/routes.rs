@@ -301,7 +301,7 @@ async fn board(
     let wanted = board_query(query)?;
     let Some(board) = state.board.get().cloned() else {
         serving(&state)?;
-        return Err(AdminReply::unavailable("there is no board: [board] has mode = \"off\""));
+        return Err(AdminReply::unavailable("there is no board: [board] has enabled = false"));
     };
     let what = board.what_is_read();
     let late = |why: &str| {

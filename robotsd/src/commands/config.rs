@@ -20,7 +20,7 @@ pub(crate) enum ConfigCommand {
     ///
     /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served, has errors or would wait at
     /// the gate, or a kill switch in the state directory cannot be read, 2 if the config has a fault or its admin socket cannot be
-    /// made.
+    /// made. A config with keys of an earlier robotsd is printed as it is written now.
     Check {
         #[command(flatten)]
         config: ConfigArgument,
@@ -47,7 +47,14 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
             let path = config.path();
             let config = match Config::load(&path) {
                 Ok(config) => config,
-                Err(error) => return refused(&error),
+                Err(error) => {
+                    let code = refused(&error);
+                    if let Some(text) = error.translation() {
+                        complain(&"the file as it is written now is on standard output");
+                        say(text);
+                    }
+                    return code;
+                }
             };
             let found = config.review();
             complain_at(&found);

@@ -53,7 +53,7 @@ impl Running {
             None => {
                 let path = path.display();
                 Err(format!(
-                    "{path}: [admin] has mode = \"off\", so a robotsd with this config cannot be reached; one that runs with another is named with --admin PLACE"
+                    "{path}: [admin] has enabled = false, so a robotsd with this config cannot be reached; one that runs with another is named with --admin PLACE"
                 ))
             }
         }

@@ -11,14 +11,14 @@ use super::error::{ConfigError, Fault, Placed};
 use super::keys::Kind;
 use super::reader::{self, Place, Reader, Value};
 use super::salvage::Salvaged;
-use super::tables::{OnOff, tables, words};
+use super::tables::{tables, words};
 use super::values::Address;
 use super::{admin_socket, salvage};
 
 tables! {
     /// The admin interface; on a socket in the runtime folder where the table is absent.
     RawAdmin {
-        mode: OnOff,
+        enabled: bool = true,
         address: Option<Spanned<Address>>,
         socket: Option<Spanned<PathBuf>>,
         hosts: Vec<Spanned<String>>,
@@ -209,7 +209,7 @@ impl Value for SiteName {
 
 /// What a table says; `None` where it turns the interface off.
 pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
-    if admin.mode == OnOff::Off {
+    if !admin.enabled {
         return Ok(None);
     }
     let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));

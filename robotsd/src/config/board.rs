@@ -7,12 +7,12 @@ use toml::Spanned;
 
 use super::bounds::bound;
 use super::error::{Fault, Placed};
-use super::tables::{OnOff, tables, unplaced};
+use super::tables::{tables, unplaced};
 use super::values::{Size, Span};
 
 tables! {
     RawBoard {
-        mode: OnOff,
+        enabled: bool = true,
         sees_all: bool,
         replicas: NonZeroUsize = NonZeroUsize::MIN,
         keep: Spanned<Span> = unplaced(Span::days(14)) => bound(
@@ -55,6 +55,6 @@ pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
             .keep_days
             .fault("keep_days is a number of days, at least those of keep and at most 4000: write one such as 400"));
     }
-    let &RawBoard { mode, sees_all, replicas, size: Size(size), .. } = board;
-    Ok((mode == OnOff::On).then_some(BoardConfig { sees_all, replicas, keep, keep_days, size: size as u64 }))
+    let &RawBoard { enabled, sees_all, replicas, size: Size(size), .. } = board;
+    Ok(enabled.then_some(BoardConfig { sees_all, replicas, keep, keep_days, size: size as u64 }))
 }

@@ -19,7 +19,7 @@ enum Problems {
     /// The file could not be read.
     Unreadable(String),
     /// In the order of the file, one at least.
-    Placed { path: String, command: &'static str, problems: Vec<Diagnostic> },
+    Placed { path: String, command: &'static str, problems: Vec<Diagnostic>, translated: Option<String> },
 }
 
 /// A problem of a value, before its line and column are known.
@@ -65,7 +65,7 @@ impl ConfigError {
         // Values that two parts of the settings are made from.
         faults.dedup();
         let problems = faults.into_iter().map(|fault| fault.diagnostic(Severity::Error, &name, text)).collect();
-        Self(Problems::Placed { path: name.into_owned(), command: "config check", problems })
+        Self(Problems::Placed { path: name.into_owned(), command: "config check", problems, translated: None })
     }
 
     /// Names the command that shows every problem of the file, where it is not a config.
@@ -74,6 +74,22 @@ impl ConfigError {
             *command = shown_by;
         }
         self
+    }
+
+    /// With the file as it is written now, where it has keys of before.
+    pub(super) fn translated(mut self, text: String) -> Self {
+        if let Problems::Placed { translated, .. } = &mut self.0 {
+            *translated = Some(text);
+        }
+        self
+    }
+
+    /// The file as it is written now, where it has keys of before.
+    pub(crate) fn translation(&self) -> Option<&str> {
+        match &self.0 {
+            Problems::Placed { translated, .. } => translated.as_deref(),
+            Problems::Unreadable(_) => None,
+        }
     }
 
     /// Writes every problem to standard error, each with its line of the file.
@@ -98,7 +114,7 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Problems::Unreadable(message) => f.write_str(message),
-            Problems::Placed { path, command, problems } => match &problems[..] {
+            Problems::Placed { path, command, problems, .. } => match &problems[..] {
                 [first, more @ ..] if !more.is_empty() => {
                     let path = printable(path.as_bytes());
                     write!(f, "{first}; and {} more: `robotsd {command} {path}` shows them", more.len())

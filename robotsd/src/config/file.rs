@@ -24,7 +24,8 @@ use super::rate_store::RawRateStore;
 use super::reader::Document;
 use super::registry::RegistrySources;
 use super::site::{RawGate, RawSite, SiteConfig};
-use super::tables::tables;
+use super::tables::{tables, unplaced};
+use super::values::Span;
 use crate::edge::EdgeLimits;
 use crate::shared_rate::StoreSettings;
 use crate::upstream::UpstreamLimits;
@@ -35,6 +36,8 @@ const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::
 tables! {
     RawConfig {
         mode: Mode,
+        /// For how long new and tightened rules only observe.
+        grace: Spanned<Span> = unplaced(Span::NONE),
         workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "{} workers are more than 1024: one a core is right"),
         state_dir: Option<Spanned<PathBuf>>,
         listener: Vec<RawListener>,

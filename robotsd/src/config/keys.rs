@@ -84,14 +84,14 @@ impl Keys {
     }
 
     /// What an unknown key of a table may be meant for.
-    pub(super) fn help(self, table: &str, key: &str) -> Option<String> {
+    pub(super) fn help(self, table: &str, keys: &[Key], key: &str) -> Option<String> {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();
-        let here = tables.iter().find(|known| known.path == table).map(names).unwrap_or_default();
+        let here: Vec<_> = keys.iter().map(|key| key.name).collect();
         // One of many, or many of one.
-        let is_number_of =
-            |known: &&&str| known.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(**known);
-        if let Some(known) = here.iter().find(is_number_of) {
+        let is_list = |key: &&Key| matches!((key.kind)(), Kind::List(_));
+        let is_number_of = |known: &&str| known.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(known);
+        if let Some(known) = keys.iter().filter(is_list).map(|known| known.name).find(is_number_of) {
             return Some(format!("did you mean {known:?}?"));
         }
         let others = || tables.iter().filter(|other| other.path != table);

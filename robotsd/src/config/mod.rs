@@ -28,6 +28,7 @@ mod setting_changes;
 mod site;
 mod syntax;
 mod tables;
+mod translation;
 mod values;
 
 pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminSettings, StatePlace};
@@ -51,7 +52,7 @@ pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::site::{
     AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, GateFile, Remote, RobotsSource, SiteConfig, StaticFiles,
 };
-pub(crate) use self::tables::{plain, tables, word_values, words};
+pub(crate) use self::tables::{tables, word_values, words};
 
 #[cfg(test)]
 mod tests;

@@ -146,7 +146,7 @@ impl Reader<'_> {
         let mut meant = Vec::new();
         for key in values.keys().filter(|key| known().all(|name| name != key.get_ref().as_ref())) {
             let place = if table.is_empty() { self.keys.name.to_owned() } else { self.keys.called(table) };
-            let help = self.keys.help(table, key.get_ref());
+            let help = self.keys.help(table, T::KEYS, key.get_ref());
             self.faults.push(Fault::new(key.span(), format!("{place} has no key {:?}", key.get_ref())).help(help));
             meant.extend(nearest(key.get_ref(), known()));
         }
@@ -259,7 +259,7 @@ impl Reader<'_> {
                 "write [[gate.must_allow]], and below it agents = [\"Googlebot\"] and paths = [\"/\"]".to_owned()
             }
             "site.robots" => format!("write robots.path = {written}"),
-            "admin" => "write [admin], and below it mode = \"off\" or socket = \"…\"".to_owned(),
+            "admin" => "write [admin], and below it enabled = false or socket = \"…\"".to_owned(),
             path => format!("write {} on a line of its own, and its keys below", self.keys.header(path)),
         };
         Fault::new(span, format!("{key} is a table, not {word}")).help(help)

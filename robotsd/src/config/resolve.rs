@@ -12,7 +12,7 @@ use super::file::{Config, RawConfig, Reviewable};
 use super::reader::Table as _;
 use super::registry::RegistrySources;
 use super::site::OfAllSites;
-use super::{board, identity, listener, log, rate_store, reader, registry, review, site};
+use super::{board, identity, listener, log, rate_store, reader, registry, review, site, translation};
 
 /// A config file that was read, once: whatever is made of it is made of the same text.
 #[derive(Debug)]
@@ -45,7 +45,14 @@ impl ConfigFile {
     }
 
     fn raw(&self) -> Result<RawConfig, ConfigError> {
-        reader::read(&self.text).map_err(|faults| ConfigError::at(&self.path, &self.text, faults))
+        let Some(translation) = translation::translate(&self.text) else {
+            return reader::read(&self.text).map_err(|faults| ConfigError::at(&self.path, &self.text, faults));
+        };
+        // What is wrong besides keys of before.
+        let others = reader::read::<RawConfig>(&self.text).err().unwrap_or_default();
+        let others = others.into_iter().filter(|fault| !translation.places.contains(&fault.span));
+        let faults = translation.faults.into_iter().chain(others).collect();
+        Err(ConfigError::at(&self.path, &self.text, faults).translated(translation.text))
     }
 }
 
@@ -86,6 +93,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let state_dir = file.state_dir.as_ref().map(|path| folder.join(path.get_ref()));
     let all = OfAllSites {
         mode: file.mode,
+        grace: file.grace.get_ref().0,
         agents: &file.agents,
         exempt: &file.exempt,
         identity: file.identity_rules(),

@@ -93,15 +93,16 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let of_sites = file.site.iter().zip(&config.sites).flat_map(|(site, settings)| {
         site.get_ref()
-            .r#override
+            .modes
+            .0
             .iter()
-            .filter_map(move |over| Some((over.get_ref().agent.as_ref()?, std::slice::from_ref(settings))))
+            .filter_map(move |exception| Some((exception.agent()?, std::slice::from_ref(settings))))
     });
-    let of_all = file.agents.ignore.iter().map(|name| (name, &*config.sites));
-    let is_unknown = |(name, sites): &(&Spanned<String>, &[_])| {
+    let of_all = file.agents.ignore.iter().map(|name| (name.clone(), &*config.sites));
+    let is_unknown = |(name, sites): &(Spanned<String>, &[_])| {
         !is_registered(&registry, name.get_ref()) && !sites.iter().any(|site| may_name(site, name.get_ref()))
     };
-    let fault = |(name, _): (&Spanned<String>, _)| {
+    let fault = |(name, _): (Spanned<String>, _)| {
         let known = registry.crawlers().map(|crawler| crawler.name.as_str());
         let help =
             did_you_mean(name.get_ref(), known).unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
@@ -180,8 +181,8 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
 
 /// Overrides whose end has passed.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
-    let overrides = file.site.iter().flat_map(|site| &site.get_ref().r#override);
-    let untils = overrides.filter_map(|over| over.get_ref().until.as_ref());
+    let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
+    let untils = exceptions.filter_map(|exception| exception.modes.get_ref().until.as_ref());
     let has_ended = |until: &&Spanned<_>| end(until).is_ok_and(|end| end <= now);
     let message = "this override has ended: it has no effect any more";
     untils
@@ -325,25 +326,26 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
         (false, true) => "delays",
         (false, false) => return None,
     };
-    site.enforcement.grace.0.is_zero().then(|| {
+    file.grace.get_ref().0.is_zero().then(|| {
         let name = site.name.get_ref();
         let message = format!(
             "the site {name:?} refuses without grace: crawlers may use a cached robots.txt for 24 hours (RFC 9309, \
              section 2.4), and are refused for {unseen} that they have not seen"
         );
-        site.name.fault(message).help("write enforcement.grace = \"24h\"".to_owned())
+        site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned())
     })
 }
 
 /// The strictest mode that a site has, whatever the crawler.
 fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
-    site.r#override.iter().filter_map(|over| over.get_ref().mode).fold(file.mode_of(site), Mode::max)
+    site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
 /// The strictest that a site does about requests that come too soon, whatever the crawler.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
-    let overrides = site.r#override.iter().filter_map(|over| Some(*over.get_ref().rate.as_ref()?.get_ref()));
+    let overrides =
+        site.modes.0.iter().filter_map(|exception| Some(*exception.modes.get_ref().rate.as_ref()?.get_ref()));
     overrides.fold(of_site, RateMode::max)
 }
 
@@ -355,7 +357,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let message = format!("rate.mode = \"{}\" {does} under mode = \"{mode}\"", rate.get_ref());
     let help = match rate.get_ref() {
         RateMode::Refuse => {
-            "to refuse, write mode = \"refuse\" for the site, or rate = \"refuse\" in an override for a crawler"
+            "to refuse, write mode = \"refuse\" for the site, or rate = \"refuse\" in [site.modes] for a crawler"
         }
         _ => "write mode = \"observe\" for the site",
     };

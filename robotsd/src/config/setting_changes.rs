@@ -2,7 +2,7 @@
 //!
 //! Both are compared as `config show` prints them, defaults included. So every key that a config can have is here, and one
 //! that is added later is, too. Tables that are repeated are distinguished by what names them: a site by its name, a listener
-//! by its name or address, an override by what it is for.
+//! by its name or address, a mode by whom it is for.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -35,7 +35,7 @@ const ADMIN_AT_ONCE: [&str; 2] = ["admin.hosts", "admin.reach"];
 pub(crate) struct SettingChange {
     /// The site whose setting it is.
     pub(crate) site: Option<String>,
-    /// The key, from its table on: `limits.drain`, `override[agent="GPTBot"].mode`.
+    /// The key, from its table on: `limits.drain`, `modes[agent:GPTBot].mode`.
     pub(crate) setting: String,
     /// The value in the first config; none where it is not set there and has no default.
     pub(crate) before: Option<String>,
@@ -88,7 +88,7 @@ impl SettingChange {
 
     /// Whether it is about the source of a site's robots.txt.
     pub(crate) fn is_of_source(&self) -> bool {
-        self.site.is_some() && (self.setting.starts_with("robots.") || self.setting == "enforcement.grace")
+        self.site.is_some() && self.setting.starts_with("robots.")
     }
 
     /// Whether a site or a listener has come or gone, rather than changed.
@@ -140,19 +140,17 @@ impl Settings {
             let name = text_of(&listener, "name").or_else(|| text_of(&listener, "address")).unwrap_or_default();
             settings.add(kind, name, Self::of_table(listener));
         }
-        for mut site in sites {
-            let (name, overrides) = (text_of(&site, "name").unwrap_or_default(), take_tables(&mut site, "override"));
+        for (mut site, raw) in sites.into_iter().zip(&raw.site) {
+            let name = text_of(&site, "name").unwrap_or_default();
+            site.remove("modes");
             let mut of_site = Self::of_table(site);
             if !of_site.values.iter().any(|setting| setting.key == "enforcement.mode") {
                 let (key, value) = ("enforcement.mode".to_owned(), mode.clone());
                 of_site.values.push(Setting { key, value, is_inherited: true });
             }
-            for mut over in overrides {
-                let scope = ["agent", "category", "pattern", "index"].iter().find_map(|key| {
-                    let value = over.remove(*key)?;
-                    Some(format!("{key}={value}"))
-                });
-                of_site.add("override", scope.unwrap_or_default(), Self::of_table(over));
+            for exception in &raw.get_ref().modes.0 {
+                let modes = Table::try_from(exception.modes.get_ref()).ok()?;
+                of_site.add("modes", exception.key.get_ref().clone(), Self::of_table(modes));
             }
             settings.add("site", name, of_site);
         }
@@ -216,15 +214,14 @@ impl Settings {
         for then in self.tables.iter().filter(|then| !after_by_name.contains_key(&then.identity())) {
             changes.push(then.whole(site, prefix, Some(then.summary()), None));
         }
-        // The last override that fits counts, so their order is a setting.
+        // The last exception that fits counts, so their order is a setting.
         let order = |tables: &[RepeatedTable], others: &HashMap<_, _>| -> Vec<String> {
-            let common =
-                tables.iter().filter(|table| table.kind == "override" && others.contains_key(&table.identity()));
+            let common = tables.iter().filter(|table| table.kind == "modes" && others.contains_key(&table.identity()));
             common.map(|table| table.name.clone()).collect()
         };
         let (then, now) = (order(&self.tables, &after_by_name), order(&after.tables, &before_by_name));
         if then != now {
-            let (site, setting) = (site.map(str::to_owned), format!("{prefix}override"));
+            let (site, setting) = (site.map(str::to_owned), format!("{prefix}modes"));
             let (before, after) = (Some(cut(&then.join(", "))), Some(cut(&now.join(", "))));
             changes.push(SettingChange { site, setting, before, after });
         }
@@ -244,7 +241,7 @@ impl RepeatedTable {
     fn summary(&self) -> String {
         let key = match self.kind {
             "listener" | "admin.listener" => "address",
-            "override" => "mode",
+            "modes" => "mode",
             "identity" => return "on".to_owned(),
             _ => "name",
         };
@@ -401,24 +398,24 @@ mod tests {
 
     #[test]
     fn sites_listeners_and_overrides_are_identified_by_what_names_them() {
-        let over = |scope: &str, mode: &str| format!("[[site.override]]\n{scope}\nmode = \"{mode}\"\n");
-        let (gpt, search) = ("agent = \"GPTBot\"", "category = \"search\"");
+        let over = |scope: &str, mode: &str| format!("modes.\"{scope}\" = \"{mode}\"\n");
+        let (gpt, search) = ("agent:GPTBot", "category:search");
         let both = with("", &(over(gpt, "refuse") + &over(search, "tag")));
-        let site = |what: &str| format!("site \"a\": override{what}");
+        let site = |what: &str| format!("site \"a\": modes{what}");
         let second =
             "[[listener]]\naddress = \"127.0.0.1:81\"\n[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n";
         let trusting = with("", "").replace(":80\"\n", ":80\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n");
-        let order = ": agent=\"GPTBot\", category=\"search\" → category=\"search\", agent=\"GPTBot\"";
-        let third = over(gpt, "refuse") + &over(search, "tag") + &over(gpt, "off");
+        let order = ": agent:GPTBot, category:search → category:search, agent:GPTBot";
+        let third = over(search, "tag") + "modes.\"agent:GPTBot\" = [\"refuse\", \"off\"]\n";
         for (before, after, want) in [
-            (&both, &with("", &over(search, "tag")), site("[agent=\"GPTBot\"]: refuse → not set")),
-            (
-                &both,
-                &with("", &(over(gpt, "tag") + &over(search, "tag"))),
-                site("[agent=\"GPTBot\"].mode: refuse → tag"),
-            ),
+            (&both, &with("", &over(search, "tag")), site("[agent:GPTBot]: refuse → not set")),
+            (&both, &with("", &(over(gpt, "tag") + &over(search, "tag"))), site("[agent:GPTBot].mode: refuse → tag")),
             (&both, &with("", &(over(search, "tag") + &over(gpt, "refuse"))), site(order)),
-            (&both, &with("", &third), site("[agent=\"GPTBot\" #2]: not set → off")),
+            (
+                &with("", &(over(search, "tag") + &over(gpt, "refuse"))),
+                &with("", &third),
+                site("[agent:GPTBot #2]: not set → off"),
+            ),
             (&with("", ""), &trusting, "listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]".to_owned()),
         ] {
             assert_eq!(changes(before, after), [want]);
@@ -451,10 +448,10 @@ mod tests {
             (with("", "[admin]\nhosts = [\"a\"]\n"), false, false),
             (with("", "[admin]\nreach = \"network\"\n"), false, false),
             (with("", "[admin]\naddress = \"127.0.0.1:82\"\n"), false, false),
-            (with("", "[admin]\nmode = \"off\"\n"), true, false),
+            (with("", "[admin]\nenabled = false\n"), true, false),
             (with("", "[limits]\ndrain = \"5s\"\n"), false, false),
             (with("", "robots.path = \"x\"\n"), false, true),
-            (with("", "enforcement.grace = \"1h\"\n"), false, true),
+            (with("grace = \"1h\"\n", ""), false, false),
             (with("", "enforcement.mode = \"tag\"\n"), false, false),
         ] {
             let change = all(&none, &other);

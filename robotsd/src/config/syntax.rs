@@ -122,7 +122,7 @@ fn is_yaml_pair(line: &str) -> bool {
     key.is_some_and(is_key)
 }
 
-fn is_key(word: &str) -> bool {
+pub(super) fn is_key(word: &str) -> bool {
     let word = word.trim();
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
 }

@@ -33,7 +33,7 @@ macro_rules! tables {
 
         impl $crate::config::Table for $table {
             const KEYS: &'static [$crate::config::Key] = &[$($crate::config::Key {
-                name: $crate::config::plain(stringify!($key)),
+                name: stringify!($key),
                 about: concat!($($doc),*),
                 kind: <$type as $crate::config::Value>::kind,
                 is_required: || $crate::config::tables!(@absent $type $(, $default)?).is_none(),
@@ -48,10 +48,10 @@ macro_rules! tables {
                 let unknown = reader.unknown_keys::<Self>(table, values);
                 // Each is looked at, also after the first problem.
                 $(let $key = reader
-                    .value(table, $crate::config::plain(stringify!($key)), values)
+                    .value(table, stringify!($key), values)
                     .or_else(|| $crate::config::tables!(@absent $type $(, $default)?));)*
                 $(if $key.is_none() {
-                    reader.missing(table, $crate::config::plain(stringify!($key)), values, span, &unknown);
+                    reader.missing(table, stringify!($key), values, span, &unknown);
                 })*
                 Some(Self { $($key: $key?,)* })
             }
@@ -62,7 +62,7 @@ macro_rules! tables {
 
             fn check_keys(&self, _faults: &mut $crate::config::Faults) {
                 $(
-                    $($crate::config::Bounded::check(&self.$key, $crate::config::plain(stringify!($key)), &$bound, _faults);)?
+                    $($crate::config::Bounded::check(&self.$key, stringify!($key), &$bound, _faults);)?
                     $crate::config::Value::check_bounds(&self.$key, _faults);
                 )*
             }
@@ -115,14 +115,6 @@ macro_rules! word_values {
             }
         }
     )+};
-}
-
-/// The name of a key that is also a word of Rust.
-pub(crate) const fn plain(key: &'static str) -> &'static str {
-    match key.as_bytes() {
-        [b'r', b'#', ..] => key.split_at(2).1,
-        _ => key,
-    }
 }
 
 pub(crate) use {tables, word_values, words};
@@ -309,14 +301,5 @@ impl<T: Value> Value for BTreeMap<String, T> {
 
     fn absent() -> Option<Self> {
         Some(Self::new())
-    }
-}
-
-words! {
-    /// Whether there is something: an admin interface, a board, a gate.
-    OnOff {
-        #[default]
-        On = "on",
-        Off = "off",
     }
 }

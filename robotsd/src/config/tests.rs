@@ -120,7 +120,7 @@ fn every_bound_has_a_key() {
 fn the_admin_interface_is_usual_off_on_loopback_or_at_a_configured_address() {
     let admin = |text: &str| load(&format!("{LEAST}{text}")).admin;
     assert_eq!(admin(""), None, "it is the usual one");
-    assert_eq!(admin("[admin]\nmode = \"off\"\nsocket = \"a.sock\"\n"), None);
+    assert_eq!(admin("[admin]\nenabled = false\nsocket = \"a.sock\"\n"), None);
     let usual = Some(AdminSettings::usual_address());
     assert_eq!(admin("[admin]\n").map(|admin| (admin.address, admin.socket)), Some((usual, None)));
     let socket = admin("[admin]\nsocket = \"/run/a.sock\"\n").unwrap();
@@ -168,7 +168,7 @@ fn the_admin_is_found_in_a_config_that_is_broken_otherwise() {
     assert_eq!(AdminSettings::load(&path).unwrap().unwrap().address, Some(([127, 0, 0, 1], 7).into()));
     std::fs::write(&path, "mode = \"tag\"\n").unwrap();
     assert!(AdminSettings::load(&path).unwrap().unwrap().is_usual);
-    std::fs::write(&path, "[admin]\nmode = \"off\"\n").unwrap();
+    std::fs::write(&path, "[admin]\nenabled = false\n").unwrap();
     assert_eq!(AdminSettings::load(&path).unwrap(), None);
     let of = |text: &str| {
         std::fs::write(&path, text).unwrap();
@@ -217,6 +217,29 @@ fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
         return std::fs::write(&cases, &found).expect("written");
     }
     for (found, want) in found.split("### ").zip(text.split("### ")) {
+        assert_eq!(found, want);
+    }
+}
+
+/// Configs of before and what is written now, with every comment. After a change, `UPDATE=1` in the environment writes the latter
+/// anew.
+#[test]
+fn a_config_of_before_is_translated() {
+    let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/old_configs.txt");
+    let text = std::fs::read_to_string(&cases).expect("the cases");
+    let mut found = String::new();
+    for case in text.split("##### ").skip(1) {
+        let (title, rest) = case.split_once('\n').expect("a title");
+        let (old, _) = rest.split_once("-----\n").expect("a translation");
+        let new = translation::translate(old).expect(title).text;
+        assert!(translation::translate(&new).is_none(), "{new}");
+        assert!(read_document::<RawConfig>(&new).is_ok(), "{new}");
+        found += &format!("##### {title}\n{old}-----\n{new}");
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        return std::fs::write(&cases, &found).expect("written");
+    }
+    for (found, want) in found.split("##### ").zip(text.split("##### ")) {
         assert_eq!(found, want);
     }
 }

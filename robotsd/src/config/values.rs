@@ -62,7 +62,7 @@ impl Serialize for Size {
 }
 
 impl Span {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         match humantime::parse_duration(text) {
             Ok(span) if span <= LONGEST => Ok(Self(span)),
             Ok(_) => Err(format!("{text:?} is longer than a year")),

@@ -74,7 +74,7 @@ pub(super) async fn serve(
             // The default socket, which the config does not name: sites are served without it.
             Err(error) if settings.is_usual => {
                 let message = format!(
-                    "{error}; commands cannot reach this process: write [admin] with socket = \"…\", or mode = \"off\""
+                    "{error}; commands cannot reach this process: write [admin] with socket = \"…\", or enabled = false"
                 );
                 log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
             }

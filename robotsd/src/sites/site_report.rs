@@ -285,7 +285,7 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
     let engines = engines.iter().zip(is_spared).filter(|(_, is_spared)| *is_spared);
     let names: Vec<_> = engines.map(|((engine, _), _)| engine.name.as_str()).collect();
     Some(format!(
-        "tagged, not refused, because a refused page leaves the index: {}; an override with index = true says otherwise; \
+        "tagged, not refused, because a refused page leaves the index: {}; \"index\" in [site.modes] says otherwise; \
          sites: {}",
         names.join(", "),
         QuotedList::of(sites)

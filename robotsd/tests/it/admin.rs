@@ -234,9 +234,9 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
 
 #[test]
 fn a_command_says_where_no_server_can_be_reached() {
-    let folder = Config::new().tables("[admin]\nmode = \"off\"").folder();
+    let folder = Config::new().tables("[admin]\nenabled = false").folder();
     let error = folder.configured(["status", "--config"]).failed(2);
-    assert_has(error, &["[admin] has mode = \"off\", so a robotsd with this config cannot be reached"]);
+    assert_has(error, &["[admin] has enabled = false, so a robotsd with this config cannot be reached"]);
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // Something that is no robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
@@ -246,7 +246,7 @@ fn a_command_says_where_no_server_can_be_reached() {
 #[test]
 fn no_robots_txt_is_fetched_from_the_admin_interface() {
     let main = Config::new().files_of("main");
-    let open = "[gate]\nmode = \"off\"";
+    let open = "[gate]\nenabled = false";
     let (_folder, running) = main.clone().admin().tables(open).robots(ROBOTS).start();
     let admin = running.admin();
     // A second robotsd, whose URL redirects to the first one's status.
@@ -412,7 +412,7 @@ fn no_further_listener_is_open_where_the_interface_is_off() {
     let address = free();
     let server = Reconfigured::start(&format!("[[admin.listener]]\naddress = \"{address}\"\n"));
     assert_eq!(status_of(address, "GET /status"), 200);
-    server.follow("[admin]\nmode = \"off\"\n", &format!("does not listen on {address} any more"));
+    server.follow("[admin]\nenabled = false\n", &format!("does not listen on {address} any more"));
     assert!(TcpStream::connect(address).is_err(), "still listening");
 }
 

@@ -68,7 +68,7 @@ fn a_finding_is_shown_with_the_line_of_the_file() {
 #[test]
 fn a_check_without_a_config_says_what_it_leaves_out() {
     let site = site();
-    let over = "robots.path = \"good.txt\"\n[[site.override]]\nindex = true\nmode = \"refuse\"";
+    let over = "robots.path = \"good.txt\"\n[site.modes]\n\"index\" = \"refuse\"";
     site.configure(Config::refusing().files_of("a").tables(over));
     let alone = checked(site.path(), &["good.txt"]).out;
     assert_eq!(alone, format!("1 file checked: nothing found\n{WITHOUT_SITE}"));

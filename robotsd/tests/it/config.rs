@@ -103,7 +103,7 @@ fn an_admin_socket_that_cannot_be_made_is_an_error() {
         assert!(error.starts_with(&format!("error: {want}")), "{error}");
         assert_has(&error, &[" --> /robotsd.toml:7:10\n"]);
         // It is off.
-        let (code, _, error) = said("check", &config.replace("socket", "mode = \"off\"\nsocket"), "# open\n");
+        let (code, _, error) = said("check", &config.replace("socket", "enabled = false\nsocket"), "# open\n");
         assert_eq!((code, &*error), (Some(0), ""), "{socket}");
     }
 }

@@ -8,7 +8,7 @@ const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Goog
                       User-agent: *\nDisallow: /private/\n";
 
 fn start(listener: &str, more: &str) -> (Folder, Running) {
-    let site = "[site.robots]\npath = \"robots.txt\"\n[[site.override]]\ncategory = \"search\"\nmode = \"tag\"";
+    let site = "[site.robots]\npath = \"robots.txt\"\n[site.modes]\n\"category:search\" = \"tag\"";
     Config::deciding().listener(listener).site("shop", site).tables(more).robots(ROBOTS).start()
 }
 

@@ -92,7 +92,7 @@ fn the_check_uses_the_registry_and_the_lints_of_the_site() {
 
 #[test]
 fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_check_and_server() {
-    let folder = site_folder(&format!("{SITE}[[site.override]]\nindex = true\nmode = \"refuse\"\n"));
+    let folder = site_folder(&format!("{SITE}[site.modes]\n\"index\" = \"refuse\"\n"));
     let registry = REGISTRY.replace("ai-training", "search") + "index = true\n";
     folder.write("crawlers.toml", registry);
     assert_has(folder.with_config(&["check", "--format", "json"]).out, &["search-engine-refused"]);
@@ -104,12 +104,13 @@ fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_chec
 #[test]
 fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_says_so() {
     const WOTBOX: &str = "Wotbox/2.0 (+http://www.wotbox.com/bot/)";
-    let sites =
-        |over: &str| format!("[[site]]\nname = \"shop\"\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{over}");
+    let sites = |over: &str| {
+        format!("[[site]]\nname = \"shop\"\nroot = \"root\"\nrobots.path = \"robots.txt\"\n[site.modes]\n{over}")
+    };
     let robots = "User-agent: *\nDisallow: /search\nDisallow: /cart\n";
-    let category = |mode: &str| format!("[[site.override]]\ncategory = \"search\"\nmode = \"{mode}\"\n");
-    let index = |mode: &str| format!("[[site.override]]\nindex = true\nmode = \"{mode}\"\n");
-    let pattern = "[[site.override]]\npattern = \"/cart\"\nmode = \"refuse\"\n";
+    let category = |mode: &str| format!("\"category:search\" = \"{mode}\"\n");
+    let index = |mode: &str| format!("\"index\" = \"{mode}\"\n");
+    let pattern = "\"pattern:/cart\" = \"refuse\"\n";
     for (over, google, wotbox, finding) in [
         (String::new(), ("tag", "search-engine", 404), 403, None),
         (category("tag"), ("tag", "disallowed", 404), 404, None),

@@ -10,7 +10,7 @@ use tower_robots::live::LiveRobots;
 use crate::harness::*;
 use crate::shared::cases;
 
-const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[gate]\nmode = \"off\"\n\
+const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[gate]\nenabled = false\n\
                       [[site]]\nname = \"all\"\nroot = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"sites\"\n";
 
 #[test]

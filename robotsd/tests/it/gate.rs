@@ -131,8 +131,7 @@ fn what_must_be_allowed_and_what_is_expected_is_asked_of_every_version() {
 
 #[test]
 fn new_rules_only_observe_while_they_are_new() {
-    let grace = "[site.enforcement]\ngrace = \"1h\"\n";
-    let (folder, running) = config(grace).robots(OPEN).start();
+    let (folder, running) = config("").keys("grace = \"1h\"").robots(OPEN).start();
     let longer = format!("{OPEN}Disallow: /page\n");
     folder.write("robots.txt", &longer);
     wait_until("the new version", || running.get("/robots.txt", FIREFOX).body == longer);

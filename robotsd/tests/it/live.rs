@@ -5,7 +5,7 @@ use std::fs;
 
 /// Versions here have nothing in common, which no gate would pass.
 fn config() -> Config {
-    let config = Config::refusing().keys("gate.mode = \"off\"").files_of("a");
+    let config = Config::refusing().keys("gate.enabled = false").files_of("a");
     config.robots(version("v0")).file("page.html", "hello")
 }
 

@@ -8,8 +8,8 @@ use tower_robots::agent::Registry;
 
 use crate::harness::*;
 
-const CONFIG: &str = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-                      [[site]]\nname = \"a\"\nroot = \".\"\nenforcement.grace = \"24h\"\n";
+const CONFIG: &str = "mode = \"refuse\"\ngrace = \"24h\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                      [[site]]\nname = \"a\"\nroot = \".\"\n";
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 
 fn sockets(folder: &Path) -> Vec<std::path::PathBuf> {
@@ -109,7 +109,7 @@ fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
 #[test]
 fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
     let config = format!(
-        "{CONFIG}[[site.override]]\nagent = \"GTPBot\"\nmode = \"tag\"\nuntil = 2020-01-01\n\
+        "{CONFIG}[site.modes]\n\"agent:GTPBot\" = {{ mode = \"tag\", until = 2020-01-01 }}\n\
          [agents]\nignore = [\"Gogglebot\", \"Googlebot\", \"HouseBot\"]\n"
     )
     .replace("grace = \"24h\"", "grace = \"0s\"")
@@ -119,12 +119,12 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
     let said = folder.configured(["config", "check"]).ends_with(0).error;
     let said = said.replace(&format!("{}/", folder.path().display()), "");
     let wants = [
-        "warning: robots.txt is not a folder: a restart forgets versions, history and the kill switch\n --> robotsd.toml:2:13\n",
+        "warning: robots.txt is not a folder: a restart forgets versions, history and the kill switch\n --> robotsd.toml:3:13\n",
         "note: the site \"a\" refuses without grace: ",
-        "warning: no crawler is called \"GTPBot\", so this has no effect\n  --> robotsd.toml:10:9\n",
+        "warning: no crawler is called \"GTPBot\", so this has no effect\n  --> robotsd.toml:9:1\n",
         "= help: did you mean \"GPTBot\"?",
-        "warning: this override has ended: it has no effect any more\n  --> robotsd.toml:12:9\n",
-        "warning: no crawler is called \"Gogglebot\", so this has no effect\n  --> robotsd.toml:14:11\n",
+        "warning: this override has ended: it has no effect any more\n  --> robotsd.toml:9:43\n",
+        "warning: no crawler is called \"Gogglebot\", so this has no effect\n  --> robotsd.toml:11:11\n",
         "= help: did you mean \"Googlebot\"?",
     ];
     assert_has(&said, &wants);
@@ -162,7 +162,7 @@ fn evidence_that_can_refute_nothing_is_a_warning() {
 fn a_store_of_rates_that_is_never_asked_is_a_warning() {
     let store = "[rate]\nstore = \"redis://127.0.0.1:1\"\n";
     let limited = "[site.rate]\nmode = \"refuse\"\n";
-    let exception = "[[site.override]]\nagent = \"GPTBot\"\nrate = \"observe\"\n";
+    let exception = "[site.modes]\n\"agent:GPTBot\" = { rate = \"observe\" }\n";
     let proxy = CONFIG.replace("grace = \"24h\"", "grace = \"0s\"");
     let decision = proxy.replacen("[[site]]", "kind = \"decision\"\n[[site]]", 1);
     let never = "warning: no site limits crawlers, so the store is never asked";

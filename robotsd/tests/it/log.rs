@@ -47,13 +47,9 @@ robots.expectations = "expected.toml"
 robots.append = [{{ path = "ai.txt" }}]
 robots.on_publish = [{{ url = "http://127.0.0.1:1/" }}]
 rate = {{ mode = "refuse", burst = 1 }}
-[[site.override]]
-agent = "CCBot"
-mode = "tag"
-rate = "observe"
-[[site.override]]
-agent = "Googlebot"
-mode = "observe"
+[site.modes]
+"agent:CCBot" = {{ mode = "tag", rate = "observe" }}
+"agent:Googlebot" = "observe"
 [[site]]
 name = "each"
 hosts = []

@@ -22,10 +22,10 @@ impl Row {
     fn all() -> Vec<Self> {
         let overrides = [
             "",
-            "agent = \"GPTBot\"\nmode = \"refuse\"",
-            "agent = \"GPTBot\"\nrate = \"refuse\"",
-            "category = \"ai-training\"\nmode = \"tag\"",
-            "pattern = \"/drafts/\"\nmode = \"refuse\"",
+            "\"agent:GPTBot\" = \"refuse\"",
+            "\"agent:GPTBot\" = { rate = \"refuse\" }",
+            "\"category:ai-training\" = \"tag\"",
+            "\"pattern:/drafts/\" = \"refuse\"",
         ];
         let mut rows = Vec::new();
         for mode in 0..MODES.len() {
@@ -40,7 +40,7 @@ impl Row {
 
     fn site(&self, upstream: &str) -> String {
         let Self { host, mode, rate, over } = self;
-        let over = if over.is_empty() { String::new() } else { format!("[[site.override]]\n{over}\n") };
+        let over = if over.is_empty() { String::new() } else { format!("[site.modes]\n{over}\n") };
         format!(
             "[[site]]\nname = \"{host}\"\nhosts = [\"{host}\"]\n{upstream}robots.text = \"{ROBOTS}\"\n\
              enforcement.mode = \"{}\"\nrate = {{ mode = \"{rate}\", burst = 1 }}\n{over}",
@@ -51,20 +51,20 @@ impl Row {
     /// The mode that holds for GPTBot's requests.
     fn bound(&self) -> &'static str {
         match self.over {
-            over if over.starts_with("agent") && over.contains("mode") => "refuse",
-            over if over.starts_with("category") => "tag",
+            over if over.starts_with("\"agent") && !over.contains("rate") => "refuse",
+            over if over.starts_with("\"category") => "tag",
             _ => MODES[self.mode],
         }
     }
 
     /// What is done about a request of GPTBot's that robots.txt disallows.
     fn disallowed(&self) -> &'static str {
-        if self.over.starts_with("pattern") { "refuse" } else { self.bound() }
+        if self.over.starts_with("\"pattern") { "refuse" } else { self.bound() }
     }
 
     /// About one of Googlebot's, which only the rule's override names.
     fn engine(&self) -> &'static str {
-        match (self.over.starts_with("pattern"), MODES[self.mode]) {
+        match (self.over.starts_with("\"pattern"), MODES[self.mode]) {
             (true, _) => "refuse",
             (false, "refuse") => "tag",
             (false, mode) => mode,
@@ -85,7 +85,7 @@ fn start(listener: &str, origin: &Origin) -> (Folder, Running) {
         "" => format!("upstreams = [\"http://{origin}\"]\n"),
         _ => String::new(),
     };
-    let config = Config::new().keys("workers = 1").listener(listener).tables("[admin]\nmode = \"off\"");
+    let config = Config::new().keys("workers = 1").listener(listener).tables("[admin]\nenabled = false");
     let config = Row::all().iter().fold(config, |config, row| config.tables(row.site(&upstream)));
     let bare = format!("hosts = [\"{BARE}\"]\n{upstream}robots.text = \"# nothing restricted\\n\"");
     config.site("bare", bare).start()
@@ -182,8 +182,8 @@ fn a_site_that_observes_lets_every_question_of_another_proxy_pass() {
 #[test]
 fn config_check_says_what_a_mode_leaves_of_a_setting() {
     let say = |mode: &str, more: &str| {
-        let site = format!("root = \".\"\nrobots.text = \"{ROBOTS}\"\nenforcement.grace = \"24h\"\n{more}");
-        let folder = Config::new().keys(format!("mode = \"{mode}\"")).site("shop", site).folder();
+        let site = format!("root = \".\"\nrobots.text = \"{ROBOTS}\"\n{more}");
+        let folder = Config::new().keys(format!("mode = \"{mode}\"\ngrace = \"24h\"")).site("shop", site).folder();
         folder.configured(["config", "check"]).ends_with(0).error
     };
     let rate = |rate: &str| format!("rate.mode = \"{rate}\"\n");

@@ -136,7 +136,7 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
     let site = format!(
         "upstreams = [\"http://{origin}\"]\nrate = {{ mode = \"refuse\", burst = 1 }}\n[site.robots]\n\
          text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n[[site.robots.append]]\npath = \"ai.txt\"\n\
-         [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n[[site.override]]\nindex = true\nmode = \"refuse\""
+         [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n[site.modes]\n\"index\" = \"refuse\""
     );
     let config = Config::refusing().keys("rate.store = \"redis://127.0.0.1:1\"").log_requests();
     let config = config.listener(format!("name = \"web\"\n{secure}")).site("shop", site).admin();

@@ -289,10 +289,10 @@ fn a_rollback_says_what_becomes_of_another_version_that_waits() {
 
 #[test]
 fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
-    let more = "enforcement = { mode = \"observe\", grace = \"1h\" }\n\
-        override = [{ agent = \"GPTBot\", mode = \"refuse\", until = 2099-01-31 },\n\
-        { pattern = \"/drafts/\", mode = \"observe\", until = 2020-01-31 }]\n";
-    let folder = config().tables(more).folder();
+    let more = "enforcement.mode = \"observe\"\n\
+        modes = { \"agent:GPTBot\" = { mode = \"refuse\", until = 2099-01-31 },\n\
+        \"pattern:/drafts/\" = { mode = \"observe\", until = 2020-01-31 } }\n";
+    let folder = config().keys("grace = \"1h\"").tables(more).folder();
     let operated = Operated::start(&folder);
     let status = operated.out(&["status"]);
     let parts = [

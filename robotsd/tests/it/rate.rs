@@ -46,7 +46,7 @@ fn the_proxy_answers_429_to_a_crawler_that_comes_too_soon() {
 
 #[test]
 fn what_is_observed_is_logged_and_passes() {
-    let site = "[site.rate]\nmode = \"refuse\"\nburst = 1\n[[site.override]]\nagent = \"GPTBot\"\nrate = \"observe\"\n";
+    let site = "[site.rate]\nmode = \"refuse\"\nburst = 1\n[site.modes]\n\"agent:GPTBot\" = { rate = \"observe\" }\n";
     let (_folder, running) = start("", site);
     assert_eq!(statuses(3, || running.get("/a.html", GPTBOT)), [200; 3]);
     running.wait_for_event("limit-observed", |line| line["reason"] == "limit-observed" && line["line"] == 2);

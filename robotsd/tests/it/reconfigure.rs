@@ -258,7 +258,7 @@ fn commands_find_the_admin_interface_while_its_place_changes() {
 
 #[test]
 fn a_reload_says_how_long_is_only_observed_and_another_grace_is_no_start() {
-    let config = |grace: &str| config().tables(format!("enforcement.grace = \"{grace}\""));
+    let config = |grace: &str| config().keys(format!("grace = \"{grace}\""));
     let (folder, running) = config("1h").robots("User-agent: *\nDisallow: /a\n").start();
     running.wait_for_event("published", |line| line["reason"] == "start");
     folder.replace("robots.txt", REFUSES);

@@ -8,7 +8,7 @@ const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Goog
 
 fn proxy(origin: &Origin, more: &str) -> (Folder, Running) {
     let config = Config::refusing().upstream("shop", origin);
-    config.tables("[[site.override]]\ncategory = \"search\"\nmode = \"tag\"").tables(more).robots(ROBOTS).start()
+    config.tables("[site.modes]\n\"category:search\" = \"tag\"").tables(more).robots(ROBOTS).start()
 }
 
 #[test]

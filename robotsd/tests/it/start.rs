@@ -97,8 +97,8 @@ root = "." | [exempt] | cookies = ["staff", "sid="]
     7:21: "sid=" is not a cookie's name: write the part before "="
 root = "." | [agents] | ignore = [""]
     7:11: "" is not a crawler's name
-root = "." | [[site.override]] | pattern = "private/" | mode = "tag"
-    7:11: "private/" is not a path pattern
+root = "." | [site.modes] | "pattern:private/" = "tag"
+    7:1: "private/" is not a path pattern
 root = "." | [agents] | star_methods = ["G T"]
     7:17: "G T" is not a method: write one such as "GET"
 root = "." | [site.enforcement] | forms = ["merged", "standard"]
@@ -155,8 +155,8 @@ root = "." | [exempt] | cidrs = ["10.0.0.1/8"]
     7:10: "10.0.0.1/8" is not a network: bits after
 root = "." | [[site.override]] | mode = "tag"
     6:1: an override has exactly one of category, agent, pattern and index = true
-root = "." | [[site.override]] | mode = "tag" | category = "serch"
-    8:12: "serch" is not a value of category: write "search"
+root = "." | [site.modes] | "category:serch" = "tag"
+    7:1: "serch" is not a value of category: write "search"
 "##;
 
 #[test]
@@ -223,7 +223,7 @@ fn with_a_port_that_is_taken(config: &Config) -> (TcpListener, SocketAddr, Folde
 
 #[test]
 fn a_start_that_fails_publishes_nothing_and_begins_no_grace() {
-    let config = open().keys("state_dir = \"state\"").tables("enforcement.grace = \"1h\"");
+    let config = open().keys("state_dir = \"state\"\ngrace = \"1h\"");
     let (_taken, _, folder) = with_a_port_that_is_taken(&config);
     assert_lacks(folder.configured(["serve", "--config"]).ends_with(2).out, &["\"published\""]);
     assert!(!folder.at("state").exists());
@@ -232,7 +232,7 @@ fn a_start_that_fails_publishes_nothing_and_begins_no_grace() {
 #[test]
 fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
     let origin = Origin::start();
-    for (on_missing, status) in [("last-good", 503), ("upstream", 200)] {
+    for (on_missing, status) in [("503", 503), ("upstream", 200)] {
         let on_missing_key = format!("robots.on_missing = \"{on_missing}\"");
         let (folder, running) = Config::refusing().upstream("a", &origin).tables(on_missing_key).start();
         let rejected = running.event("rejected");
@@ -316,7 +316,7 @@ fn the_shipped_configs_start() {
 
 #[test]
 fn the_check_runs_at_start_and_on_reload_as_configured() {
-    let more = "[[site.override]]\nindex = true\nmode = \"refuse\"\n[gate]\nmode = \"off\"\n[check]\ndeny = [\"noindex\"]\nallow = [\"path-without-slash\"]";
+    let more = "[site.modes]\n\"index\" = \"refuse\"\n[gate]\nenabled = false\n[check]\ndeny = [\"noindex\"]\nallow = [\"path-without-slash\"]";
     let robots = "User-agent: Googlebot\nDisallow: x\nDisallow: /products/\nNoindex: /y\n";
     let (folder, running) = Config::refusing().files_of("a").tables(more).robots(robots).start();
     let found = |code: &str| running.wait_for_event("finding", |line| line["reason"] == code);

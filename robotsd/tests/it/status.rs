@@ -27,8 +27,8 @@ fn config(upstreams: &[String], more: &str) -> Config {
         .admin_socket()
         .tables("[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"")
         .site("shop", format!("{keys}\n[site.upstream]\nmax_fails = 1\neject = \"60s\""))
-        .tables("[[site.override]]\nagent = \"CCBot\"\nmode = \"tag\"")
-        .tables(format!("[[site.override]]\nagent = \"Googlebot\"\nmode = \"observe\"\n{more}"))
+        .tables("[site.modes]\n\"agent:CCBot\" = \"tag\"")
+        .tables(format!("\"agent:Googlebot\" = \"observe\"\n{more}"))
         .robots(ROBOTS)
 }
 

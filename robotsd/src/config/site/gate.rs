@@ -9,12 +9,12 @@ use tower_robots::live::{Gate, VersionHashPrefix};
 
 use super::source::{RawRobots, SourceKind};
 use crate::config::error::{Fault, Placed, parsed};
-use crate::config::tables::{OnOff, tables, words};
+use crate::config::tables::{tables, words};
 
 tables! {
     /// Conditions for a version to go live by itself.
     RawGate {
-        mode: OnOff,
+        enabled: bool = true,
         refuse_findings: RefuseFindings,
         /// Whether the pages of a site's own sitemaps count.
         sitemaps: bool = true,
@@ -59,7 +59,7 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
         }
         gate = gate.must_allow(agents, paths);
     }
-    Ok((file.mode == OnOff::On).then_some(gate))
+    Ok((file.enabled).then_some(gate))
 }
 
 /// The files that the gate of a site reads besides its expectations, and whether it reads sitemaps.

@@ -4,6 +4,7 @@ mod append;
 mod backend;
 mod gate;
 mod hooks;
+mod modes;
 mod policy;
 mod refusal;
 mod source;
@@ -21,7 +22,8 @@ use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Policy};
 use tower_robots::source::HostMap;
 
 use self::backend::{RawBackend, RawUpstream};
-use self::policy::{RawEnforcement, RawOverride, RawRate, Terms};
+use self::modes::RawModes;
+use self::policy::{RawEnforcement, RawRate, Terms};
 use self::refusal::RawRefusal;
 use self::source::{OnMissing, SourceKind};
 use super::agents::{RawAgents, RawExempt};
@@ -37,7 +39,7 @@ pub(crate) use self::backend::{Backend, Dotfiles, StaticFiles};
 pub(crate) use self::gate::{GateBasis, GateFile};
 pub(super) use self::gate::{RawGate, resolve as resolve_gate};
 pub(super) use self::hooks::RawHeader;
-pub(super) use self::policy::end;
+pub(super) use self::modes::end;
 pub(super) use self::refusal::resolve as resolve_refusal;
 pub(super) use self::source::RawRobots;
 pub(crate) use self::source::{Remote, RobotsSource};
@@ -53,7 +55,7 @@ tables! {
         robots: RawRobots,
         enforcement: RawEnforcement,
         rate: RawRate,
-        r#override: Vec<Spanned<RawOverride>>,
+        modes: RawModes,
         refusal: RawRefusal,
     }
 }
@@ -94,6 +96,7 @@ pub(crate) struct SiteConfig {
 #[derive(Clone, Copy)]
 pub(super) struct OfAllSites<'f> {
     pub(super) mode: Mode,
+    pub(super) grace: Duration,
     pub(super) agents: &'f RawAgents,
     pub(super) exempt: &'f RawExempt,
     /// What becomes of impostors, and what exemptions need.
@@ -157,7 +160,7 @@ pub(super) fn resolve(
         enforcement: &site.enforcement,
         rate: &site.rate,
     };
-    let policy = policy::resolve(&terms, &site.r#override, faults);
+    let policy = policy::resolve(&terms, &site.modes, faults);
     let check = faults.keep(CheckSettings::resolve(all.check, all.exempt));
     let gate_basis = faults.keep(GateBasis::resolve(all.gate, &site.robots, folder));
     Some(SiteConfig {
@@ -170,19 +173,19 @@ pub(super) fn resolve(
         on_publish: on_publish?,
         max_age: site.robots.max_age.get_ref().0,
         when_missing: match site.robots.on_missing {
-            OnMissing::LastGood => WhenMissing::Unavailable,
+            OnMissing::Unavailable => WhenMissing::Unavailable,
             OnMissing::Upstream => WhenMissing::Relay,
             OnMissing::Fail => WhenMissing::Fail,
         },
         expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
         expectations_span: site.robots.expectations.as_ref().map_or(0..0, Spanned::span),
         gate_basis: gate_basis?,
-        grace: site.enforcement.grace.0,
+        grace: all.grace,
         policy: policy?,
         check: check?,
         // Its file is read once the rest is right.
         refusal: None,
-        terms: as_text(terms, all, &site.r#override),
+        terms: as_text(terms, all, &site.modes),
     })
 }
 
@@ -197,14 +200,14 @@ fn robots_span(site: &RawSite) -> Range<usize> {
 }
 
 /// The values that policy, checks and gate of a site are made from, as text.
-fn as_text(policy: Terms<'_>, all: OfAllSites<'_>, overrides: &[Spanned<RawOverride>]) -> String {
+fn as_text(policy: Terms<'_>, all: OfAllSites<'_>, modes: &RawModes) -> String {
     #[derive(Serialize)]
     struct All<'a> {
         policy: Terms<'a>,
         check: &'a RawCheck,
         gate: &'a RawGate,
-        overrides: &'a [Spanned<RawOverride>],
+        modes: &'a RawModes,
     }
     // Writing TOML fails only for a path that is not UTF-8: the empty text then equals no other.
-    toml::to_string(&All { policy, check: all.check, gate: all.gate, overrides }).unwrap_or_default()
+    toml::to_string(&All { policy, check: all.check, gate: all.gate, modes }).unwrap_or_default()
 }

@@ -60,7 +60,7 @@ words! {
 
     OnMissing {
         #[default]
-        LastGood = "last-good",
+        Unavailable = "503",
         Upstream = "upstream",
         Fail = "fail",
     }

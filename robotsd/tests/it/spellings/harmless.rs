@@ -18,7 +18,7 @@ fn harmless_targets_are_never_refused_and_go_on_as_they_were_sent() {
     let origin = Origin::start();
     let cases = super::lines("harmless.jsonl");
     // One of the cases shuts out everyone, which the gate would not let go live.
-    let mut config = Config::refusing().tables("[gate]\nmode = \"off\"");
+    let mut config = Config::refusing().tables("[gate]\nenabled = false");
     for (number, case) in cases.iter().enumerate() {
         let rules: Vec<_> = case["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
         let robots = format!("User-agent: GPTBot\nUser-agent: *\n{}\n", rules.join("\n"));

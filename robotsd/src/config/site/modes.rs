@@ -1,0 +1,235 @@
+//! The modes of some crawlers, or for some rule: `[site.modes]`. A key says whom it is for, and the last one that fits counts.
+
+use std::time::{Duration, SystemTime};
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use toml::value::{Datetime, Offset};
+use tower_robots::agent::Category;
+use tower_robots::policy::{Mode, Override, PolicyBuilder, RateMode};
+use tower_robots::rules::ValueError;
+
+use crate::config::error::{Fault, Faults, Placed};
+use crate::config::keys::Kind;
+use crate::config::reader::{Place, Reader, Table as _, Value};
+use crate::config::tables::tables;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+tables! {
+    /// The long form of a mode.
+    RawMode {
+        /// Of disallowed requests; this, `rate` or both.
+        mode: Option<Mode>,
+        /// Of requests that come too soon.
+        rate: Option<Spanned<RateMode>>,
+        /// The last day on which it counts, or a moment.
+        until: Option<Spanned<Datetime>>,
+    }
+}
+
+/// Exceptions from the mode of a site, in the order of the file.
+#[derive(Debug, Default)]
+pub(crate) struct RawModes(pub(crate) Vec<Exception>);
+
+/// An exception; several of one key stand in a list.
+#[derive(Debug)]
+pub(crate) struct Exception {
+    /// As it is written: `agent:GPTBot`.
+    pub(crate) key: Spanned<String>,
+    scope: Scope,
+    pub(crate) modes: Spanned<RawMode>,
+}
+
+/// Whom an exception is for.
+#[derive(Debug)]
+enum Scope {
+    Agent(String),
+    Category(Category),
+    /// A rule as it stands in robots.txt.
+    Pattern(String),
+    /// The search engines with a public index.
+    Index,
+}
+
+impl Value for RawModes {
+    fn kind() -> Kind {
+        let one = || Kind::Either(vec![Mode::kind(), RawMode::kind()]);
+        Kind::Named(Box::new(Kind::Either(vec![Mode::kind(), RawMode::kind(), Kind::List(Box::new(one()))])))
+    }
+
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        let DeValue::Table(written) = value.get_ref() else { return reader.wrong::<Self>(place, value) };
+        let (table, mut exceptions) = (place.path(), Vec::new());
+        for (key, value) in in_order(written) {
+            let key = Spanned::new(key.span(), key.get_ref().to_string());
+            let place = Place { table: &table, key: key.get_ref() };
+            let items = match value.get_ref() {
+                DeValue::Array(items) => items.iter().collect(),
+                _ => vec![value],
+            };
+            for item in items {
+                let scope = Scope::read(reader, &key);
+                if let (Some(scope), Some(modes)) = (scope, RawMode::either(reader, place, item)) {
+                    exceptions.push(Exception { key: key.clone(), scope, modes });
+                }
+            }
+        }
+        Some(Self(exceptions))
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::default())
+    }
+}
+
+/// The entries of a table as they stand in the file.
+fn in_order<'t, 'd>(table: &'t DeTable<'d>) -> Vec<(&'t Spanned<toml::de::DeString<'d>>, &'t Spanned<DeValue<'d>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+impl RawMode {
+    /// Reads the short or the long form.
+    fn either(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Spanned<Self>> {
+        let modes = match value.get_ref() {
+            DeValue::Table(table) => Self::read_table(reader, &place.path(), table, &value.span())?,
+            _ => Self { mode: Some(Mode::read(reader, place, value)?), rate: None, until: None },
+        };
+        Some(Spanned::new(value.span(), modes))
+    }
+}
+
+impl Scope {
+    fn read(reader: &mut Reader<'_>, key: &Spanned<String>) -> Option<Self> {
+        match key.get_ref().split_once(':') {
+            Some(("agent", name)) => Some(Self::Agent(name.to_owned())),
+            Some(("pattern", pattern)) => Some(Self::Pattern(pattern.to_owned())),
+            Some(("category", word)) => {
+                let word = Spanned::new(key.span(), DeValue::String(word.into()));
+                Category::read(reader, Place { table: "site.modes", key: "category" }, &word).map(Self::Category)
+            }
+            None if key.get_ref() == "index" => Some(Self::Index),
+            _ => {
+                let message = format!("{:?} does not say whom a mode is for", key.get_ref());
+                let help = "write \"agent:NAME\", \"category:WORD\", \"pattern:/PATH\" or \"index\"".to_owned();
+                reader.faults.push(key.fault(message).help(help));
+                None
+            }
+        }
+    }
+}
+
+impl Exception {
+    /// The crawler that it names.
+    pub(crate) fn agent(&self) -> Option<Spanned<String>> {
+        match &self.scope {
+            Scope::Agent(name) => Some(Spanned::new(self.key.span(), name.clone())),
+            _ => None,
+        }
+    }
+
+    fn overrides(&self) -> Result<(Option<Override>, Option<Override<RateMode>>), Fault> {
+        let RawMode { mode, rate, until } = self.modes.get_ref();
+        if mode.is_none() && rate.is_none() {
+            let message =
+                "an override has a mode, for disallowed requests, or a rate, for those that come too soon, or both";
+            return Err(self.modes.fault(message));
+        }
+        if let (Some(_), Scope::Pattern(_)) = (rate, &self.scope) {
+            let message = "a rate is for crawlers, not for a rule: write \"category:WORD\", \"agent:NAME\" or \"index\" in \
+                           place of the pattern";
+            return Err(self.key.fault(message));
+        }
+        if let (Some(rate), Scope::Index) = (rate, &self.scope)
+            && *rate.get_ref() == RateMode::Refuse
+        {
+            let message = "search engines are refused for their rate one by one: all of them are observed at most";
+            let help =
+                "write \"agent:bingbot\" in place of \"index\", and a group for it with a Crawl-delay in robots.txt";
+            return Err(rate.fault(message).help(help.to_owned()));
+        }
+        let end = until.as_ref().map(end).transpose()?;
+        let mode = mode.map(|mode| match &self.scope {
+            Scope::Pattern(pattern) => self.of_value(Override::pattern(pattern, mode)),
+            _ => self.of_crawlers(mode),
+        });
+        let rate = rate.as_ref().map(|rate| self.of_crawlers(*rate.get_ref()));
+        Ok((
+            mode.transpose()?.map(|over| end.into_iter().fold(over, Override::until)),
+            rate.transpose()?.map(|over| end.into_iter().fold(over, Override::until)),
+        ))
+    }
+
+    fn of_crawlers<M: Copy>(&self, mode: M) -> Result<Override<M>, Fault> {
+        match &self.scope {
+            Scope::Agent(name) => self.of_value(Override::agent(name, mode)),
+            Scope::Category(category) => Ok(Override::category(*category, mode)),
+            Scope::Index | Scope::Pattern(_) => Ok(Override::index_engines(mode)),
+        }
+    }
+
+    fn of_value<T>(&self, made: Result<T, ValueError>) -> Result<T, Fault> {
+        made.map_err(|error| self.key.fault(error.to_string()))
+    }
+}
+
+impl RawModes {
+    /// A policy with the exceptions, or none once their problems are noted.
+    pub(super) fn add_to(&self, policy: Option<PolicyBuilder>, faults: &mut Faults) -> Option<PolicyBuilder> {
+        let overrides = faults.keep_all(self.0.iter().map(Exception::overrides))?;
+        Some(overrides.into_iter().fold(policy?, |policy, (mode, rate)| {
+            let policy = mode.into_iter().fold(policy, PolicyBuilder::with_override);
+            rate.into_iter().fold(policy, PolicyBuilder::with_rate_override)
+        }))
+    }
+}
+
+/// When an exception ends: a moment, or the end of a day in UTC.
+pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
+    let wrong = || {
+        let message = format!(
+            "{} is not an end: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",
+            until.get_ref()
+        );
+        until.fault(message)
+    };
+    let date = until.get_ref();
+    let text = match (date.date, date.time, date.offset) {
+        (Some(day), None, None) => format!("{day}T00:00:00Z"),
+        (Some(day), Some(time), Some(Offset::Z)) => format!("{day}T{time}Z"),
+        _ => return Err(wrong()),
+    };
+    let moment = humantime::parse_rfc3339(&text).map_err(|_| wrong())?;
+    Ok(if date.time.is_none() { moment + DAY } else { moment })
+}
+
+/// In the short form where all of them have one: TOML writes tables after words, and their order counts.
+impl Serialize for RawModes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let of_key = |key: &str| self.0.iter().filter(|other| other.key.get_ref() == key).collect::<Vec<_>>();
+        let short = |exception: &Exception| match exception.modes.get_ref() {
+            RawMode { mode: Some(mode), rate: None, until: None } if of_key(exception.key.get_ref()).len() == 1 => {
+                Some(*mode)
+            }
+            _ => None,
+        };
+        let short: Option<Vec<Mode>> = self.0.iter().map(short).collect();
+        let mut map = serializer.serialize_map(None)?;
+        for (at, exception) in self.0.iter().enumerate() {
+            let key = exception.key.get_ref();
+            match (&short, &*of_key(key)) {
+                (Some(words), _) => map.serialize_entry(key, &words[at])?,
+                (None, [one]) => map.serialize_entry(key, &one.modes)?,
+                (None, [first, ..]) if std::ptr::eq(*first, exception) => {
+                    map.serialize_entry(key, &of_key(key).iter().map(|one| &one.modes).collect::<Vec<_>>())?;
+                }
+                _ => {}
+            }
+        }
+        map.end()
+    }
+}
