@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
-use crate::config::bounds::some_time;
 use crate::config::error::{Fault, Faults, Placed};
 use crate::config::listener::{ListenerKind, RawListener};
 use crate::config::tables::{tables, unplaced, words};
@@ -17,9 +16,7 @@ tables! {
     RawUpstream {
         max_fails: u32 = HealthPolicy::default().max_fails,
         fail_window: Span = Span(HealthPolicy::default().fail_window),
-        eject: Spanned<Span> = unplaced(Span(HealthPolicy::default().eject)) => some_time(
-            "eject is no time at all: to never eject an upstream, write max_fails = 0",
-        ),
+        eject: Spanned<Span> = unplaced(Span(HealthPolicy::default().eject)),
         eject_max: Span = Span(HealthPolicy::default().eject_max),
         http2: Option<Spanned<bool>>,
         ca: Option<Spanned<PathBuf>>,
@@ -115,6 +112,10 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     };
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
+    }
+    // Without a backend it is not known what else is wrong.
+    if settings.eject.get_ref().0.is_zero() {
+        return Err(settings.eject.fault("eject is no time at all: to never eject an upstream, write max_fails = 0"));
     }
     Ok(OriginsSettings {
         endpoints,
