@@ -1,4 +1,4 @@
-//! Chapters: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work, who a
+//! Chapters, for people who decide what a site does about crawlers or who change this crate: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work, who a
 //! crawler is. What an operator decides, where to put it, and how to have another proxy ask it is in those of
 //! [`robotsd`](https://docs.rs/robotsd/latest/robotsd/docs/).
 

@@ -1,4 +1,5 @@
-//! A Tower layer that serves a site's robots.txt and holds crawlers to it.
+//! A Tower layer that serves a site's robots.txt and holds crawlers to it: for applications on axum, tonic, hyper or any other Tower
+//! stack.
 //!
 //! The answer to a request, in this order:
 //!

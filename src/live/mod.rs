@@ -1,4 +1,4 @@
-//! One site's published robots.txt.
+//! One site's published robots.txt: for every application, which opens one, and for admin pages that show and accept its versions.
 //!
 //! [`LiveRobots`] holds it: a candidate is parsed, checked, compared and compiled aside into a [`Snapshot`], which is
 //! published with one store. A candidate that is missing, unreadable, too large, empty, binary or HTML changes nothing: the

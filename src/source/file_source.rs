@@ -6,11 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::builder::{LiveBuilder, SiteSource, sealed};
 use super::file;
-#[cfg(feature = "watch")]
 use super::watch::{Watched, Watcher};
-#[cfg(feature = "watch")]
-use crate::live::SourceStatus;
-use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
+use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, SourceStatus, Version};
 
 /// How often a caller that waits for a file to settle looks whether the watcher has taken it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -19,9 +16,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct FileSource {
     path: PathBuf,
-    #[cfg(feature = "watch")]
     poll: Duration,
-    #[cfg(feature = "watch")]
     watcher: Option<Watcher>,
 }
 
@@ -31,20 +26,13 @@ struct OpenFile {
     path: PathBuf,
     origin: Arc<str>,
     site: Weak<Site>,
-    #[cfg(feature = "watch")]
     watched: Watched,
 }
 
 impl LiveRobots {
     /// A robots.txt kept in a file, reloaded when it changes (with the `watch` feature) and on [`LiveRobots::reload`].
     pub fn file(path: impl Into<PathBuf>) -> LiveBuilder<FileSource> {
-        LiveBuilder::new(FileSource {
-            path: path.into(),
-            #[cfg(feature = "watch")]
-            poll: Watcher::DEFAULT_POLL,
-            #[cfg(feature = "watch")]
-            watcher: None,
-        })
+        LiveBuilder::new(FileSource { path: path.into(), poll: Watcher::DEFAULT_POLL, watcher: None })
     }
 }
 
@@ -70,6 +58,16 @@ impl LiveBuilder<FileSource> {
     }
 }
 
+impl LiveBuilder<FileSource> {
+    /// As one of many files that are watched together.
+    pub(super) fn watched_by(self, watcher: &Watcher, poll: Duration) -> Self {
+        self.with_source(|source| {
+            source.watcher = Some(watcher.clone());
+            source.poll = poll;
+        })
+    }
+}
+
 impl SiteSource for FileSource {}
 
 impl sealed::Opens for FileSource {
@@ -77,24 +75,18 @@ impl sealed::Opens for FileSource {
         let LiveBuilder { source, settings } = builder;
         let origin: Arc<str> = source.path.to_string_lossy().into();
         // Watched before it is read, so that no change after that goes unnoticed.
-        #[cfg(feature = "watch")]
         let mut opened = None;
         let site = Site::new(settings, &origin, |site| {
             let file = Arc::new(OpenFile {
-                #[cfg(feature = "watch")]
                 watched: source.watcher.unwrap_or_default().robots(source.path.clone(), source.poll, site.clone()),
                 path: source.path,
                 origin: origin.clone(),
                 site,
             });
-            #[cfg(feature = "watch")]
-            {
-                opened = Some(file.clone());
-            }
+            opened = Some(file.clone());
             file
         });
         site.start()?;
-        #[cfg(feature = "watch")]
         if let Some(file) = opened {
             file.watched.begin();
         }
@@ -113,7 +105,6 @@ impl Source for OpenFile {
         }
     }
 
-    #[cfg(feature = "watch")]
     fn status(&self) -> SourceStatus {
         SourceStatus { watch_trouble: self.watched.trouble(), fetch: None }
     }

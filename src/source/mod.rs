@@ -1,4 +1,4 @@
-//! Where a robots.txt comes from, and which site a host is.
+//! Where a robots.txt comes from, and which site a host is: for applications with several sites, many files, or a file elsewhere.
 //!
 //! [`LiveRobots::file`](crate::live::LiveRobots::file) and its like start a [`LiveBuilder`], which ties a source to a live
 //! site. [`Sites`] maps hosts to live files, and a [`Directory`] makes them of the files in a folder.
@@ -25,6 +25,9 @@ mod file_system;
 pub mod follow;
 mod hosts;
 mod sites;
+#[cfg(not(feature = "watch"))]
+#[path = "unwatched.rs"]
+mod watch;
 #[cfg(feature = "watch")]
 mod watch;
 

@@ -1,4 +1,5 @@
-//! Bytes of a `User-Agent` header to the agent that sent it, and the groups of a robots.txt it obeys.
+//! Bytes of a `User-Agent` header to the agent that sent it, and the groups of a robots.txt it obeys: for servers, and for what
+//! reads their logs.
 //!
 //! RFC 9309 lets the *crawler* choose its group by its own product token. The server sees a header, in which that token
 //! is one word among the costume of browsers, platforms and addresses. A [`Recognizer`] finds it: first the crawlers of

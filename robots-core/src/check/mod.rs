@@ -1,4 +1,4 @@
-//! A robots.txt to the findings about it, before crawlers read it.
+//! A robots.txt to the findings about it, before crawlers read it: for editors, CI and admin pages.
 //!
 //! [`check`] runs every [`Lint`] over a document and gathers their [`Finding`]s in a [`Report`]. A finding has a
 //! permanent code, a severity, a place in the file, a message and often a help line. A lint says what crawlers make of
@@ -6,7 +6,7 @@
 //!
 //! [`fix()`] corrects what can be corrected: a safe [`Fix`] is proved to change no verdict for any crawler.
 //!
-//! [`diff()`] says what a change of the file changes for whom, [`upheavals`] whether it closes or opens the site at large;
+//! [`diff()`] says what a change of the file changes for whom, [`Upheaval::between`] whether it closes or opens the site at large;
 //! [`Expectations`] say what must stay.
 //!
 //! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next where it has a line to itself;

@@ -1,4 +1,5 @@
-//! A claim and its evidence to an [`Identity`](crate::agent::Identity): is the crawler who it says it is?
+//! A claim and its evidence to an [`Identity`](crate::agent::Identity): is the crawler who it says it is? For programs that have
+//! evidence of their own; a server on Tower has a `Verifier` of `tower-robots`, which does all of this.
 //!
 //! Three methods check a claim: address ranges that the operator publishes, the names of an address, and a signature on the
 //! request. Nothing here is fetched, looked up or timed: lists, answers of a resolver, keys and the time are arguments.

@@ -25,7 +25,8 @@ const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 /// [`answer`](Self::answer), until the outcome is there: at most five questions.
 ///
 /// ```
-/// use robots_core::identity::{DnsAnswer, MethodOutcome, PublicAddress, RdnsCheck, RdnsQuestion, RdnsStep};
+/// use std::ops::ControlFlow;
+/// use robots_core::identity::{DnsAnswer, MethodOutcome, PublicAddress, RdnsCheck, RdnsQuestion};
 ///
 /// let address = PublicAddress::of(Some("66.249.66.1".parse()?), |_| false).expect("a public address");
 /// let mut check = RdnsCheck::new(address, [".googlebot.com".parse()?].as_slice().into());

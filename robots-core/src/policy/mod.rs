@@ -1,4 +1,4 @@
-//! The operator's intent, and the decision it leads to.
+//! The operator's intent, and the decision it leads to: every application builds a [`Policy`]; a framework without Tower asks it.
 //!
 //! [`Policy::decide`] combines the agents, the rules of the file and the operator's intent ([`Policy`]). It is pure: no HTTP
 //! types, no I/O, no clock of its own. Of several agents (a repeated header) the strictest decision counts.

@@ -1,4 +1,5 @@
-//! How many requests of a crawler pass: one word of memory for each sender, and a clock that the caller reads.
+//! How many requests of a crawler pass: one word of memory for each sender, and a clock that the caller reads. For frameworks
+//! without Tower, and for stores that processes share; the layer counts by itself.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket holds the sender to it with the generic cell rate algorithm (GCRA): it
 //! keeps the moment at which the sender has paid for all that passed, and a request moves that moment by one interval. What is

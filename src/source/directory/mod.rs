@@ -162,7 +162,6 @@ impl DirectoryBuilder {
     /// If the folder cannot be listed. The status of a site says what is wrong with its file.
     pub fn open(self) -> Result<Directory, DirectoryError> {
         let shared = Arc::new(DirectoryState::new(self.settings));
-        #[cfg(feature = "watch")]
         shared.watch();
         shared.scan(Age::Any)?;
         Ok(Directory { shared })

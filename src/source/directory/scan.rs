@@ -15,10 +15,8 @@ use crate::source::builder::LiveBuilder;
 use crate::source::file_source::FileSource;
 use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
-use crate::source::{file, file_system};
-
-#[cfg(feature = "watch")]
 use crate::source::watch::{Watched, Watcher};
+use crate::source::{file, file_system};
 
 /// What became of a name in the folder, or of the folder.
 #[derive(Debug)]
@@ -113,9 +111,7 @@ pub(super) struct DirectorySettings {
     pub(super) each: EachSite,
     pub(super) listeners: Vec<DirectoryListener>,
     pub(super) compile_cache: CompileCache,
-    #[cfg(feature = "watch")]
     pub(super) poll: Duration,
-    #[cfg(feature = "watch")]
     pub(super) watcher: Watcher,
 }
 
@@ -129,7 +125,6 @@ pub(super) struct DirectoryState {
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
     /// Held while the folder is read and files are opened, so that scans follow one another.
     scan: Mutex<ScanRecord>,
-    #[cfg(feature = "watch")]
     watched: std::sync::OnceLock<Watched>,
 }
 
@@ -166,9 +161,7 @@ impl DirectorySettings {
             each: Box::new(|_, builder| builder),
             listeners: Vec::new(),
             compile_cache: CompileCache::new(),
-            #[cfg(feature = "watch")]
             poll: Watcher::DEFAULT_POLL,
-            #[cfg(feature = "watch")]
             watcher: Watcher::new(),
         }
     }
@@ -181,20 +174,15 @@ impl DirectoryState {
             sites: SiteMap::new(HostMap::new()),
             open: Mutex::default(),
             scan: Mutex::default(),
-            #[cfg(feature = "watch")]
             watched: std::sync::OnceLock::new(),
         }
     }
 
     pub(super) fn watch_trouble(&self) -> Option<String> {
-        #[cfg(feature = "watch")]
-        return self.watched.get().and_then(Watched::trouble);
-        #[cfg(not(feature = "watch"))]
-        None
+        self.watched.get().and_then(Watched::trouble)
     }
 
     /// Before the folder is read, so that no name that comes after it goes unnoticed.
-    #[cfg(feature = "watch")]
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
         let look = move || {
@@ -296,8 +284,7 @@ impl DirectoryState {
         let settings = &self.settings;
         let file = LiveRobots::file(settings.path.join(name));
         let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache);
-        #[cfg(feature = "watch")]
-        let builder = builder.poll_every(settings.poll).watcher(&settings.watcher);
+        let builder = builder.watched_by(&settings.watcher, settings.poll);
         // It cannot fail: what cannot be used is a site without rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
         let live = builder.never_fail().open().ok()?;

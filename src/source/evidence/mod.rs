@@ -1,4 +1,5 @@
-//! Evidence about who a crawler is, kept fresh on a thread of its own: published lists, key directories, names of addresses.
+//! Evidence about who a crawler is, kept fresh on a thread of its own: published lists, key directories, names of addresses. For
+//! applications whose policy asks for it.
 //!
 //! The room `identity` judges by evidence that it is given; this one has it. No request waits for it: what is not at hand
 //! makes a claim undecided, and is there for the next request.

@@ -1,4 +1,5 @@
-//! Robots.txt files that are kept behind HTTP, and the meaning of responses.
+//! Robots.txt files that are kept behind HTTP, and the meaning of responses: for sites whose file is elsewhere, and for authors of
+//! crawlers.
 //!
 //! A response means different things to a crawler and to a site. A *crawler* needs to know whether it may fetch: a failing
 //! server means no, a missing file means yes; [`CrawlerCache`] is that reading, for authors of crawlers. A *site* needs its

@@ -1,4 +1,5 @@
-//! What is fetched and kept: published lists, directories of keys, a registry, parts that are appended to a robots.txt.
+//! What is fetched and kept: published lists, directories of keys, a registry, parts that are appended to a robots.txt. For
+//! applications that append what others keep.
 //!
 //! 1. A `Document` says how one kind is read, how often it is fetched, and what has to be accepted first.
 //! 2. [`Published`] is one that is followed: one loop until it is due, fetch it, conclude. It is fetched with validators, and
