@@ -3,7 +3,7 @@
 //! 1. A version passes if the gate accepts its hash, or if it is the version that was accepted last.
 //! 2. It is compared with the version that was accepted last: the gate refuses one that shuts out everyone, crawlers
 //!    without a group of their own or a search engine that was in, that has no group left, or that opens much at once
-//!    (see [`Upheaval`](crate::check::Upheaval)). Without an accepted version it refuses only a total shut-out.
+//!    (see [`Upheaval`]). Without an accepted version it refuses only a total shut-out.
 //! 3. The gate refuses a version that takes too many of the pages that matter from a search engine (`objection`).
 //! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks a guard, or has
 //!    findings of a severity that is set.

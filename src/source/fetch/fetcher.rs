@@ -23,7 +23,7 @@ const HELPERS: usize = 16;
 /// Fetches robots.txt files on a thread of its own: for one site or for thousands.
 ///
 /// Cheap to clone; clones share the thread and its bounds. The last one that is dropped, with the last
-/// [`LiveRobots`](crate::live::LiveRobots) that uses it, ends the thread.
+/// [`LiveRobots`] that uses it, ends the thread.
 ///
 /// Answers are read up to [`LiveRobots::MAX_FILE`], heads up to 64 KiB, five redirects are followed, HTTP/1.1
 /// is spoken, and every fetch has a connection of its own.
