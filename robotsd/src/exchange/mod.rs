@@ -1,8 +1,8 @@
 //! One exchange of a request for a response, as HTTP in and HTTP out both have it: the request's body, what is known of its
 //! client, trailers, interim responses, tunnels, and transfers that stand still.
 //!
-//! `edge` and `upstream` stand beside each other on this room. It opens no connections. Begin with [`EdgeService`], what answers a
-//! request, and with [`ClientRequest`], what is known of one.
+//! `edge` and `upstream` stand beside each other on this room. It opens no connections. Begin with [`EdgeService`], what
+//! answers a request, and with [`ClientRequest`], what is known of one.
 
 mod client_request;
 mod request_body;

@@ -5,10 +5,11 @@
 //! they came, and answers with what a server says or with a [`UpstreamFailure`](failure::UpstreamFailure); it never
 //! fails itself. It chooses no site and judges nothing.
 //!
-//! Begin with [`forward`], which has one request on its way to a server and back. [`balancer`] finds it a connection: a server by turn,
-//! of those that [`health`] has in service, within [`connection_limit`] and [fair shares](shares). [`mod@http1_connection`] is a connection
-//! of HTTP/1.1, on which most exchanges are made by [`mod@http1_fast`] and all others by hyper; [`http1_pool`] keeps the idle ones.
-//! [`mod@http2`] has those of HTTP/2. [`response_body`] is what the edge reads.
+//! Begin with [`forward`], which has one request on its way to a server and back. [`balancer`] finds it a connection: a
+//! server by turn, of those that [`health`] has in service, within [`connection_limit`] and [fair shares](shares).
+//! [`mod@http1_connection`] is a connection of HTTP/1.1, on which most exchanges are made by [`mod@http1_fast`] and all
+//! others by hyper; [`http1_pool`] keeps the idle ones. [`mod@http2`] has those of HTTP/2. [`response_body`] is what the
+//! edge reads.
 //!
 //! A request is sent a second time only where that cannot do harm: its method is idempotent, it has no body, it was
 //! sent on a connection that had been idle, and not an octet has come back. A request that never left is sent again

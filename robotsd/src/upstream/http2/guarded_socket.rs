@@ -1,5 +1,5 @@
-//! The socket of an HTTP/2 connection: it holds the permit of the connection, notes what has activity, and ends the connection to
-//! a server that floods it with frames.
+//! The socket of an HTTP/2 connection: it holds the permit of the connection, notes what has activity, and ends the
+//! connection to a server that floods it with frames.
 
 use std::io;
 use std::pin::Pin;

@@ -4,8 +4,8 @@
 //! server takes, so that the next request goes to another connection and does not wait unseen; which requests a server has
 //! not looked at, so that they may be sent again; and interim responses. It also has a task and two wake-ups more for each request.
 //!
-//! Begin with [`send_request`]: one request on a stream, until the head of its response. [`client_connection`] drives a connection,
-//! [`pool`] has those of a worker to a server, and [`guarded_socket`] stands between a connection and `h2`.
+//! Begin with [`send_request`]: one request on a stream, until the head of its response. [`client_connection`] drives a
+//! connection, [`pool`] has those of a worker to a server, and [`guarded_socket`] stands between a connection and `h2`.
 //!
 //! A connection is driven by a task of its own, because it belongs to many requests. A request without a body, or with one
 //! that is sent before the response comes, has no task of its own.
