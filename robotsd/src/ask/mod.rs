@@ -46,7 +46,7 @@ pub(crate) use self::site_table::{DecisionSite, DecisionSites};
 pub(crate) use self::spoe::MESSAGES;
 
 use self::asked_request::AskedRequest;
-use self::ext_authz::{CallError, CheckQuestion, CheckResponse, IncomingMessage, ServiceRequest};
+use self::ext_authz::{CallError, CheckQuestion, CheckResponse, ServiceRequest};
 use self::preset::Preset;
 use self::question_error::QuestionError;
 use self::response::DecisionBody;
@@ -176,7 +176,7 @@ impl Decisions {
         let failed = |error| response::status(self.0.fail(error));
         match called {
             ServiceRequest::Check => {
-                let message = IncomingMessage::new(question.headers(), body).await;
+                let message = ext_authz::message_of(question.headers(), body).await;
                 match message.and_then(CheckQuestion::read) {
                     Ok(asked) => response::called(ext_authz::framed(&self.0.check(question, &asked).await)),
                     Err(error) => failed(error),

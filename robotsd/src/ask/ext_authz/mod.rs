@@ -4,16 +4,13 @@
 
 mod messages;
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::HeaderName;
 use http::{HeaderMap, Request, Version};
-use http_body::Body;
-use tokio::time::Sleep;
+use http_body_util::BodyExt;
+use tokio::time::timeout;
 use tower_robots::layer::OriginalRequest;
 
 use crate::exchange::{RequestBody, RequestBodyError};
@@ -111,53 +108,25 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     out.freeze()
 }
 
-/// Waits for the message of a call.
-#[derive(Debug)]
-pub(crate) struct IncomingMessage {
-    body: RequestBody,
-    reader: MessageReader,
-    patience: Duration,
-    /// Set once there is something to wait for: nearly every message is there with its head.
-    deadline: Option<Pin<Box<Sleep>>>,
-}
-
-impl IncomingMessage {
-    pub(crate) fn new(fields: &HeaderMap, body: RequestBody) -> Self {
-        let timeout = fields.get(GRPC_TIMEOUT).and_then(|value| timeout(value.as_bytes()));
-        let patience = timeout.map_or(LONGEST, |timeout| timeout.min(LONGEST));
-        Self { body, reader: MessageReader::default(), patience, deadline: None }
-    }
-}
-
-impl Future for IncomingMessage {
-    type Output = Result<Bytes, CallError>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        loop {
-            match Pin::new(&mut this.body).poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Some(octets) = frame.data_ref()
-                        && let Err(error) = this.reader.push(octets)
-                    {
-                        return Poll::Ready(Err(error));
-                    }
-                }
-                Poll::Ready(Some(Err(RequestBodyError::Idle))) => return Poll::Ready(Err(CallError::Late)),
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(CallError::Broken)),
-                Poll::Ready(None) => return Poll::Ready(std::mem::take(&mut this.reader).finish()),
-                Poll::Pending => {
-                    let patience = this.patience;
-                    let deadline = this.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-                    return deadline.as_mut().poll(context).map(|()| Err(CallError::Late));
-                }
-            }
+/// Waits for the one message of a call, for as long as its caller does at most.
+pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
+    let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
+    let reading = async {
+        let mut reader = MessageReader::default();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| match error {
+                RequestBodyError::Idle => CallError::Late,
+                _ => CallError::Broken,
+            })?;
+            frame.data_ref().map_or(Ok(()), |octets| reader.push(octets))?;
         }
-    }
+        reader.finish()
+    };
+    timeout(patience.map_or(LONGEST, |patience| patience.min(LONGEST)), reading).await.unwrap_or(Err(CallError::Late))
 }
 
 /// How long a caller waits: up to eight digits and a unit.
-fn timeout(text: &[u8]) -> Option<Duration> {
+fn grpc_timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -263,7 +232,7 @@ mod tests {
             ("-1S", None),
             ("123456789n", None),
         ] {
-            assert_eq!(timeout(text.as_bytes()), want, "{text}");
+            assert_eq!(grpc_timeout(text.as_bytes()), want, "{text}");
         }
     }
 }
