@@ -54,12 +54,9 @@ struct KnownVersion {
     until: Second,
 }
 
-/// The recorders of a site, on all workers and under all configs. Cheap to clone; clones are the same.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SiteRecorders(Arc<RecorderParts>);
-
+/// The recorders of a site, on all workers and under all configs.
 #[derive(Debug, Default)]
-struct RecorderParts {
+pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
     /// Whether crawlers were not recognised for a moment since that was last read.
@@ -98,14 +95,14 @@ pub(super) struct RowScratch {
 impl SiteRecorders {
     /// A recorder of one worker's own.
     pub(crate) fn recorder(&self) -> Arc<Recorder> {
-        let recorder = Arc::new(Recorder { versions: Arc::clone(&self.0.versions), counted: Mutex::default() });
-        self.0.recorders.lock().push(Arc::clone(&recorder));
+        let recorder = Arc::new(Recorder { versions: Arc::clone(&self.versions), counted: Mutex::default() });
+        self.recorders.lock().push(Arc::clone(&recorder));
         recorder
     }
 
     /// Takes what was counted.
     pub(crate) fn take(&self) -> Vec<Counted> {
-        let mut recorders = self.0.recorders.lock();
+        let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
             // Asked before it is emptied: what a worker counts last is not lost.
@@ -119,29 +116,29 @@ impl SiteRecorders {
 
     /// Notes that crawlers are not recognised from now on, for however short a time.
     pub(crate) fn miss(&self) {
-        self.0.has_missed.store(true, Ordering::Release);
+        self.has_missed.store(true, Ordering::Release);
     }
 
     /// Whether crawlers were not recognised for a moment since this was last read.
     pub(crate) fn take_missed(&self) -> bool {
-        self.0.has_missed.swap(false, Ordering::AcqRel)
+        self.has_missed.swap(false, Ordering::AcqRel)
     }
 
     /// Notes that the site answers for other hosts from now on: another may have shown crawlers another version there.
     pub(crate) fn has_new_hosts(&self) {
-        self.0.has_new_hosts.store(true, Ordering::Release);
+        self.has_new_hosts.store(true, Ordering::Release);
     }
 
     /// Whether the site got hosts since this was last asked.
     pub(crate) fn take_new_hosts(&self) -> bool {
-        self.0.has_new_hosts.swap(false, Ordering::AcqRel)
+        self.has_new_hosts.swap(false, Ordering::AcqRel)
     }
 
     /// Follows the versions of a robots.txt, so that requests are judged by the one that a crawler last read.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content().cloned(), Arc::clone(snapshot.policy())));
         let Some(live) = live else { return };
-        let known = self.0.versions.load();
+        let known = self.versions.load();
         let is_known = known.versions.last().is_some_and(|last| Arc::ptr_eq(&last.content, &live))
             && known.policy.as_ref().is_some_and(|known| Arc::ptr_eq(known, &policy))
             && known.versions.first().is_none_or(|first| now <= first.until);
@@ -158,7 +155,7 @@ impl SiteRecorders {
         versions.push(KnownVersion { name: written(live.hash()).into(), content: live, until: Second::MAX });
         let surplus = versions.len().saturating_sub(MOST_VERSIONS);
         versions.drain(..surplus);
-        self.0.versions.store(Arc::new(KnownVersions { policy: Some(policy), versions }));
+        self.versions.store(Arc::new(KnownVersions { policy: Some(policy), versions }));
     }
 }
 

@@ -27,11 +27,8 @@ const AT_ONCE_TO_ONE: usize = 2;
 /// How long the end of the process waits for requests under way.
 const FINISH: Duration = Duration::from_secs(2);
 
-/// The hooks of all sites. Cheap to clone; clones are the same.
-#[derive(Clone)]
-pub(crate) struct PublishHooks(Arc<HookShared>);
-
-struct HookShared {
+/// The hooks of all sites.
+pub(crate) struct PublishHooks {
     /// By site.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
@@ -121,8 +118,8 @@ impl PublishHooks {
         folder: Option<PathBuf>,
         retry: RetryPlan,
         on_event: impl Fn(&HookEvent<'_>) + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(HookShared {
+    ) -> Arc<Self> {
+        Arc::new(Self {
             settings: Mutex::default(),
             jobs: Mutex::default(),
             runtime: Mutex::default(),
@@ -133,22 +130,22 @@ impl PublishHooks {
             is_ending: AtomicBool::new(false),
             rested: Notify::new(),
             on_event: Box::new(on_event),
-        }))
+        })
     }
 
     /// Replaces the hooks of every site. Requests of hooks that are gone end before they are tried again.
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
-        *self.0.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
-        self.0.jobs.lock().values().for_each(|job| job.woken.notify_one());
+        *self.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
+        self.jobs.lock().values().for_each(|job| job.woken.notify_one());
     }
 
     /// The hosts of a site that are announced.
     pub(crate) fn hosts(&self, site: &str) -> Vec<String> {
-        self.0.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
+        self.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
     }
 
     /// A version has gone live: each hook of its site sends its request. It waits for nothing.
-    pub(crate) fn published(&self, version: &PublishedVersion) {
+    pub(crate) fn published(self: &Arc<Self>, version: &PublishedVersion) {
         for hook in self.hooks(&version.site) {
             self.send(hook, version);
         }
@@ -156,13 +153,13 @@ impl PublishHooks {
 
     /// A version is served from now on: hooks send their requests, unless it is what they were asked for last, by this process or
     /// the one before. It reads the state directory.
-    pub(crate) fn serves(&self, version: &PublishedVersion) {
+    pub(crate) fn serves(self: &Arc<Self>, version: &PublishedVersion) {
         for hook in self.hooks(&version.site) {
             let (key, announcement) = ((version.name.clone(), hook.fingerprint()), hook.announcement(version));
-            let asked = self.0.jobs.lock().get(&key).and_then(|job| job.asked.clone());
-            let asked = asked.or_else(|| self.0.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
+            let asked = self.jobs.lock().get(&key).and_then(|job| job.asked.clone());
+            let asked = asked.or_else(|| self.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
             if asked.as_deref() == Some(&announcement) {
-                self.0.jobs.lock().entry(key).or_insert_with(|| Job::new(&hook)).asked = asked;
+                self.jobs.lock().entry(key).or_insert_with(|| Job::new(&hook)).asked = asked;
             } else {
                 self.send(hook, version);
             }
@@ -172,7 +169,7 @@ impl PublishHooks {
     /// How the hooks of a robots.txt stand, in the order of the config.
     pub(crate) fn status(&self, site: &str, name: &str) -> Vec<HookStatus> {
         let hooks = self.hooks(site);
-        let jobs = self.0.jobs.lock();
+        let jobs = self.jobs.lock();
         let status = |hook: &Arc<HookSettings>| match jobs.get(&(name.to_owned(), hook.fingerprint())) {
             Some(job) => job.status.clone(),
             None => Job::new(hook).status,
@@ -182,12 +179,12 @@ impl PublishHooks {
 
     /// Waits for requests under way, for a moment. Those that would be tried again later are left to the next start.
     pub(crate) async fn finish(&self) {
-        self.0.is_ending.store(true, Ordering::Release);
-        self.0.jobs.lock().values().for_each(|job| job.woken.notify_one());
+        self.is_ending.store(true, Ordering::Release);
+        self.jobs.lock().values().for_each(|job| job.woken.notify_one());
         let _ = timeout(FINISH, async {
             loop {
-                let rested = self.0.rested.notified();
-                if !self.0.jobs.lock().values().any(|job| job.is_running) {
+                let rested = self.rested.notified();
+                if !self.jobs.lock().values().any(|job| job.is_running) {
                     return;
                 }
                 rested.await;
@@ -197,14 +194,14 @@ impl PublishHooks {
     }
 
     fn hooks(&self, site: &str) -> Vec<Arc<HookSettings>> {
-        self.0.settings.lock().get(site).map(|site| site.hooks.clone()).unwrap_or_default()
+        self.settings.lock().get(site).map(|site| site.hooks.clone()).unwrap_or_default()
     }
 
-    fn send(&self, hook: Arc<HookSettings>, version: &PublishedVersion) {
+    fn send(self: &Arc<Self>, hook: Arc<HookSettings>, version: &PublishedVersion) {
         let key = (version.name.clone(), hook.fingerprint());
         let is_nameless = hook.needs_host() && version.hosts.is_empty();
         let is_idle = {
-            let mut jobs = self.0.jobs.lock();
+            let mut jobs = self.jobs.lock();
             let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
             job.asked = Some(hook.announcement(version));
             if is_nameless {
@@ -223,21 +220,21 @@ impl PublishHooks {
             return;
         }
         match self.runtime() {
-            Ok(runtime) => drop(runtime.spawn(run(Arc::clone(&self.0), key))),
+            Ok(runtime) => drop(runtime.spawn(run(Arc::clone(self), key))),
             Err(error) => {
                 let why = format!("the system gives no thread: {error}");
-                self.0.update(&key, |job| {
+                self.update(&key, |job| {
                     (job.is_running, job.waiting) = (false, None);
                     job.status.gave_up(&why);
                 });
-                self.0.report(&hook, version, HookEventKind::GivenUp { why: &why, attempts: 0 });
+                self.report(&hook, version, HookEventKind::GivenUp { why: &why, attempts: 0 });
             }
         }
     }
 
     /// The thread starts with the first request, and ends with the process.
     fn runtime(&self) -> io::Result<Handle> {
-        let mut runtime = self.0.runtime.lock();
+        let mut runtime = self.runtime.lock();
         if let Some(handle) = &*runtime {
             return Ok(handle.clone());
         }
@@ -250,7 +247,7 @@ impl PublishHooks {
 }
 
 /// Sends what waits, until nothing does.
-async fn run(shared: Arc<HookShared>, key: JobKey) {
+async fn run(shared: Arc<PublishHooks>, key: JobKey) {
     let dice = RandomState::new();
     loop {
         let next = {
@@ -274,7 +271,7 @@ async fn run(shared: Arc<HookShared>, key: JobKey) {
 
 /// Tries until it is delivered, refused or given up, or another version waits.
 async fn deliver(
-    shared: &HookShared,
+    shared: &PublishHooks,
     key: &JobKey,
     hook: &Arc<HookSettings>,
     version: &PublishedVersion,
@@ -330,7 +327,7 @@ async fn deliver(
     }
 }
 
-impl HookShared {
+impl PublishHooks {
     fn update(&self, key: &JobKey, change: impl FnOnce(&mut Job)) {
         if let Some(job) = self.jobs.lock().get_mut(key) {
             change(job);
@@ -416,7 +413,7 @@ impl fmt::Display for HookEvent<'_> {
 
 impl fmt::Debug for PublishHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishHooks").field("sites", &self.0.settings.lock().len()).finish_non_exhaustive()
+        f.debug_struct("PublishHooks").field("sites", &self.settings.lock().len()).finish_non_exhaustive()
     }
 }
 

@@ -102,11 +102,11 @@ fn version(hash: &str) -> PublishedVersion {
 }
 
 /// Hooks with short pauses, and what they say.
-fn hooks(folder: Option<&Path>, attempts: usize) -> (PublishHooks, Arc<Mutex<Vec<String>>>) {
+fn hooks(folder: Option<&Path>, attempts: usize) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     hooks_with(folder, vec![Duration::from_millis(40); attempts - 1])
 }
 
-fn hooks_with(folder: Option<&Path>, pauses: Vec<Duration>) -> (PublishHooks, Arc<Mutex<Vec<String>>>) {
+fn hooks_with(folder: Option<&Path>, pauses: Vec<Duration>) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let (listener, plan) = (Arc::clone(&said), RetryPlan { pauses });
     let hooks = PublishHooks::new(folder.map(Path::to_owned), plan, move |event| {
@@ -115,7 +115,7 @@ fn hooks_with(folder: Option<&Path>, pauses: Vec<Duration>) -> (PublishHooks, Ar
     (hooks, said)
 }
 
-fn serve(hooks: &PublishHooks, hook: &Arc<HookSettings>) {
+fn serve(hooks: &Arc<PublishHooks>, hook: &Arc<HookSettings>) {
     hooks.set([("shop".to_owned(), SiteHooks { hosts: vec!["shop.test".to_owned()], hooks: vec![Arc::clone(hook)] })]);
 }
 

@@ -125,7 +125,7 @@ impl DrySite<'_> {
                 return found;
             }
         };
-        let troubles = robots.parts().map(AppendedParts::troubles).unwrap_or_default();
+        let troubles = robots.parts.as_ref().map(AppendedParts::troubles).unwrap_or_default();
         found.extend(troubles.into_iter().map(|trouble| self.warning(trouble)));
         for live in robots.lives(&site.name, &site.hosts) {
             found.extend(self.switch_of(&live));

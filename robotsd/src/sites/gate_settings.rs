@@ -24,7 +24,7 @@ pub(super) struct GateSettings {
     pub(super) expectations: Option<PathBuf>,
     basis: GateBasis,
     hosts: Vec<String>,
-    pub(super) pages: SitePages,
+    pub(super) pages: Arc<SitePages>,
     watcher: Watcher,
     /// The gate when the file could last be used.
     pub(super) last: Arc<Mutex<Option<Gate>>>,
@@ -36,7 +36,7 @@ impl GateSettings {
     pub(super) fn new(
         gate: Option<Gate>,
         site: &SiteConfig,
-        pages: SitePages,
+        pages: Arc<SitePages>,
         before: Option<&Self>,
         watcher: &Watcher,
     ) -> Self {
@@ -57,7 +57,7 @@ impl GateSettings {
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
         let Some(gate) = &self.gate else { return Ok(Gate::open()) };
         self.read_urls();
-        let gate = gate.clone().pages(self.pages.watched());
+        let gate = gate.clone().pages(&self.pages.watched);
         let gate = match self.baseline() {
             Some(baseline) => gate.baseline(baseline),
             None => gate,

@@ -31,7 +31,7 @@ impl Sites {
     pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
         let (of, live) = self.named(site)?;
         let report = accept(&live.name, &live.robots, hash)?;
-        let has_parts = of.robots.parts().is_some();
+        let has_parts = of.robots.parts.is_some();
         let next = log_events::after_accepting(&live.robots.status(), has_parts, of.gate.baseline_path());
         let report = ChangeReport { next, ..report };
         self.note(LogEvent::Accept, Some(&live), &report);

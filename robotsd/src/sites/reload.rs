@@ -86,7 +86,7 @@ impl Sites {
         let prepared = self.blocking(number, |sites, site| {
             sites.renew_gate(site);
             site.gate.pages.make_due();
-            if let Some(parts) = site.robots.parts() {
+            if let Some(parts) = &site.robots.parts {
                 parts.read_again();
             }
             site.robots.rescan();
@@ -166,7 +166,7 @@ impl Sites {
         number: usize,
         work: impl FnOnce(&Self, &ServedSite) -> R + Send + 'static,
     ) -> Option<R> {
-        let order = self.iter().nth(number)?.robots.order();
+        let order = Arc::clone(&self.iter().nth(number)?.robots.order);
         let this = Arc::clone(self);
         let working = async {
             let order = order.lock_owned().await;

@@ -40,7 +40,7 @@ pub(crate) struct Renewal {
     /// What is sent when a version goes live, by site.
     hooks: Vec<(String, SiteHooks)>,
     /// The settings of every robots.txt that was served before, or takes the place of one.
-    settings: Vec<(SiteRobots, SiteSettings)>,
+    settings: Vec<(Arc<SiteRobots>, SiteSettings)>,
     /// The sites that are new and those that are gone, for people.
     pub(crate) come_and_gone: Vec<String>,
     /// The sites that are in both and differ, for people.
@@ -246,7 +246,7 @@ impl Sites {
         site: &SiteConfig,
         settings: &SiteSettings,
         before: Option<&ServedSite>,
-    ) -> Result<(SiteRobots, Option<String>), String> {
+    ) -> Result<(Arc<SiteRobots>, Option<String>), String> {
         if let Some(before) = before.filter(|before| opener.keeps(before, site)) {
             return Ok((before.robots.clone(), None));
         }

@@ -71,7 +71,7 @@ struct OneSite<'a> {
 }
 
 impl OneSite<'_> {
-    fn open<S: SiteSource>(&self, builder: LiveBuilder<S>) -> Result<SiteRobots, String> {
+    fn open<S: SiteSource>(&self, builder: LiveBuilder<S>) -> Result<Arc<SiteRobots>, String> {
         let Self { opener, site, settings, when_missing } = self;
         let counts = ReloadCounts::default();
         let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
@@ -165,7 +165,7 @@ impl RobotsOpener {
         site: &SiteConfig,
         settings: SiteSettings,
         when_missing: WhenMissing,
-    ) -> Result<SiteRobots, String> {
+    ) -> Result<Arc<SiteRobots>, String> {
         let opener = &Self { parts: self.open_parts(site)?, ..self.clone() };
         let one = OneSite { opener, site, settings: &settings, when_missing };
         match &site.robots {
@@ -205,7 +205,7 @@ impl RobotsOpener {
         fallback: &str,
         settings: SiteSettings,
         when_missing: WhenMissing,
-    ) -> Result<SiteRobots, String> {
+    ) -> Result<Arc<SiteRobots>, String> {
         let settings = Arc::new(Mutex::new(settings));
         let counts = Arc::<HostCounts>::default();
         let each = {
@@ -307,13 +307,13 @@ const NONE: &str = "none";
 /// The hooks of all sites, for what is opened with one config.
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
-    pub(super) hooks: PublishHooks,
+    pub(super) hooks: Arc<PublishHooks>,
     /// Whether what was opened is served: until then nothing is announced, and nothing ever where the config is dropped.
     is_serving: Arc<AtomicBool>,
 }
 
 impl PublishListener {
-    pub(super) fn new(hooks: PublishHooks) -> Self {
+    pub(super) fn new(hooks: Arc<PublishHooks>) -> Self {
         Self { hooks, is_serving: Arc::default() }
     }
 

@@ -27,7 +27,7 @@ use crate::shared_rate::SharedRate;
 pub(crate) struct ServedSite {
     pub(crate) name: SiteName,
     pub(super) hosts: Vec<String>,
-    pub(super) robots: SiteRobots,
+    pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
     /// The settings it was opened with; their source is that of `robots`.
     pub(super) settings: SiteConfig,
@@ -36,7 +36,7 @@ pub(crate) struct ServedSite {
     /// What was decided about its requests, also under earlier configs.
     pub(super) outcomes: SiteOutcomes,
     /// None where the config wants no board.
-    pub(super) recorders: Option<SiteRecorders>,
+    pub(super) recorders: Option<Arc<SiteRecorders>>,
     /// None where no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
     pub(super) log: Log,
@@ -97,7 +97,7 @@ impl ServedSite {
             // Without evidence there is nothing to say about what robots.txt allows.
             false => self.quiet_layer().observe(observer),
         };
-        let Some(recorder) = self.recorders.as_ref().map(SiteRecorders::recorder) else { return layer };
+        let Some(recorder) = self.recorders.as_deref().map(SiteRecorders::recorder) else { return layer };
         layer.observe_crawlers(move |event| recorder.observe(event))
     }
 
@@ -126,12 +126,12 @@ impl ServedSite {
 
     /// Notes for the board that enforcement was switched off, and with it the recognition of crawlers.
     pub(super) fn was_switched_off(&self) {
-        self.recorders.iter().for_each(SiteRecorders::miss);
+        self.recorders.iter().for_each(|recorders| recorders.miss());
     }
 
     /// Notes for the board that it answers for other hosts from now on.
     pub(super) fn has_other_hosts(&self) {
-        self.recorders.iter().for_each(SiteRecorders::has_new_hosts);
+        self.recorders.iter().for_each(|recorders| recorders.has_new_hosts());
     }
 
     /// Counters of one worker's own.

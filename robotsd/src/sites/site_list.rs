@@ -99,7 +99,7 @@ impl Sites {
     }
 
     /// The requests that are sent when a version goes live.
-    pub(super) fn hooks(&self) -> Option<PublishHooks> {
+    pub(super) fn hooks(&self) -> Option<Arc<PublishHooks>> {
         self.opener.lock().publish.as_ref().map(|publish| publish.hooks.clone())
     }
 

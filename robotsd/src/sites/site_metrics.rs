@@ -32,7 +32,7 @@ impl Sites {
         for site in self.iter() {
             for live in site.lives() {
                 live.write_metrics(exposition, site.settings.robots.kind());
-                site.write_hooks(exposition, hooks.as_ref(), &live.name);
+                site.write_hooks(exposition, hooks.as_deref(), &live.name);
             }
             site.write_parts(exposition);
             site.write_requests(exposition, listeners);
@@ -43,7 +43,7 @@ impl Sites {
 
 impl ServedSite {
     fn write_parts(&self, exposition: &mut Exposition) {
-        for part in self.robots.parts().map(AppendedParts::report).unwrap_or_default() {
+        for part in self.robots.parts.as_ref().map(AppendedParts::report).unwrap_or_default() {
             let labels = [("site", &*self.name), ("part", &*part.name)];
             exposition.state(&family::APPEND_PARTS, &labels, &PART_STATES, &part.state);
         }

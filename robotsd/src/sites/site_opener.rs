@@ -12,7 +12,6 @@ use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::state_handle::StateHandle;
-use crate::board::SiteRecorders;
 use crate::config::{Config, RobotsSource, SiteConfig};
 use crate::log::{Log, LogEvent, LogPrivacy};
 use crate::upstream::SharedResources;
@@ -86,7 +85,7 @@ impl<'a> SiteOpener<'a> {
     pub(super) fn around(
         &self,
         site: &SiteConfig,
-        (gate, robots): (GateSettings, SiteRobots),
+        (gate, robots): (GateSettings, Arc<SiteRobots>),
         backend: Option<BackendSource>,
         before: Option<&ServedSite>,
     ) -> ServedSite {
@@ -103,8 +102,8 @@ impl<'a> SiteOpener<'a> {
             }
         }
         let outcomes = before.map(|before| before.outcomes.clone()).unwrap_or_default();
-        let recorders = before
-            .map_or_else(|| self.config.board.map(|_| SiteRecorders::default()), |before| before.recorders.clone());
+        let recorders =
+            before.map_or_else(|| self.config.board.map(|_| Arc::default()), |before| before.recorders.clone());
         let (hosts, settings, log) = (site.hosts.clone(), site.clone(), log.clone());
         let evidence = self.evidence.cloned();
         let privacy = self.privacy;
@@ -113,7 +112,11 @@ impl<'a> SiteOpener<'a> {
 }
 
 /// The robots.txt of a site of a process that starts.
-fn robots_of(site: &SiteConfig, opener: &RobotsOpener, strict: bool) -> Result<(GateSettings, SiteRobots), String> {
+fn robots_of(
+    site: &SiteConfig,
+    opener: &RobotsOpener,
+    strict: bool,
+) -> Result<(GateSettings, Arc<SiteRobots>), String> {
     let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
     let (settings, gate) = gate_of(site, opener)?;
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing);

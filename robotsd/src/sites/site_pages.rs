@@ -29,14 +29,11 @@ const REQUESTED: &str = "that search engines request most";
 /// When sitemaps are read first: after the start, which it must not slow.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// The pages of one site, and notes about what could not be read. It outlives configs. Cheap to clone; clones are the same.
-#[derive(Clone, Debug)]
-pub(super) struct SitePages(Arc<SitePagesParts>);
-
+/// The pages of one site, and notes about what could not be read. It outlives configs.
 #[derive(Debug)]
-struct SitePagesParts {
+pub(super) struct SitePages {
     site: SiteName,
-    watched: WatchedPages,
+    pub(super) watched: WatchedPages,
     /// The name of the operator's list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
@@ -59,8 +56,8 @@ pub(super) enum NoteAbout {
 
 impl SitePages {
     /// No pages yet; sitemaps are read after a while for the first time.
-    pub(super) fn new(site: &str, log: &Log) -> Self {
-        Self(Arc::new(SitePagesParts {
+    pub(super) fn new(site: &str, log: &Log) -> Arc<Self> {
+        Arc::new(Self {
             site: site.into(),
             watched: WatchedPages::new(),
             urls: Mutex::default(),
@@ -69,36 +66,32 @@ impl SitePages {
             due: Mutex::new(Instant::now() + FIRST),
             reading: Arc::default(),
             log: log.clone(),
-        }))
-    }
-
-    pub(super) fn watched(&self) -> &WatchedPages {
-        &self.0.watched
+        })
     }
 
     /// Sets the operator's list, by the name of its file.
     pub(super) fn set_urls(&self, file: &str, pages: Vec<Page>) {
         let name = format!("of {file}");
-        let before = self.0.urls.lock().replace(name.clone()).filter(|before| *before != name);
-        before.iter().for_each(|before| self.0.watched.set(before, []));
+        let before = self.urls.lock().replace(name.clone()).filter(|before| *before != name);
+        before.iter().for_each(|before| self.watched.set(before, []));
         self.set(&name, pages);
     }
 
     /// There is no such list any more.
     pub(super) fn drop_urls(&self) {
-        let before = self.0.urls.lock().take();
-        before.iter().for_each(|before| self.0.watched.set(before, []));
+        let before = self.urls.lock().take();
+        before.iter().for_each(|before| self.watched.set(before, []));
         self.note(NoteAbout::Urls, None);
     }
 
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>) {
-        self.0.held.store(held_octets(&pages), Ordering::Relaxed);
+        self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.set(OF_SITEMAPS, pages);
     }
 
     /// How many octets the pages of the sitemaps take in memory.
     pub(super) fn held_of_sitemaps(&self) -> usize {
-        self.0.held.load(Ordering::Relaxed)
+        self.held.load(Ordering::Relaxed)
     }
 
     /// How many pages of the sitemaps are known.
@@ -119,7 +112,7 @@ impl SitePages {
     fn set(&self, of: &str, pages: Vec<Page>) {
         let is_new = !pages.is_empty() && !self.counts().any(|(known, _)| known == of);
         let count = pages.len();
-        self.0.watched.set(of, pages);
+        self.watched.set(of, pages);
         if is_new {
             let noun = if count == 1 { "page" } else { "pages" };
             self.say(LogLevel::Info, &format!("the gate watches {count} {noun} {of}"));
@@ -127,12 +120,12 @@ impl SitePages {
     }
 
     fn counts(&self) -> impl Iterator<Item = (String, usize)> {
-        self.0.watched.counts().into_iter()
+        self.watched.counts().into_iter()
     }
 
     /// Notes what could not be read, and logs it where that is news; `None` once it could.
     pub(super) fn note(&self, about: NoteAbout, note: Option<String>) {
-        let mut notes = self.0.notes.lock();
+        let mut notes = self.notes.lock();
         let before = match &note {
             Some(note) => notes.insert(about, note.clone()),
             None => notes.remove(&about),
@@ -144,16 +137,16 @@ impl SitePages {
     }
 
     fn say(&self, level: LogLevel, message: &str) {
-        let SitePagesParts { site, log, .. } = &*self.0;
+        let Self { site, log, .. } = self;
         log.say_of(site, level, LogEvent::Gate, format!("{site}: {message}"));
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
-        self.0.notes.lock().values().cloned().collect()
+        self.notes.lock().values().cloned().collect()
     }
 
     pub(super) fn note_about(&self, about: NoteAbout) -> Option<String> {
-        self.0.notes.lock().get(&about).cloned()
+        self.notes.lock().get(&about).cloned()
     }
 
     pub(super) fn report(&self) -> Vec<WatchedPagesReport> {
@@ -163,7 +156,7 @@ impl SitePages {
 
     /// Whether the sitemaps are to be read; they are then due again after `next`.
     pub(super) fn take_due(&self, next: Duration) -> bool {
-        let mut due = self.0.due.lock();
+        let mut due = self.due.lock();
         let is_due = Instant::now() >= *due;
         if is_due {
             *due = Instant::now() + next;
@@ -173,12 +166,12 @@ impl SitePages {
 
     /// To be held while the sitemaps are read; none while they still are.
     pub(super) fn begin_reading(&self) -> Option<OwnedMutexGuard<()>> {
-        Arc::clone(&self.0.reading).try_lock_owned().ok()
+        Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
     /// Has the sitemaps read soon.
     pub(super) fn make_due(&self) {
-        *self.0.due.lock() = Instant::now();
+        *self.due.lock() = Instant::now();
     }
 }
 

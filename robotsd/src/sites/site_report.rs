@@ -37,7 +37,7 @@ impl Sites {
     pub(crate) fn report(&self) -> Vec<SiteReport> {
         let hooks = self.hooks();
         let of_site = |site: &ServedSite| {
-            let (hooks, parts) = (hooks.clone(), site.robots.parts().cloned());
+            let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
             let name = site.name.clone();
             site.lives().into_iter().map(move |live| {
                 let mut report = live.report();
@@ -69,7 +69,7 @@ impl Sites {
     /// Parts that are to be appended and were never read, a line each.
     pub(crate) fn missing_parts(&self) -> Vec<String> {
         let missing = |site: &ServedSite| {
-            let missing = site.robots.parts().map(|parts| parts.appendix.missing()).unwrap_or_default();
+            let missing = site.robots.parts.as_ref().map(|parts| parts.appendix.missing()).unwrap_or_default();
             let name = site.name.clone();
             missing.into_iter().map(move |title| format!("site {name:?}: {title:?} was never read and is not appended"))
         };
@@ -182,14 +182,14 @@ impl LiveSite {
             append: Vec::new(),
             on_publish: Vec::new(),
             next: log_events::for_site(&self.name, &snapshot, &status),
-            watched_pages: self.pages.as_ref().map(SitePages::report),
+            watched_pages: self.pages.as_deref().map(SitePages::report),
             troubles: {
                 let waits = status.pending.as_ref().filter(|_| status.live.is_none());
                 let unready = waits.map(|pending| log_events::without_robots(&self.name, Some(pending)));
                 let of_state = status.state_troubles.iter().map(|trouble| &trouble.text);
                 let of_robots = status.watch_trouble.iter().chain(of_state).cloned();
                 let of_policy = snapshot.misspelled_overrides();
-                let of_gate = self.pages.as_ref().map(SitePages::notes).unwrap_or_default();
+                let of_gate = self.pages.as_deref().map(SitePages::notes).unwrap_or_default();
                 unready
                     .into_iter()
                     .chain(of_robots)

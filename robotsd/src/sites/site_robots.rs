@@ -1,7 +1,7 @@
 //! The robots.txt of a site, live: one, or a directory with one for each host; and how often it was reloaded.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use tower_robots::agent::Registry;
 use tower_robots::check;
@@ -15,21 +15,14 @@ use super::appended_parts::AppendedParts;
 use super::site_pages::SitePages;
 use crate::report::ReloadCount;
 
-/// A site's robots.txt, or a directory of them. Cheap to clone; clones are the same.
-#[derive(Clone, Debug)]
-pub(super) struct SiteRobots(Arc<OpenRobots>);
-
-/// A [`SiteRobots`] that is not kept alive.
+/// A site's robots.txt, or a directory of them.
 #[derive(Debug)]
-pub(super) struct WeakSiteRobots(Weak<OpenRobots>);
-
-#[derive(Debug)]
-struct OpenRobots {
+pub(super) struct SiteRobots {
     kind: RobotsKind,
-    /// What is appended to each.
-    parts: Option<AppendedParts>,
-    /// Held while its files are read on request.
-    order: Arc<tokio::sync::Mutex<()>>,
+    /// What is appended to each robots.txt of it.
+    pub(super) parts: Option<AppendedParts>,
+    /// Held by those who read its files on request, one at a time.
+    pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug)]
@@ -58,35 +51,25 @@ pub(crate) struct LiveSite {
     pub(crate) robots: LiveRobots,
     pub(super) counts: ReloadCounts,
     /// What its gate watches, where it is that of a site.
-    pub(super) pages: Option<SitePages>,
+    pub(super) pages: Option<Arc<SitePages>>,
 }
 
 impl SiteRobots {
-    pub(super) fn new(kind: RobotsKind, parts: Option<AppendedParts>) -> Self {
-        Self(Arc::new(OpenRobots { kind, parts, order: Arc::default() }))
-    }
-
-    /// What is appended to each robots.txt of it.
-    pub(super) fn parts(&self) -> Option<&AppendedParts> {
-        self.0.parts.as_ref()
-    }
-
-    /// Held by those who read its files on request, one at a time.
-    pub(super) fn order(&self) -> Arc<tokio::sync::Mutex<()>> {
-        self.0.order.clone()
+    pub(super) fn new(kind: RobotsKind, parts: Option<AppendedParts>) -> Arc<Self> {
+        Arc::new(Self { kind, parts, order: Arc::default() })
     }
 
     /// [`SiteRobots::order`] where it is one robots.txt; the files of a directory are read side by side.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
-        match &self.0.kind {
-            RobotsKind::One(..) => Some(self.order()),
+        match &self.kind {
+            RobotsKind::One(..) => Some(Arc::clone(&self.order)),
             RobotsKind::Directory { .. } => None,
         }
     }
 
     /// Every robots.txt of it, by the name of the site.
     pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
-        match &self.0.kind {
+        match &self.kind {
             RobotsKind::One(robots, counts) => {
                 let (robots, counts) = (robots.clone(), counts.clone());
                 vec![LiveSite { name: site.to_owned(), hosts: hosts.to_vec(), robots, counts, pages: None }]
@@ -103,7 +86,7 @@ impl SiteRobots {
 
     /// The robots.txt, where there is one for the whole site.
     pub(super) fn only(&self) -> Option<&LiveRobots> {
-        match &self.0.kind {
+        match &self.kind {
             RobotsKind::One(robots, _) => Some(robots),
             RobotsKind::Directory { .. } => None,
         }
@@ -111,7 +94,7 @@ impl SiteRobots {
 
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
-        match &self.0.kind {
+        match &self.kind {
             RobotsKind::One(live, _) => RobotsLayer::new(live.clone()),
             RobotsKind::Directory { directory, .. } => RobotsLayer::new(directory),
         }
@@ -135,7 +118,7 @@ impl SiteRobots {
 
     /// Why changes are found only by polling, of the directory or the file.
     pub(super) fn watch_trouble(&self) -> Option<String> {
-        match &self.0.kind {
+        match &self.kind {
             RobotsKind::One(live, _) => live.status().watch_trouble,
             RobotsKind::Directory { directory, .. } => directory.watch_trouble(),
         }
@@ -143,7 +126,7 @@ impl SiteRobots {
 
     /// Looks for files that have come and gone. Blocks; errors are logged by the directory's listener.
     pub(super) fn rescan(&self) {
-        if let RobotsKind::Directory { directory, .. } = &self.0.kind {
+        if let RobotsKind::Directory { directory, .. } = &self.kind {
             let _ = directory.rescan();
         }
     }
@@ -180,27 +163,16 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    pub(super) fn downgrade(&self) -> WeakSiteRobots {
-        WeakSiteRobots(Arc::downgrade(&self.0))
-    }
-
     /// The settings of files that are yet to come change first: a file that is opened meanwhile is changed again, and none is
     /// left out.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
-        match &self.0.kind {
+        match &self.kind {
             RobotsKind::One(robots, _) => live(robots),
             RobotsKind::Directory { directory, settings: held, .. } => {
                 settings(&mut held.lock());
                 directory.hosts().iter().for_each(|(_, robots)| live(robots));
             }
         }
-    }
-}
-
-impl WeakSiteRobots {
-    /// None once the last [`SiteRobots`] is dropped.
-    pub(super) fn upgrade(&self) -> Option<SiteRobots> {
-        self.0.upgrade().map(SiteRobots)
     }
 }
 

@@ -4,14 +4,14 @@
 //! joins the switch, under the lock under which it is turned. A turn reaches both until they are swapped.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tower_robots::internals::Mutex;
 use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateDirInUse, StateError};
 use tower_robots::source::LiveBuilder;
 
 use super::log_events;
-use super::site_robots::{SiteRobots, WeakSiteRobots};
+use super::site_robots::SiteRobots;
 use crate::config::Config;
 use crate::log::{Log, LogEvent};
 use crate::report::is_of;
@@ -77,14 +77,14 @@ impl StateHandle {
     }
 
     /// Joins a robots.txt to the switch of its site. It stands as the one that joined before it, if that is still there. Blocks.
-    pub(super) fn join(&self, site: &str, robots: &SiteRobots) {
+    pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
         let mut joined = joined.lock();
-        joined.retain(|other| other.upgrade().is_some());
-        if let Some(before) = joined.last().and_then(WeakSiteRobots::upgrade) {
+        joined.retain(|other| other.strong_count() > 0);
+        if let Some(before) = joined.last().and_then(Weak::upgrade) {
             robots.take_switches(&before);
         }
-        joined.push(robots.downgrade());
+        joined.push(Arc::downgrade(robots));
     }
 
     /// The switch of every site.
@@ -126,7 +126,7 @@ impl StateHandle {
     pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
         let joined = self.joined(site);
         let joined = joined.lock();
-        let lives = joined.iter().filter_map(WeakSiteRobots::upgrade).flat_map(|robots| robots.lives(site, &[]));
+        let lives = joined.iter().filter_map(Weak::upgrade).flat_map(|robots| robots.lives(site, &[]));
         let turned = lives.filter(|live| live.name == name).map(|live| live.robots.set_enforcement(to));
         turned.fold(Ok(()), Result::and)
     }
@@ -142,4 +142,4 @@ impl StateHandle {
 ///
 /// A config that gives a site another source opens a second robots.txt of the same name beside the one that is served, until
 /// the sites are swapped. Both have joined the switch of the name, so a turn reaches both and none is lost in between.
-type Joined = Mutex<Vec<WeakSiteRobots>>;
+type Joined = Mutex<Vec<Weak<SiteRobots>>>;
