@@ -53,7 +53,7 @@ impl AccessRule {
         }
         // An authority in the target would stand in for the Host (RFC 9112, section 3.2.2); no client of ours sends one.
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
-            return Err(AdminReply::error(StatusCode::BAD_REQUEST, "the target is a path, such as /status"));
+            return Err(AdminReply::bad_request("the target is a path, such as /status"));
         }
         if let Some(name) = FORWARDING.iter().find(|name| head.headers.contains_key(*name)) {
             return refuse(&format!("{name}: this is not to be asked through a proxy"));
@@ -73,7 +73,7 @@ impl AccessRule {
             (Some(host), None) => host,
             // Probes of load balancers.
             (None, None) if head.version == Version::HTTP_10 => return Ok(()),
-            _ => return Err(AdminReply::error(StatusCode::BAD_REQUEST, "exactly one Host is needed")),
+            _ => return Err(AdminReply::bad_request("exactly one Host is needed")),
         };
         let Some(authority) = authority(host) else { return refuse("the Host is not one") };
         if !is_ours(&authority, *local, names) {

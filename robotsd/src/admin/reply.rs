@@ -63,6 +63,11 @@ impl AdminReply {
         Self::new(status, "application/json", format!("{}\n", json!({ "error": message })))
     }
 
+    /// The request asks for what there is not.
+    pub(super) fn bad_request(message: &str) -> Self {
+        Self::error(StatusCode::BAD_REQUEST, message)
+    }
+
     /// There is no answer now.
     pub(super) fn unavailable(message: &str) -> Self {
         Self::error(StatusCode::SERVICE_UNAVAILABLE, message)

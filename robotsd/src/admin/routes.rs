@@ -122,7 +122,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
             "config" => config = StatusCode::SERVICE_UNAVAILABLE,
             other => {
                 let message = format!("{other:?} cannot be required; there is require=sites and require=config");
-                return Err(AdminReply::error(StatusCode::BAD_REQUEST, &message));
+                return Err(AdminReply::bad_request(&message));
             }
         }
     }
@@ -194,8 +194,8 @@ fn history(state: &ServerState, query: &Query) -> Answer {
 async fn accept(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site", "hash"])?;
     let (site, hash) = (query.needed("site", "NAME")?, query.needed("hash", "HASH")?);
-    let hash: VersionHashPrefix =
-        hash.parse().map_err(|error: ValueError| AdminReply::error(StatusCode::BAD_REQUEST, &error.to_string()))?;
+    let wrong = |error: ValueError| AdminReply::bad_request(&error.to_string());
+    let hash: VersionHashPrefix = hash.parse().map_err(wrong)?;
     change(state, move |sites| sites.accept(&site, &hash)).await
 }
 
@@ -212,10 +212,7 @@ async fn enforce(state: &ServerState, query: &Query) -> Answer {
     let to = match &*query.needed("to", "off or to=on")? {
         "off" => Enforcement::Off,
         "on" => Enforcement::On,
-        other => {
-            let message = format!("{other:?} is neither \"off\" nor \"on\"");
-            return Err(AdminReply::error(StatusCode::BAD_REQUEST, &message));
-        }
+        other => return Err(AdminReply::bad_request(&format!("{other:?} is neither \"off\" nor \"on\""))),
     };
     let site = query.value("site").map(|_| query.needed("site", "NAME")).transpose()?;
     change(state, move |sites| sites.enforce(site.as_deref(), to)).await
@@ -274,15 +271,14 @@ impl Query {
     fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
-            _ => Err(AdminReply::error(StatusCode::BAD_REQUEST, &format!("{name}={what} is needed"))),
+            _ => Err(AdminReply::bad_request(&format!("{name}={what} is needed"))),
         }
     }
 
     /// Refuses other names than these.
     fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
         let Some((name, _)) = self.0.iter().find(|(name, _)| !names.contains(&&**name)) else { return Ok(()) };
-        let message = format!("{name:?} is not known here; there is {}", names.join(", "));
-        Err(AdminReply::error(StatusCode::BAD_REQUEST, &message))
+        Err(AdminReply::bad_request(&format!("{name:?} is not known here; there is {}", names.join(", "))))
     }
 }
 
@@ -330,7 +326,7 @@ async fn board_page(state: Arc<ServerState>, query: &Query) -> Answer {
     let reload = match query.value("reload") {
         None => PageReload::Never,
         Some("60") => PageReload::EveryMinute,
-        Some(_) => return Err(AdminReply::error(StatusCode::BAD_REQUEST, "there is reload=60")),
+        Some(_) => return Err(AdminReply::bad_request("there is reload=60")),
     };
     board(state, query, move |state, report| {
         let serving = state.serving();
@@ -349,8 +345,7 @@ fn board_query(query: &Query) -> Result<BoardQuery, AdminReply> {
     let span = match query.value("period") {
         None => BoardSpan::default(),
         Some(written) => BoardSpan::ALL.into_iter().find(|span| span.as_str() == written).ok_or_else(|| {
-            let message = format!("{written:?} is no period: there is period=24h and period=30d");
-            AdminReply::error(StatusCode::BAD_REQUEST, &message)
+            AdminReply::bad_request(&format!("{written:?} is no period: there is period=24h and period=30d"))
         })?,
     };
     Ok(BoardQuery { site, span })

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,7 +16,7 @@ use super::config_state::ConfigState;
 use crate::board::Board;
 use crate::date;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
-use crate::log::{Log, LostLines};
+use crate::log::Log;
 use crate::metrics::{Exposition, family};
 use crate::report::{KindCount, ListenerReport, ReloadOutcome, StatusReport, TrafficReport, UpgradeReport};
 use crate::sites::{Sites, write_responses};
@@ -41,7 +42,7 @@ pub(crate) struct ServerState {
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
     /// Lines that the log of requests has lost; none where there is no such log.
-    lost: Option<LostLines>,
+    lost: Option<Arc<AtomicU64>>,
 }
 
 /// The sites and listeners that are served.
@@ -70,7 +71,7 @@ word_enum! {
 
 impl ServerState {
     /// The state of a process that starts with the config at this path, and what receives the requests to the control thread.
-    pub(crate) fn new(path: PathBuf, log: Log, lost: Option<LostLines>) -> (Self, ControlRequests) {
+    pub(crate) fn new(path: PathBuf, log: Log, lost: Option<Arc<AtomicU64>>) -> (Self, ControlRequests) {
         let (requests, reloads) = mpsc::channel(16);
         let (upgrades, upgrades_requested) = mpsc::channel(4);
         let state = Self {
@@ -134,7 +135,7 @@ impl ServerState {
 
     /// Lines that each log has lost, by its name.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let access = self.lost.iter().map(|lost| ("access", lost.total()));
+        let access = self.lost.iter().map(|lost| ("access", lost.load(Ordering::Relaxed)));
         [("events", self.log.dropped())].into_iter().chain(access)
     }
 

@@ -38,12 +38,8 @@ pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
     dropped: Arc<AtomicU64>,
     /// The lines that are lost so far, also later on.
-    pub(crate) lost: LostLines,
+    pub(crate) lost: Arc<AtomicU64>,
 }
-
-/// Lines that an access log has lost so far. It keeps no log open.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LostLines(Arc<AtomicU64>);
 
 enum WriterMessage {
     Record(Box<AccessRecord>),
@@ -57,7 +53,7 @@ impl AccessLog {
         let sink = Sink::open(settings.path.clone())?;
         let (queue, messages) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
-        let lost = LostLines::default();
+        let lost = Arc::<AtomicU64>::default();
         let writer = Writer {
             format: settings.format,
             privacy,
@@ -81,7 +77,7 @@ impl AccessLog {
         Arc::new(move |record| {
             if let Err(TrySendError::Full(_)) = log.queue.try_send(WriterMessage::Record(record)) {
                 log.dropped.fetch_add(1, Ordering::Relaxed);
-                log.lost.0.fetch_add(1, Ordering::Relaxed);
+                log.lost.fetch_add(1, Ordering::Relaxed);
             }
         })
     }
@@ -111,13 +107,7 @@ struct Writer {
     lines: Vec<u8>,
     /// Lines that could not be written since the last event about it.
     lost: u64,
-    lost_lines: LostLines,
-}
-
-impl LostLines {
-    pub(crate) fn total(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
+    lost_lines: Arc<AtomicU64>,
 }
 
 impl Writer {
@@ -186,7 +176,7 @@ impl Writer {
                 }
                 let lines = memchr::memchr_iter(b'\n', &self.lines).count() as u64;
                 self.lost += lines;
-                self.lost_lines.0.fetch_add(lines, Ordering::Relaxed);
+                self.lost_lines.fetch_add(lines, Ordering::Relaxed);
             }
         }
         self.lines.clear();

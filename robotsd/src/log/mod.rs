@@ -20,7 +20,7 @@ use tower_robots::internals::Mutex;
 
 use crate::config::LogFormat;
 
-pub(crate) use self::access::{AccessLog, LostLines};
+pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 pub(crate) use self::privacy::LogPrivacy;

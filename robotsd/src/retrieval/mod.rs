@@ -35,8 +35,12 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     if url.target().as_str() != "/" {
         return Ok(url);
     }
-    let scheme = if url.is_https() { "https" } else { "http" };
-    format!("{scheme}://{}/robots.txt", url.authority()).parse()
+    format!("{}/robots.txt", site_of(&url)).parse()
+}
+
+/// The site of a URL, as in `https://example.com`.
+pub(crate) fn site_of(url: &FetchUrl) -> String {
+    format!("{}://{}", if url.is_https() { "https" } else { "http" }, url.authority())
 }
 
 /// A word that is a URL as messages name it: without user information and query, which may be secrets.

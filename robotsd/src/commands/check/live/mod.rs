@@ -25,7 +25,7 @@ use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::render::AnswerFinding;
 use crate::retrieval::{
     AnswerKind, AnswerReading, CrawlerAccess, DocumentError, RequestedCodings, RetrievalChain, RetrievalRequest,
-    Retriever, codings, robots_url,
+    Retriever, codings, robots_url, site_of,
 };
 
 pub(super) use self::lints::{answer_lint, answer_lints};
@@ -152,9 +152,8 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     let scheme = if named.is_https() { "https" } else { "http" };
     if named.target().as_str() != "/robots.txt" {
         return Err(format!(
-            "{named}: crawlers read robots.txt at the top of a host and nowhere else (RFC 9309, section 2.3): write \
-                 {scheme}://{}",
-            named.authority()
+            "{named}: crawlers read robots.txt at the top of a host and nowhere else (RFC 9309, section 2.3): write {}",
+            site_of(&named)
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {

@@ -97,7 +97,8 @@ fn front_page(report: &LiveReport) -> String {
 /// Those of a kind that may, and those that may not.
 fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
     let side = |access, shown| {
-        let rows: Vec<&FrontPageRow> = page.of_kind(kind).filter(|row| row.access == access).collect();
+        let is_meant = |row: &&FrontPageRow| row.kind == kind && row.access == access;
+        let rows: Vec<_> = page.rows.iter().filter(is_meant).collect();
         let name = |row: &&FrontPageRow| {
             let mut name = printable(&row.crawler);
             if let (Some(line), Access::Disallow) = (row.line, access) {

@@ -197,11 +197,6 @@ impl FrontPage {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
         Self { rows: rows(settings, |_| (access, None)), has_rules: false }
     }
-
-    /// Those of a kind, in the order of the registry.
-    pub(super) fn of_kind(&self, kind: CrawlerKind) -> impl Iterator<Item = &FrontPageRow> {
-        self.rows.iter().filter(move |row| row.kind == kind)
-    }
 }
 
 fn rows(settings: &EvaluatorSettings, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<FrontPageRow> {

@@ -11,7 +11,7 @@ use super::lints;
 use crate::html::grouped;
 use crate::pages::{Listed, MOST_OCTETS, SitemapFault, read_sitemap};
 use crate::render::{AnswerFinding, AnswerLint};
-use crate::retrieval::{RetrievalRequest, Retriever};
+use crate::retrieval::{RetrievalRequest, Retriever, site_of};
 
 /// Sitemaps of one file that are fetched.
 const MOST_SITEMAPS: usize = 50;
@@ -124,7 +124,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     }
     if let Some(first) = &listing.first_foreign {
         let (count, all) = (grouped(listing.foreign), grouped(listing.urls));
-        let message = format!("{count} of {all} URLs are of another site than {}, such as {first}", site_name(site));
+        let message = format!("{count} of {all} URLs are of another site than {}, such as {first}", site_of(site));
         findings.push(finding(&lints::SITEMAP_SCOPE, &message).help("write them with the scheme and host of the site"));
     }
     if is_cut || listing.urls > MOST_URLS {
@@ -147,9 +147,4 @@ impl ListedUrls {
             self.first_foreign.get_or_insert_with(|| url.chars().take(200).collect());
         }
     }
-}
-
-/// As in `https://example.com`.
-fn site_name(site: &FetchUrl) -> String {
-    format!("{}://{}", if site.is_https() { "https" } else { "http" }, site.authority())
 }
