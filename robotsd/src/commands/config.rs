@@ -6,7 +6,7 @@ use clap::Subcommand;
 use tower_robots::check::Severity;
 
 use super::output::say;
-use crate::config::{Config, ConfigArgument, ConfigError};
+use crate::config::{Config, ConfigArgument, ConfigError, schema};
 use crate::exit::{FAILED, answer, complain};
 use crate::pages::SitemapSource;
 use crate::render::complain_at;
@@ -38,6 +38,8 @@ pub(crate) enum ConfigCommand {
         #[command(flatten)]
         config: ConfigArgument,
     },
+    /// Write the JSON schema of the config, for editors: `#:schema FILE` in its first line names it
+    Schema,
 }
 
 pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
@@ -99,6 +101,10 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
                 if cannot_start { ExitCode::from(FAILED) } else { answer(errors + waits == 0 && !is_unenforced) };
             say(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}{warned}\n", path.display()));
             code
+        }
+        ConfigCommand::Schema => {
+            say(&schema());
+            ExitCode::SUCCESS
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {
             Ok(text) => {

@@ -24,6 +24,7 @@ mod registry;
 mod resolve;
 mod review;
 mod salvage;
+mod schema;
 mod setting_changes;
 mod site;
 mod syntax;
@@ -48,6 +49,7 @@ pub(crate) use self::published::PublishedSettings;
 pub(crate) use self::reader::{Document, Place, Reader, Table, Value, as_utf8, read as read_document};
 pub(crate) use self::registry::{RegistrySources, extended_registry, load_registry, read_published};
 pub(crate) use self::resolve::ConfigFile;
+pub(crate) use self::schema::schema;
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::site::{
     AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, GateFile, Remote, RobotsSource, SiteConfig, StaticFiles,
