@@ -67,7 +67,7 @@ pub(super) fn resolve(
         return Err(dotfiles.fault("dotfiles is for static files: it goes with a root"));
     }
     match (site.upstreams, site.root) {
-        (Some(upstreams), None) if upstreams.is_empty() => {
+        (Some([]), None) => {
             Err(Fault::new(span, "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\""))
         }
         (Some(upstreams), None) => {
