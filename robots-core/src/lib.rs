@@ -14,7 +14,6 @@ pub mod rate;
 /// What `tower-robots` and `robotsd` use. No promise: any release may change it.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::check::crawlers::meant as crawler_meant;
     pub use crate::check::directives::distance;
     pub use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
     pub use crate::check::file_kind::FileKind;
@@ -22,5 +21,4 @@ pub mod internals {
     #[cfg(feature = "signatures")]
     pub use crate::identity::signature::kept_checks::{KeptChecks, SignatureLines};
     pub use crate::policy::grace::Grace;
-    pub use crate::rules::append::appended_titles;
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::Guard;
 use bytes::Bytes;
-use robots_core::internals::{Grace, crawler_meant};
+use robots_core::internals::Grace;
 use robots_core::keywords;
 
 use super::agent_cache::{AgentCache, AgentLookups, Budget, CachedAgents};
@@ -85,7 +85,7 @@ impl Snapshot {
         let registry = content.compiled.recognizer.registry();
         let names = self.policy.overrides().iter().filter_map(Override::agent_name);
         let misspelled = names.filter_map(|name| {
-            let meant = crawler_meant(&name.to_string(), content.robots(), registry)?;
+            let meant = registry.meant(&name.to_string(), content.robots())?;
             Some(format!(
                 "the override for \"{name}\" has no effect, because no crawler and no group is called so: did you mean {meant:?}?"
             ))

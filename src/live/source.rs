@@ -5,8 +5,6 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use robots_core::internals::appended_titles;
-
 use super::rejection::MAX_FILE;
 use super::{Completion, Mutex, Rejection, RejectionKind, Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
@@ -135,8 +133,8 @@ impl Appending {
         if let (Some(title), Some(before)) = (&missing, before) {
             // Under another name too: which of the missing parts it was, is not known.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title().as_bytes() == part);
-            let is_own = |part: &[u8]| appended_titles(version.bytes()).any(|own| own == part);
-            if appended_titles(before).any(|part| !is_held(part) && !is_own(part)) {
+            let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
+            if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
                 return Candidate::Rejected(Rejection::not_appended(title, &version.origin));
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::directives::distance;
 use crate::agent::{Category, Crawler, Registry};
-use crate::rules::{Name, ProductToken};
+use crate::rules::{Name, ProductToken, RobotsTxt};
 
 /// Names shorter than this are near to too many others.
 const SHORTEST_GUESS: usize = 6;
@@ -117,17 +117,20 @@ impl<'r> CrawlersByToken<'r> {
     }
 }
 
-/// The crawler that was probably meant by a name, where neither a crawler nor a group of the file has it.
-pub fn meant<'r>(name: &str, robots: &crate::rules::RobotsTxt, registry: &'r Registry) -> Option<&'r str> {
-    let token = ProductToken::from_name(name.as_bytes())?;
-    let mut names = robots.groups().flat_map(|group| group.names());
-    // Every group is looked at only for a name that no crawler has.
-    let mut has_group = || names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
-    let crawlers = CrawlersByToken::new(registry);
-    if registry.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
-        return None;
+impl Registry {
+    /// The crawler that was probably meant by a name, where neither a crawler nor a group of the file has it.
+    #[doc(hidden)]
+    pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<&str> {
+        let token = ProductToken::from_name(name.as_bytes())?;
+        let mut names = robots.groups().flat_map(|group| group.names());
+        // Every group is looked at only for a name that no crawler has.
+        let mut has_group = || names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
+        let crawlers = CrawlersByToken::new(self);
+        if self.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
+            return None;
+        }
+        crawlers.nearest(&token)
     }
-    crawlers.nearest(&token)
 }
 
 /// How many letters of a name may be wrong.

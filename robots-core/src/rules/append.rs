@@ -69,11 +69,6 @@ pub struct LinePlaces {
 /// Begins the comment before a part, which its title follows.
 const FROM: &[u8] = b"# From ";
 
-/// The titles of the parts that a file has which is served, as its comments say them.
-pub fn appended_titles(served: &[u8]) -> impl Iterator<Item = &[u8]> {
-    served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
-}
-
 /// What every reading makes of a name.
 type NameKey = (Option<ProductToken>, ProductToken);
 
@@ -369,6 +364,12 @@ pub enum FragmentError {
 }
 
 impl Fragment {
+    /// The titles of the parts that a file has which is served, as its comments say them.
+    #[doc(hidden)]
+    pub fn titles_in(served: &[u8]) -> impl Iterator<Item = &[u8]> {
+        served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
+    }
+
     /// Reads a file that others keep. The title names it in comments of the file that is served: one line, up to 120
     /// characters.
     ///

@@ -20,8 +20,6 @@ use std::sync::Arc;
 
 pub use self::objection::{Objection, ObjectionKind, Pending, WatchedPages};
 
-use robots_core::internals::crawler_meant;
-
 use super::versions::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, Upheaval, diff};
@@ -119,7 +117,7 @@ impl Gate {
         let must_allow = self.must_allow.iter().fold(Expectations::new(registry.clone()), |expectations, must| {
             expectations.expect(Access::Allow, must.agents.iter().cloned(), must.paths.iter().cloned())
         });
-        let misspelled = |(kind, name)| Some(Objection::misspelled(kind, name, crawler_meant(name, robots, registry)?));
+        let misspelled = |(kind, name)| Some(Objection::misspelled(kind, name, registry.meant(name, robots)?));
         objections.extend(self.names().filter_map(misspelled));
         let unmet = must_allow.evaluate(robots);
         objections.extend(Objection::unmet(ObjectionKind::MustAllow, &unmet.unmet));

@@ -1,6 +1,6 @@
 //! The copies of a published list that are there without fetching it, and which of them counts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use crate::identity::{EmbeddedList, ListEvidence, RangeList};
@@ -22,42 +22,29 @@ pub struct ListCopy {
     pub fetched: Option<&'static str>,
 }
 
-/// The folder of [`VerifierBuilder::saved_in`](super::VerifierBuilder::saved_in), read by another program: nothing is fetched
-/// or written.
-#[derive(Clone, Debug)]
-pub struct SavedLists(SavedDocuments);
-
-impl SavedLists {
-    /// The lists in a folder, which need not exist.
-    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self(SavedDocuments::new(folder.into()))
-    }
-
-    /// The list that was fetched from a URL; `None` if none was saved.
-    ///
-    /// # Errors
-    ///
-    /// If the URL is none that is fetched, or the file cannot be read or holds no list.
-    pub fn read(&self, url: &str) -> Result<Option<ListCopy>, FollowError> {
-        let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
-        let Some(saved) = self.0.read(&url.to_string())? else {
-            return Ok(None);
-        };
-        let list = RangeList::parse(&saved.octets)
-            .map_err(|error| FollowError::new(format!("the list that was saved of {url}: {error}")))?;
-        let confirmed = Some(saved.confirmed);
-        Ok(Some(ListCopy { list, origin: DocumentOrigin::Saved, confirmed, fetched: None }))
-    }
-}
-
 impl ListCopy {
     /// The copies of the list at a URL, the one that counts first: the one that a [`Verifier`](super::Verifier) saved, the
     /// operator's own file, the embedded one. A `Verifier` takes them in this order too, until it has fetched the list.
     ///
     /// A copy that cannot be read is an error in its place, and the next one counts.
-    pub fn all(url: &str, saved: Option<&SavedLists>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
-        let saved = saved.and_then(|saved| saved.read(url).transpose());
+    pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
+        let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
+    }
+
+    /// The list that a [`Verifier`](super::Verifier) fetched from a URL and saved in a folder, read by another program: nothing is
+    /// fetched or written. `None` if none was saved; the folder need not exist.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is none that is fetched, or the file cannot be read or holds no list.
+    pub fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
+        let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
+        let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
+        let list = RangeList::parse(&saved.octets)
+            .map_err(|error| FollowError::new(format!("the list that was saved of {url}: {error}")))?;
+        let confirmed = Some(saved.confirmed);
+        Ok(Some(Self { list, origin: DocumentOrigin::Saved, confirmed, fetched: None }))
     }
 
     /// The operator's own copy.
@@ -96,15 +83,15 @@ mod tests {
     #[test]
     fn what_was_saved_counts_before_the_operators_copy_and_the_embedded_one() {
         let folder = tempfile::tempdir().expect("a folder");
-        let lists = SavedLists::in_folder(folder.path());
+        let lists = folder.path();
         let own = folder.path().join("own.txt");
-        let origins = |saved: Option<&SavedLists>, own: Option<&Path>| -> Vec<_> {
+        let origins = |saved: Option<&Path>, own: Option<&Path>| -> Vec<_> {
             let copies = ListCopy::all(GPTBOT, saved, own).into_iter();
             copies.map(|copy| copy.map(|copy| copy.origin).map_err(|error| error.to_string())).collect()
         };
         let embedded = || Ok(DocumentOrigin::Embedded);
         assert_eq!(origins(None, None), [embedded()]);
-        assert_eq!(origins(Some(&lists), None), [embedded()]);
+        assert_eq!(origins(Some(lists), None), [embedded()]);
         let why = |error: &str| Err(format!("{}{error}", own.display()));
         assert_eq!(origins(None, Some(&own)), [why(": No such file or directory (os error 2)"), embedded()]);
         std::fs::write(&own, "8.8.8.0/24\n").expect("written");
@@ -112,9 +99,9 @@ mod tests {
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let documents = SavedDocuments::new(folder.path().to_owned());
         documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");
-        let all = origins(Some(&lists), Some(&own));
+        let all = origins(Some(lists), Some(&own));
         assert_eq!(all, [Ok(DocumentOrigin::Saved), Ok(DocumentOrigin::File), embedded()]);
-        let copies = ListCopy::all(GPTBOT, Some(&lists), Some(&own));
+        let copies = ListCopy::all(GPTBOT, Some(lists), Some(&own));
         let confirmed_at: Vec<_> = copies.into_iter().map(|copy| copy.expect("a list").confirmed).collect();
         assert_eq!(confirmed_at, [Some(confirmed), None, None]);
     }
@@ -124,16 +111,17 @@ mod tests {
     #[test]
     fn what_was_saved_is_read_with_its_date() {
         let folder = tempfile::tempdir().expect("a folder");
-        let lists = SavedLists::in_folder(folder.path().join("evidence"));
-        assert!(lists.read(URL).expect("no folder yet").is_none());
+        let lists = folder.path().join("evidence");
+        let documents = SavedDocuments::new(lists.clone());
+        assert!(ListCopy::saved(&lists, URL).expect("no folder yet").is_none());
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000);
-        let save = |octets: &[u8]| lists.0.save(URL, octets, confirmed, &Validators::default()).expect("saved");
+        let save = |octets: &[u8]| documents.save(URL, octets, confirmed, &Validators::default()).expect("saved");
         save(b"8.8.8.0/24\n");
-        let saved = lists.read(URL).expect("a list").expect("saved");
+        let saved = ListCopy::saved(&lists, URL).expect("a list").expect("saved");
         assert_eq!((saved.list.prefixes, saved.confirmed), (1, Some(confirmed)));
         save(b"<html>");
-        let error = lists.read(URL).expect_err("no list").to_string();
+        let error = ListCopy::saved(&lists, URL).expect_err("no list").to_string();
         assert!(error.starts_with("the list that was saved of https://lists.test/one.json: "), "{error}");
-        assert!(lists.read("ftp://lists.test/").is_err());
+        assert!(ListCopy::saved(&lists, "ftp://lists.test/").is_err());
     }
 }

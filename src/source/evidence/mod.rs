@@ -41,7 +41,7 @@ pub(crate) mod tests;
 
 pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::dns_resolver::NameResolver;
-pub use self::list_copies::{ListCopy, SavedLists};
+pub use self::list_copies::ListCopy;
 pub use self::verifier::Verifier;
 pub use self::verifier_builder::VerifierBuilder;
 pub use self::verifier_status::{DirectoryStatus, EvidenceEvent, ListStatus, LookupStatus, VerifierStatus};

@@ -12,7 +12,7 @@ use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{Finding, Unreadable};
 use tower_robots::live::LiveRobots;
 use tower_robots::rules::{Fragment, Reading, RobotsTxt};
-use tower_robots::source::evidence::{ListCopy, SavedLists};
+use tower_robots::source::evidence::ListCopy;
 use tower_robots::source::{Directory, Scheme};
 
 use super::{SiteHosts, owners, sites_of};
@@ -59,7 +59,7 @@ pub(in crate::commands) struct SelectedSite {
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
     /// The folder in which a running robotsd saves the lists that it fetches.
-    saved: Option<SavedLists>,
+    saved: Option<PathBuf>,
     /// The operator's own copies of lists, by URL.
     files: HashMap<String, PathBuf>,
     /// The resolvers to ask for names; none for those of the system.
@@ -147,7 +147,7 @@ impl EvidencePlaces {
             None => Default::default(),
         };
         Self {
-            saved: config.state_dir.as_ref().map(|folder| SavedLists::in_folder(folder.join(sites::EVIDENCE_FOLDER))),
+            saved: config.state_dir.as_ref().map(|folder| folder.join(sites::EVIDENCE_FOLDER)),
             files,
             resolvers,
             trusted_proxies: trusted.collect(),
@@ -156,7 +156,7 @@ impl EvidencePlaces {
 
     /// The copies of the list at a URL, the one that a server begins with first. Notes why one cannot be read.
     pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
-        let copies = ListCopy::all(url, self.saved.as_ref(), self.files.get(url).map(PathBuf::as_path));
+        let copies = ListCopy::all(url, self.saved.as_deref(), self.files.get(url).map(PathBuf::as_path));
         copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()
     }
 
