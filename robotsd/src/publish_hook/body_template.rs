@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::word_enum::word_enum;
+
 /// Octets of a template.
 const MOST: usize = 64 * 1024;
 
@@ -19,15 +21,17 @@ enum BodyPart {
     Value(BodyValue),
 }
 
-/// What a placeholder stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BodyValue {
-    Site,
-    Host,
-    Version,
-    Url,
-    /// All URLs: an array of JSON, or a line each.
-    Urls,
+word_enum! {
+    /// What a placeholder stands for, by its name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum BodyValue {
+        Site = "site",
+        Host = "host",
+        Version = "version",
+        Url = "url",
+        /// All URLs: an array of JSON, or a line each.
+        Urls = "urls",
+    }
 }
 
 /// The values of a version that went live.
@@ -36,16 +40,6 @@ pub(super) struct BodyValues<'a> {
     pub(super) site: &'a str,
     pub(super) hosts: &'a [String],
     pub(super) version: &'a str,
-}
-
-impl BodyValue {
-    const ALL: [(&'static str, Self); 5] = [
-        ("site", Self::Site),
-        ("host", Self::Host),
-        ("version", Self::Version),
-        ("url", Self::Url),
-        ("urls", Self::Urls),
-    ];
 }
 
 impl BodyTemplate {
@@ -66,8 +60,8 @@ impl BodyTemplate {
             let Some((name, after)) = after.split_once("}}") else {
                 return Err("a placeholder has no end: write }} behind its name, or {{{{ for two braces".to_owned());
             };
-            let Some((_, value)) = BodyValue::ALL.into_iter().find(|(known, _)| *known == name.trim()) else {
-                let known = BodyValue::ALL.map(|(name, _)| name).join(", ");
+            let Some(value) = BodyValue::ALL.into_iter().find(|known| known.as_str() == name.trim()) else {
+                let known = BodyValue::ALL.map(BodyValue::as_str).join(", ");
                 let name: String = name.chars().take(40).collect();
                 return Err(format!("there is no placeholder {:?}: write one of {known}", name.trim()));
             };

@@ -6,6 +6,8 @@ use std::ops::Range;
 use http::StatusCode;
 use tower_robots::layer::Event;
 
+use crate::word_enum::word_enum;
+
 /// Octets of a template's file.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 
@@ -153,13 +155,11 @@ fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), Temp
     };
     let end = start + length + 2;
     let name = text[start + 2..start + length].trim();
-    match PLACEHOLDERS.iter().find(|(known, _)| *known == name) {
-        Some((_, placeholder)) => Ok((*placeholder, end)),
+    match Placeholder::ALL.into_iter().find(|known| known.as_str() == name) {
+        Some(placeholder) => Ok((placeholder, end)),
         None => {
-            let message = format!(
-                "there is no placeholder {name:?}: write one of {}",
-                PLACEHOLDERS.map(|(name, _)| name).join(", ")
-            );
+            let known = Placeholder::ALL.map(Placeholder::as_str).join(", ");
+            let message = format!("there is no placeholder {name:?}: write one of {known}");
             Err(TemplateError::new(start..end, message))
         }
     }
@@ -184,34 +184,22 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
 /// Characters of a value that a page shows: what a client sends can be long.
 const SHOWN: usize = 512;
 
-/// A place of a template that is filled in for each refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placeholder {
-    Agent,
-    Contact,
-    Group,
-    Host,
-    Line,
-    Path,
-    RequestId,
-    Rule,
-    Status,
-    Title,
+word_enum! {
+    /// A place of a template that is filled in for each refusal, by its name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Placeholder {
+        Agent = "agent",
+        Contact = "contact",
+        Group = "group",
+        Host = "host",
+        Line = "line",
+        Path = "path",
+        RequestId = "request_id",
+        Rule = "rule",
+        Status = "status",
+        Title = "title",
+    }
 }
-
-/// The names of placeholders.
-const PLACEHOLDERS: [(&str, Placeholder); 10] = [
-    ("agent", Placeholder::Agent),
-    ("contact", Placeholder::Contact),
-    ("group", Placeholder::Group),
-    ("host", Placeholder::Host),
-    ("line", Placeholder::Line),
-    ("path", Placeholder::Path),
-    ("request_id", Placeholder::RequestId),
-    ("rule", Placeholder::Rule),
-    ("status", Placeholder::Status),
-    ("title", Placeholder::Title),
-];
 
 impl Placeholder {
     /// Whether its value is never taken from a request or from a robots.txt, which may be fetched from elsewhere.
@@ -377,7 +365,8 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_found_by_its_name() {
-        for (name, placeholder) in PLACEHOLDERS {
+        for placeholder in Placeholder::ALL {
+            let name = placeholder.as_str();
             let text = format!("{{{{{name}}}}}");
             let template = Template::parse(&text, TemplateFormat::Text, Contact::Given).expect("a template");
             assert!(template.parts.contains(&Part::Value(placeholder)), "{text}");
