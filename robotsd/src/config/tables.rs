@@ -89,16 +89,16 @@ macro_rules! words {
             }
         }
 
-        $crate::config::word_values!($name);
+        $crate::config::word_values! { $name: Self::ALL, Some(Self::default()); }
     )*};
 }
 
-/// Values that are one of `ALL`.
+/// Values that are one of several words: which, and what stands for one that is not there.
 macro_rules! word_values {
-    ($($word:ident),+) => {$(
+    ($($word:ident: $all:expr, $absent:expr;)+) => {$(
         impl $crate::config::Value for $word {
             fn kind() -> $crate::config::Kind {
-                $crate::config::Kind::Words(Self::ALL.iter().map(|word| word.as_str()).collect())
+                $crate::config::Kind::Words($all.iter().map(|word| word.as_str()).collect())
             }
 
             fn read(
@@ -107,11 +107,11 @@ macro_rules! word_values {
                 value: &toml::Spanned<toml::de::DeValue<'_>>,
             ) -> Option<Self> {
                 let text = reader.word::<Self>(place, value)?;
-                Self::ALL.iter().copied().find(|word| word.as_str() == text)
+                $all.iter().copied().find(|word| word.as_str() == text)
             }
 
             fn absent() -> Option<Self> {
-                Some(Self::default())
+                $absent
             }
         }
     )+};
@@ -119,24 +119,18 @@ macro_rules! word_values {
 
 pub(crate) use {tables, word_values, words};
 
-word_values!(Mode, StarScope, StarExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode);
-
-/// Values of types that have no default among their words.
-macro_rules! words_of {
-    ($($word:ident: $all:expr),+) => {$(
-        impl Value for $word {
-            fn kind() -> Kind {
-                Kind::Words($all.iter().map(|word| word.as_str()).collect())
-            }
-
-            fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-                reader.word::<Self>(place, value)?.parse().ok()
-            }
-        }
-    )+};
+word_values! {
+    Mode: Self::ALL, Some(Self::default());
+    StarScope: Self::ALL, Some(Self::default());
+    StarExceptions: Self::ALL, Some(Self::default());
+    EmptyAgent: Self::ALL, Some(Self::default());
+    SuspectHuman: Self::ALL, Some(Self::default());
+    Impostors: Self::ALL, Some(Self::default());
+    IdentityNeeded: Self::ALL, Some(Self::default());
+    RateMode: Self::ALL, Some(Self::default());
+    Category: Self::ALL, None;
+    PathForm: FORMS, None;
 }
-
-words_of!(Category: Category::ALL, PathForm: FORMS);
 
 /// All forms, so that one that is always judged is told to be.
 const FORMS: [PathForm; 8] = [

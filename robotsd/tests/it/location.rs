@@ -121,10 +121,10 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
     let wants = [
         "warning: robots.txt is not a folder: a restart forgets versions, history and the kill switch\n --> robotsd.toml:3:13\n",
         "note: the site \"a\" refuses without grace: ",
-        "warning: no crawler is called \"GTPBot\", so this has no effect\n --> robotsd.toml:9:1\n",
+        "warning: no crawler is called \"GTPBot\", so this has no effect\n  --> robotsd.toml:10:1\n",
         "= help: did you mean \"GPTBot\"?",
-        "warning: this override has ended: it has no effect any more\n --> robotsd.toml:9:42\n",
-        "warning: no crawler is called \"Gogglebot\", so this has no effect\n  --> robotsd.toml:11:11\n",
+        "warning: this override has ended: it has no effect any more\n  --> robotsd.toml:10:42\n",
+        "warning: no crawler is called \"Gogglebot\", so this has no effect\n  --> robotsd.toml:12:11\n",
         "= help: did you mean \"Googlebot\"?",
     ];
     assert_has(&said, &wants);
