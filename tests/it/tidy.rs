@@ -58,8 +58,8 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("edge", &["counter", "date", "metrics", "regular_file", "socket", "exchange", "word_enum"]),
     ("upstream", &["counter", "regular_file", "socket", "exchange", "word_enum"]),
     ("shared_rate", &[]),
-    ("refusal", &[]),
-    ("publish_hook", &["private_file", "regular_file", "upstream"]),
+    ("refusal", &["word_enum"]),
+    ("publish_hook", &["private_file", "regular_file", "upstream", "word_enum"]),
     (
         "config",
         &[
