@@ -26,8 +26,7 @@ pub mod follow;
 mod hosts;
 mod sites;
 #[cfg(not(feature = "watch"))]
-#[path = "unwatched.rs"]
-mod watch;
+mod unwatched;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -36,5 +35,7 @@ pub use self::directory::{Directory, DirectoryBuilder, DirectoryError, Directory
 pub use self::file_source::FileSource;
 pub use self::hosts::{HostMap, Origin, Scheme};
 pub use self::sites::{IntoSites, SiteMap, Sites};
+#[cfg(not(feature = "watch"))]
+use self::unwatched as watch;
 #[cfg(feature = "watch")]
 pub use self::watch::{Watched, Watcher};
