@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use foldhash::fast::RandomState;
 use http::{HeaderName, Method, StatusCode};
 use tower_robots::agent::{Agent, Identity};
 use tower_robots::internals::Mutex;
@@ -75,7 +76,7 @@ pub(crate) struct Recorder {
 /// What was counted since it was last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
-    pub(super) rows: HashMap<RowKey, Row>,
+    pub(super) rows: HashMap<RowKey, Row, RandomState>,
     pub(super) unknown: usize,
     /// What verified search engines requested, and may.
     pub(super) requested: RequestedPaths,
@@ -260,15 +261,21 @@ impl KnownVersions {
         for KnownVersion { content, name, .. } in
             versions().filter(is_live).chain(versions().filter(|version| !is_live(version)))
         {
-            let facts = RequestFacts::of_target(event.request.method.as_str(), event.request.target());
-            let decision = self.policy.as_ref().map(|policy| policy.decide(content.rules(), agents, facts));
-            match decision.and_then(|decision| decision.verdict) {
-                Some(verdict) if verdict.access() == Access::Disallow => {
-                    if matches!(verdict.form(), PathForm::Verbatim | PathForm::Standard) {
-                        rewrite_next(&mut case.disallowed_by, &mut disallowing, name);
-                    }
+            // By the one in force it was judged a moment ago.
+            let disallowed = if content.hash() == live {
+                Some(event.record.form)
+            } else {
+                let facts = RequestFacts::of_target(event.request.method.as_str(), event.request.target());
+                let decision = self.policy.as_ref().map(|policy| policy.decide(content.rules(), agents, facts));
+                let verdict = decision.and_then(|decision| decision.verdict);
+                verdict.filter(|verdict| verdict.access() == Access::Disallow).map(|verdict| verdict.form())
+            };
+            match disallowed {
+                Some(PathForm::Verbatim | PathForm::Standard) => {
+                    rewrite_next(&mut case.disallowed_by, &mut disallowing, name);
                 }
-                _ => rewrite_next(&mut case.allowed_by, &mut allowing, name),
+                Some(_) => {}
+                None => rewrite_next(&mut case.allowed_by, &mut allowing, name),
             }
         }
         case.disallowed_by.truncate(disallowing);

@@ -100,7 +100,7 @@ fn counted(at: Second, (crawler, identity): (&str, Standing), what: What) -> Cou
         What::Public | What::Private => row.allowed += 1,
     }
     let key = RowKey { begin: hour_of(at), crawler: crawler.to_owned(), identity };
-    Counted { rows: [(key, row)].into(), ..Counted::default() }
+    Counted { rows: [(key, row)].into_iter().collect(), ..Counted::default() }
 }
 
 /// Plays the part of the script in a time on one replica, with a tick every so often.
