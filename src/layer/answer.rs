@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
 
+use super::nesting::Mark;
 use super::record::{self, Record};
 use crate::policy::Action;
 
@@ -39,6 +40,14 @@ impl Answer {
     /// The answer to a request that nothing is to be said about.
     pub(super) fn pass() -> Self {
         Self { outcome: Outcome::Pass, record: None, in_extensions: false, extensions: Extensions::new() }
+    }
+
+    /// The answer for a request that goes on with this mark.
+    pub(super) fn with(mut self, mark: Option<Mark>) -> Self {
+        if let Some(mark) = mark {
+            self.extensions.insert(mark);
+        }
+        self
     }
 
     /// Carries the answer out: returns the response of a request that goes no further, and prepares any other to go on.

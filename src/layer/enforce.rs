@@ -18,7 +18,7 @@ use super::answer::{Answer, Outcome};
 use super::event::{
     AddressFrom, AgentFrom, Event, IdentityFrom, Observers, RefuseWith, TargetFrom, guarded, human_evidence,
 };
-use super::nesting::Mark;
+use super::nesting::{self, Mark};
 use super::original::OriginalRequest;
 use super::pace::{self, OwnedBucket, PacedRequest};
 use super::record::{Record, may_be_of_crawler};
@@ -134,12 +134,12 @@ impl Enforcer {
             }
         };
         if wait.is_zero() {
-            return self.complete(&live, &snapshot, request, in_time);
+            return self.complete(&live, &snapshot, request, in_time, None);
         }
         if let Some(limit) = too_soon.record.as_mut().and_then(|record| record.limit.as_mut()) {
             limit.wait = wait;
         }
-        self.complete(&live, &snapshot, request, too_soon)
+        self.complete(&live, &snapshot, request, too_soon, None)
     }
 
     /// The site of a request, and what becomes of it. Without a site a request passes.
@@ -171,13 +171,17 @@ impl Enforcer {
             let known = OnceCell::new();
             let address = || *known.get_or_init(|| self.address(&request));
             let decision = self.decide(live, &snapshot, &request, agents, sender.identity, &address);
-            let decided = |decision| self.decided(&snapshot, content, &request, agents, &sender, decision);
+            let decided = |decision: &_| self.decided(&snapshot, content, &request, agents, &sender, decision);
             // What a layer outside has judged it has counted too.
             let has_pace = decision.pace.is_some() && outside.is_none();
             let is_paced = has_pace && !snapshot.policy().spares(|| human_evidence(&request));
             let bucket = || pace::bucket(&decision, &snapshot, &request, agents, sender.identity, address);
             let Some(bucket) = is_paced.then(bucket).flatten() else {
-                return Judged::Answer(self.complete(live, &snapshot, request, decided(decision)));
+                return Judged::Answer(if self.is_recorded(agents, &decision) {
+                    self.complete(live, &snapshot, request, decided(&decision), outside)
+                } else {
+                    self.pass(live, &request, &decision, outside)
+                });
             };
             let decision = match (self.counting, decision.pace) {
                 (Counting::InStore, Some(pace)) => {
@@ -185,15 +189,15 @@ impl Enforcer {
                         live: live.clone(),
                         request: PacedRequest::new(&live.site.origin, &bucket.0, bucket.1, pace.mode),
                         bucket: OwnedBucket::of(&bucket),
-                        in_time: decided(decision),
-                        too_soon: decided(decision.too_soon(Duration::from_nanos(1))),
+                        in_time: decided(&decision),
+                        too_soon: decided(&decision.too_soon(Duration::from_nanos(1))),
                         snapshot: Arc::clone(&snapshot),
                     }));
                 }
                 (Counting::Here | Counting::InStore, _) => pace::kept(decision, &snapshot, &bucket),
                 (Counting::Before, _) => pace::looked_at(decision, &snapshot, &bucket),
             };
-            Judged::Answer(self.complete(live, &snapshot, request, decided(decision)))
+            Judged::Answer(self.complete(live, &snapshot, request, decided(&decision), outside))
         })
     }
 
@@ -213,7 +217,7 @@ impl Enforcer {
                 self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
                     let sender = self.sender(live, &request, agents);
                     let exempt = Decision::unjudged(Reason::Exempt);
-                    record = self.decided(snapshot, content, &request, sender.agents(agents), &sender, exempt).record;
+                    record = self.decided(snapshot, content, &request, sender.agents(agents), &sender, &exempt).record;
                 });
             });
         }
@@ -250,16 +254,31 @@ impl Enforcer {
         request: &OriginalRequest<'_>,
         agents: &[Agent],
         sender: &Sender,
-        mut decision: Decision<'_>,
+        decision: &Decision<'_>,
     ) -> Decided {
         let policy = snapshot.policy();
-        if decision.is_reported() {
-            decision = policy.weigh(decision, &human_evidence(request));
-        }
-        let is_recorded = decision.is_reported() || self.records_crawlers() && may_be_of_crawler(agents, &decision);
-        let record = || Record::new(content, policy, agents, sender.identity, &decision);
-        let record = is_recorded.then(record).flatten().map(Box::new);
+        let weighed = decision.is_reported().then(|| policy.weigh(*decision, &human_evidence(request)));
+        let decision = weighed.as_ref().unwrap_or(decision);
+        let record = || Record::new(content, policy, agents, sender.identity, decision);
+        let record = self.is_recorded(agents, decision).then(record).flatten().map(Box::new);
         Decided { action: decision.action, reason: decision.reason, record }
+    }
+
+    /// The answer to a request that nobody wants a record of, which is nearly every one.
+    #[inline]
+    fn pass(
+        &self,
+        live: &LiveRobots,
+        request: &OriginalRequest<'_>,
+        decision: &Decision<'_>,
+        outside: Option<&Mark>,
+    ) -> Answer {
+        // To judge one again that no group is for costs less than a mark.
+        if decision.reason == Reason::NoGroup {
+            return Answer::pass();
+        }
+        self.count_stripped(live, request, decision.reason);
+        Answer::pass().with(self.mark(live, request, (decision.action, decision.reason), outside))
     }
 
     /// The answer to a request that was decided about: notifies the observers, and makes the response of one that is refused.
@@ -269,9 +288,8 @@ impl Enforcer {
         snapshot: &Snapshot,
         request: OriginalRequest<'_>,
         mut decided: Decided,
+        outside: Option<&Mark>,
     ) -> Answer {
-        let request = self.with_target(request);
-        let outside = self.mark_of(live, &request);
         let same = outside.filter(|mark| mark.is_of(decided.action, decided.reason));
         let mut outcome = Outcome::Pass;
         if let Some(record) = &mut decided.record {
@@ -297,19 +315,12 @@ impl Enforcer {
             };
             observers.notify(live, &event);
         }
-        #[cfg(feature = "axum08")]
-        if self.nested_target.is_none() && decided.reason != Reason::NoGroup && super::nesting::is_stripped(&request) {
-            live.site.count_stripped_target();
-        }
+        self.count_stripped(live, &request, decided.reason);
         let mark = match outcome {
             Outcome::Respond(_) => None,
-            Outcome::Pass | Outcome::Tag => self.mark(live, &request, &decided, outside, same),
+            Outcome::Pass | Outcome::Tag => self.mark(live, &request, (decided.action, decided.reason), outside),
         };
-        let mut answer = self.with_record(outcome, decided.record);
-        if let Some(mark) = mark {
-            answer.extensions.insert(mark);
-        }
-        answer
+        self.with_record(outcome, decided.record).with(mark)
     }
 
     fn with_record(&self, outcome: Outcome, record: Option<Box<Record>>) -> Answer {
@@ -367,6 +378,11 @@ impl Enforcer {
             })
         });
         catch_unwind(awaited).unwrap_or_default()
+    }
+
+    /// Whether somebody wants a record of a decision.
+    fn is_recorded(&self, agents: &[Agent], decision: &Decision<'_>) -> bool {
+        decision.is_reported() || self.records_crawlers() && may_be_of_crawler(agents, decision)
     }
 
     fn records_crawlers(&self) -> bool {
@@ -438,6 +454,13 @@ impl From<Answer> for Judged {
 
 /// One request meets several layers where routers are nested.
 impl Enforcer {
+    /// Counts a request that is judged by a target from which a router has cut a part.
+    fn count_stripped(&self, live: &LiveRobots, request: &OriginalRequest<'_>, reason: Reason) {
+        if self.nested_target.is_none() && reason != Reason::NoGroup && nesting::is_stripped(request) {
+            live.site.count_stripped_target();
+        }
+    }
+
     /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
     fn is_done_by(&self, mark: &Mark, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
@@ -461,22 +484,18 @@ impl Enforcer {
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
-    /// The mark of a request that goes on, from the one that a layer outside has made, and the same where it is of this decision. To
-    /// judge one again that no group is for costs less than a mark.
+    /// The mark of a request that may meet a layer inside, from the one that a layer outside has made.
     fn mark(
         &self,
         live: &LiveRobots,
         request: &OriginalRequest<'_>,
-        decided: &Decided,
+        decision: (Action, Reason),
         outside: Option<&Mark>,
-        same: Option<&Mark>,
     ) -> Option<Mark> {
         self.nested_target?;
-        if decided.reason == Reason::NoGroup && decided.record.is_none() {
-            return None;
-        }
+        let same = outside.filter(|mark| mark.is_of(decision.0, decision.1));
         let notified = same.map_or_else(|| self.observers.clone(), |same| same.notified().with(&self.observers));
         let is_checked = self.checks_senders() || outside.is_some_and(Mark::is_sender_checked);
-        Mark::new(live, request, self.kept_lines(request), (decided.action, decided.reason), is_checked, notified)
+        Mark::new(live, request, self.kept_lines(request), decision, is_checked, notified)
     }
 }

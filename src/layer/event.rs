@@ -66,7 +66,9 @@ impl<'a> Event<'a> {
 
     pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
         self.status = Some(response.status());
-        self.grpc_status = grpc::said_status(response.headers());
+        // That of a call has 200 (gRPC over HTTP/2, "Responses").
+        self.grpc_status =
+            (response.status() == StatusCode::OK).then(|| grpc::said_status(response.headers())).flatten();
     }
 }
 

@@ -34,6 +34,12 @@ pub(super) fn is_stripped(request: &OriginalRequest<'_>) -> bool {
     original.is_some_and(|original| request.own_uri().is_some_and(|own| own.path_and_query() != original))
 }
 
+/// No router is known that cuts a part from targets.
+#[cfg(not(feature = "axum08"))]
+pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
+    false
+}
+
 /// The mark of a request that was judged, in its extensions: for which site, and by what. Only this file makes one, so no
 /// client and no application can.
 ///

@@ -21,6 +21,13 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Fields of a refusal, and room for one that a proxy adds.
 const FIELDS: usize = 6;
 
+// Constants are checked when they are compiled, and not for each refusal.
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
 /// Octets of nearly every refusal as text.
 const TEXT: usize = 384;
 
@@ -52,17 +59,13 @@ impl<'a> Event<'a> {
         if self.request.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
         }
-        let (kind, body) = if self.wants_json() {
-            ("application/problem+json", self.problem(status))
-        } else {
-            ("text/plain; charset=utf-8", self.text(status))
-        };
+        let (kind, body) = if self.wants_json() { (PROBLEM, self.problem(status)) } else { (PLAIN, self.text(status)) };
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = status;
         *response.headers_mut() = HeaderMap::with_capacity(FIELDS);
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent, Accept"));
-        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response.headers_mut().insert(VARY, VARIES);
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         response
     }
 
@@ -98,13 +101,11 @@ impl<'a> Event<'a> {
             match record.group_size.saturating_sub(1) {
                 0 => out.push('\n'),
                 1 => out.push_str("        (and one other)\n"),
-                others => {
-                    let _ = writeln!(out, "        (and {others} others)");
-                }
+                others => out.extend(["        (and ", &others.to_string(), " others)\n"]),
             }
             out.push_str("    Disallow: ");
             push_printable(&mut out, rule);
-            let _ = writeln!(out, "        (line {line})");
+            out.extend(["        (line ", &line.to_string(), ")\n"]);
             if record.form != PathForm::Standard {
                 let _ = writeln!(out, "\nThe path was read otherwise than it is spelled (form={}).", record.form);
             }
@@ -209,10 +210,10 @@ pub(super) fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
 pub(super) fn complete(response: &mut Response<Bytes>, method: &Method) {
     // A cache that serves a refusal to another client would shut people out.
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CACHE_CONTROL, NO_STORE);
     let varies = |value: &HeaderValue| {
         let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"user-agent"))
+        *value == VARIES || names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"user-agent"))
     };
     if !headers.get_all(VARY).into_iter().any(varies) {
         headers.append(VARY, HeaderValue::from_static("User-Agent"));
