@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
-use tower_robots::layer::OriginalRequest;
+use tower_robots::layer::{OriginalRequest, Outcome};
 use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
@@ -100,7 +100,11 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         if let Some(fields) = ClientRequest::access_of(request.extensions()) {
             fields.add("site", &*judge.name);
         }
-        let answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
+        let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
+        if matches!(answer.outcome, Outcome::Respond(_)) {
+            // Nobody behind reads it from the response.
+            answer.record = None;
+        }
         let response = match answer.carry_out(&mut request) {
             Some(response) => response.map(|body| Either::Right(Full::new(body))),
             None => site.backend.clone().answer(request).await.map(Either::Left),

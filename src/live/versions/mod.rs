@@ -69,9 +69,10 @@ impl VersionHash {
 /// Without a formatter, because every line about a refused request has one.
 fn hex(octets: &[u8]) -> String {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
-    let digits = octets.iter().flat_map(|octet| [digit(octet >> 4), digit(*octet)]);
     let mut text = Vec::with_capacity(2 * octets.len());
-    text.extend(digits);
+    for octet in octets {
+        text.extend_from_slice(&[digit(octet >> 4), digit(*octet)]);
+    }
     // Digits and letters are text.
     String::from_utf8(text).unwrap_or_default()
 }

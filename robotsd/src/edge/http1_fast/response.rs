@@ -91,8 +91,9 @@ fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_la
     }
     match framing {
         Framing::Length { octets, is_in_head: false } | Framing::Absent { length: Some(octets) } => {
-            // Writing to a vector does not fail.
-            let _ = write!(out, "content-length: {octets}\r\n");
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(octets).as_bytes());
+            out.extend_from_slice(b"\r\n");
         }
         Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         _ => {}

@@ -185,9 +185,9 @@ impl<S: EdgeService> RequestService<S> {
             ResponseWriter::Hyper(upgrade) => (Some(upgrade), None),
             ResponseWriter::Stream(stream) => (None, Some(stream)),
         };
-        let accepts_trailers = fields::accepts_trailers(request.headers());
         // The fast path leaves a client that speaks of trailers to hyper.
-        let takes_trailers = !is_fast && version == Version::HTTP_11 && accepts_trailers;
+        let accepts_trailers = !is_fast && fields::accepts_trailers(request.headers());
+        let takes_trailers = version == Version::HTTP_11 && accepts_trailers;
         let announced = if is_fast { None } else { AnnouncedTrailers::in_request(request.headers()) };
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
