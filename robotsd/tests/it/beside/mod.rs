@@ -5,6 +5,7 @@
 
 mod hosts;
 mod layouts;
+mod rates;
 mod scene;
 mod server;
 mod site;

@@ -145,7 +145,7 @@ impl Server {
 /// Everything that plays.
 pub(super) struct Stage {
     _server: Daemon,
-    _robots_txt: Folder,
+    pub(super) robotsd_folder: Folder,
     version: String,
     address: SocketAddr,
     pub(super) robotsd: Running,
@@ -161,7 +161,7 @@ impl Stage {
     pub(super) fn set_with(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
         let version = run(Command::new(program).arg(server.program.version)).said();
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
-        let (robotsd, robots) = beside(config, adapt);
+        let (robotsd, robotsd_folder) = beside(config, adapt);
         let site = site::start().address;
         // A port that was free a moment ago may be taken by now; then others are tried.
         for _ in 0..10 {
@@ -205,7 +205,7 @@ impl Stage {
                 .comes_to(|| try_send(address, request).is_some_and(|octets| Answer::parse(&octets).status == 200))
             {
                 let version = version.join(", ");
-                return Self { _server: process, _robots_txt: robots, version, address, robotsd, folder };
+                return Self { _server: process, robotsd_folder, version, address, robotsd, folder };
             }
             println!("{}: {}", server.name, folder.read("log"));
         }

@@ -2,7 +2,7 @@
 
 mod nodes;
 mod processes;
-mod server;
+pub(super) mod server;
 
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use robotsd::shared_rate::{
 use super::daemon::free_ports;
 use crate::harness::*;
 
+pub(super) use self::processes::counted;
 use self::server::{StoreServer, any, any_store, each_program, each_store, played, programs, repeated};
 
 fn settings(url: &str) -> StoreSettings {

@@ -44,6 +44,11 @@ fn count(store: &Value, counts: &str, kind: &str) -> usize {
     usize::try_from(found["count"].as_u64().unwrap()).unwrap()
 }
 
+/// The same, one of its counts.
+pub(crate) fn counted(folder: &Folder, counts: &str, kind: &str) -> usize {
+    count(&store_of(folder), counts, kind)
+}
+
 fn in_store(store: &StoreServer, more: &str) -> String {
     format!("[rate]\nstore = \"{}\"\n{more}", store.url())
 }
@@ -88,7 +93,7 @@ fn exactly_a_burst_passes_three_processes() {
             let rate = in_store(&store, "batch = 1");
             let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "30", "burst = 20", &rate)).collect();
             let passed = hammer(&replicas, ask, Duration::from_secs(2));
-            let alone: usize = replicas.iter().map(|(folder, _)| count(&store_of(folder), "requests", "alone")).sum();
+            let alone: usize = replicas.iter().map(|(folder, _)| counted(folder, "requests", "alone")).sum();
             assert!((20..=20 + alone).contains(&passed), "{name}: {passed} passed, {alone} without the store");
             (store, replicas)
         });
@@ -116,7 +121,7 @@ fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     // What the other one has let pass, this one knows from the store.
     wait_until("a request that the store would deny", || {
         ask(&other.1);
-        count(&store_of(&other.0), "requests", "known-denied") > 0
+        counted(&other.0, "requests", "known-denied") > 0
     });
     let limited = other.1.event("limit-observed");
     assert_eq!((&limited["would"], &limited["reason"]), (&"limit".into(), &"limit-observed".into()));
@@ -148,7 +153,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
     let hosts = ["a.example", "b.example", "c.example"];
     assert_eq!(hosts.map(|host| status(&one.1, host)), [200; 3]);
     assert_eq!(hosts.map(|host| status(&one.1, host)), [429; 3]);
-    let alone = count(&store_of(&one.0), "requests", "alone");
+    let alone = counted(&one.0, "requests", "alone");
     if alone == 0 {
         assert_eq!(hosts.map(|host| status(&other.1, host)), [429; 3]);
     }
@@ -197,7 +202,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
     assert!(message(&lost).contains("each process counts crawlers for itself"), "{lost}");
     pass();
     assert_has(folder.with_config(&["status"]).out, &[" OUT, this process counts alone"]);
-    assert!(count(&store_of(&folder), "requests", "alone") > 0);
+    assert!(counted(&folder, "requests", "alone") > 0);
     store.signal("CONT");
     wait_until("a store that is used again", || {
         pass();

@@ -34,7 +34,7 @@ pub(super) fn any() -> Option<PathBuf> {
 }
 
 /// A server of one of them.
-pub(super) fn any_store() -> Option<StoreServer> {
+pub(crate) fn any_store() -> Option<StoreServer> {
     any().map(|program| StoreServer::start(&program).ready())
 }
 
@@ -64,7 +64,7 @@ fn valkey() -> Result<PathBuf, String> {
 }
 
 /// A server on a port of its own; killed when dropped.
-pub(super) struct StoreServer {
+pub(crate) struct StoreServer {
     pub(super) program: PathBuf,
     arguments: Vec<String>,
     process: KillOnDrop,
@@ -93,7 +93,7 @@ impl StoreServer {
         Self { program: program.to_owned(), arguments, process, ip: address.ip(), port: address.port(), folder }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://{}:{}", self.ip, self.port)
     }
 

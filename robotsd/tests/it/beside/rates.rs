@@ -1,0 +1,64 @@
+//! Three robotsd with one store, each beside a real nginx: a crawler has the rate of one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::super::shared_rate::counted;
+use super::super::shared_rate::server::{StoreServer, any_store};
+use super::server::{SERVERS, Stage};
+use crate::harness::*;
+
+const BURST: usize = 5;
+
+/// One request in a tenth of a second.
+const ROBOTS: &str = "robots.text = \"User-agent: GPTBot\\nCrawl-delay: 0.1\\n\"";
+
+fn stage(store: &StoreServer) -> Option<Stage> {
+    let server = &SERVERS[0];
+    let config = format!(
+        "\n[site.rate]\nmode = \"refuse\"\nburst = {BURST}\n[rate]\nstore = \"{}\"\nbatch = 1\n[admin]\nsocket = \"admin.sock\"\n",
+        store.url()
+    );
+    let adapt = |text: String| text.replace("robots.path = \"robots.txt\"", ROBOTS);
+    let stage = Stage::set_with(server, &crate::programs::present(server.find())?, &config, &adapt);
+    stage.robotsd.wait_for_event("rate-store", |line| line["level"] == "info");
+    Some(stage)
+}
+
+/// A minute with `ROBOTSD_LONG`, as in the long suite.
+#[test]
+fn three_nginx_allow_the_rate_of_one() {
+    let time = Duration::from_secs(if is_long() { 60 } else { 4 });
+    let Some(store) = any_store() else { return };
+    let Some(stages) = (0..3).map(|_| stage(&store)).collect::<Option<Vec<_>>>() else { return };
+    let (passed, asked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for stage in stages.iter().chain(&stages) {
+            scope.spawn(|| {
+                while began.elapsed() < time {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    match stage.ask("GET", b"/a", &[("User-Agent", GPTBOT.as_bytes())], "").status {
+                        200 => drop(passed.fetch_add(1, Ordering::Relaxed)),
+                        429 => {}
+                        status => panic!("{status}: {}", stage.log()),
+                    }
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+            });
+        }
+    });
+    let allowed = BURST + usize::try_from(began.elapsed().as_millis() / 100).unwrap();
+    // What the store said nothing of in time a process decides alone, and what robotsd said nothing of nginx lets pass.
+    let alone: usize = stages.iter().map(|stage| counted(&stage.robotsd_folder, "requests", "alone")).sum();
+    let unanswered: usize = stages.iter().map(|stage| stage.log().matches("upstream timed out").count()).sum();
+    let (passed, asked) = (passed.into_inner(), asked.into_inner());
+    println!("{passed} of {allowed} passed, {asked} asked, {alone} alone, {unanswered} unanswered");
+    assert!(passed <= allowed + alone + unanswered, "{passed} of {allowed}, {alone} alone, {unanswered} unanswered");
+    // What a bucket loses while no request comes is lost: a second of it, on a machine that is busy.
+    assert!(passed + 10 >= allowed, "{passed} of {allowed}");
+    // Browsers are counted nowhere.
+    for stage in &stages {
+        assert_eq!(stage.ask("GET", b"/a", &[("User-Agent", FIREFOX.as_bytes())], "").status, 200);
+    }
+}
