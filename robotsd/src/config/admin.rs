@@ -7,13 +7,10 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::error::{ConfigError, Fault, Placed};
-use super::keys::Kind;
-use super::reader::{self, Place, Reader, Value};
 use super::salvage::Salvaged;
-use super::tables::{tables, words};
-use super::values::Address;
-use super::{admin_socket, salvage};
+use super::{
+    Address, ConfigError, Fault, Kind, Place, Placed, Reader, Value, admin_socket, reader, salvage, tables, words,
+};
 
 tables! {
     /// The admin interface; on a socket in the runtime folder where the table is absent.

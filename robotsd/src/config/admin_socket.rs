@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::error::USUAL_CONFIG;
+use super::USUAL_CONFIG;
 
 /// The socket that a server with this config opens.
 pub(super) fn of_config(path: &Path) -> Option<PathBuf> {

@@ -6,7 +6,8 @@ use toml::Spanned;
 use tower_robots::agent::Category;
 use tower_robots::policy::{EmptyAgent, Policy, StarExceptions, StarScope, SuspectHuman};
 
-use super::tables::{tables, unplaced_texts, words};
+use super::tables::unplaced_texts;
+use super::{tables, words};
 
 tables! {
     RawAgents {

@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::bounds::bound;
-use super::error::{Fault, Placed};
-use super::tables::{tables, unplaced};
-use super::values::{Size, Span};
+use super::{Fault, Placed, Size, Span, bound, tables, unplaced};
 
 tables! {
     RawBoard {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::error::{Faults, Placed};
-use super::values::{LONGEST, Span};
+use super::values::LONGEST;
+use super::{Faults, Placed, Span};
 
 /// The range of the values of a key.
 pub(crate) struct Bound<T> {

@@ -7,9 +7,7 @@ use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::{Lint, Options, RefusedCrawler, Severity};
 use tower_robots::policy::{Action, Override, Policy};
 
-use super::agents::RawExempt;
-use super::error::{Fault, Placed};
-use super::tables::tables;
+use super::{Fault, Placed, RawExempt, tables};
 use crate::suggestion::did_you_mean;
 
 tables! {

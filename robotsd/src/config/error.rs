@@ -152,7 +152,7 @@ impl Fault {
 }
 
 /// A value of a file, which says where it stands when it is at fault.
-pub(super) trait Placed {
+pub(crate) trait Placed {
     fn fault(&self, message: impl Into<String>) -> Fault;
 }
 
@@ -163,7 +163,7 @@ impl<T> Placed for Spanned<T> {
 }
 
 /// The value that a text stands for.
-pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> Result<T, Fault> {
+pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> Result<T, Fault> {
     text.get_ref().parse().map_err(|error: T::Err| text.fault(error.to_string()))
 }
 

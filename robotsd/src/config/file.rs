@@ -11,21 +11,16 @@ use toml::Spanned;
 use tower_robots::live::{Gate, VersionHashPrefix};
 use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
 
-use super::admin::{AdminSettings, RawAdmin};
-use super::agents::{RawAgents, RawExempt};
-use super::board::{BoardConfig, RawBoard};
-use super::bounds::bound;
-use super::check::RawCheck;
-use super::identity::{IdentityConfig, RawIdentity};
+use super::board::RawBoard;
+use super::identity::RawIdentity;
 use super::limits::RawLimits;
-use super::listener::{ListenerConfig, RawListener};
-use super::log::{LogConfig, RawLog};
+use super::log::RawLog;
 use super::rate_store::RawRateStore;
-use super::reader::Document;
-use super::registry::RegistrySources;
-use super::site::{RawGate, RawSite, SiteConfig};
-use super::tables::{tables, unplaced};
-use super::values::Span;
+use super::site::RawGate;
+use super::{
+    AdminSettings, BoardConfig, Document, IdentityConfig, ListenerConfig, LogConfig, RawAdmin, RawAgents, RawCheck,
+    RawExempt, RawListener, RawSite, RegistrySources, SiteConfig, Span, bound, tables, unplaced,
+};
 use crate::edge::EdgeLimits;
 use crate::shared_rate::StoreSettings;
 use crate::upstream::UpstreamLimits;

@@ -9,10 +9,7 @@ use tower_robots::identity::{DirectoryUrl, RangeList};
 use tower_robots::layer::VerifyLayer;
 use tower_robots::policy::{IdentityNeeded, Impostors, Network};
 
-use super::bounds::bound;
-use super::error::{Fault, Faults, Placed};
-use super::tables::{tables, unplaced};
-use super::values::Span;
+use super::{Fault, Faults, Placed, Span, bound, tables, unplaced};
 use crate::regular_file;
 
 tables! {

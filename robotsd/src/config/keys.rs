@@ -35,7 +35,7 @@ pub(crate) struct Key {
 
 /// The keys of a document.
 #[derive(Clone, Copy)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     pub(super) top: &'static [Key],
     /// What the document is called in a message.
     pub(super) name: &'static str,

@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::bounds::{Bound, bound, some_time, within};
-use super::error::{Fault, Faults, Placed};
-use super::tables::{tables, unplaced};
-use super::values::{Size, Span};
+use super::bounds::{Bound, some_time, within};
+use super::{Fault, Faults, Placed, Size, Span, bound, tables, unplaced};
 use crate::edge::EdgeLimits;
 use crate::upstream::UpstreamLimits;
 

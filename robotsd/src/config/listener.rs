@@ -9,10 +9,7 @@ use http::HeaderName;
 use toml::Spanned;
 use tower_robots::policy::Network;
 
-use super::admin::RawAdmin;
-use super::error::{Fault, Faults, Placed, parsed};
-use super::tables::{tables, unplaced, words};
-use super::values::Address;
+use super::{Address, Fault, Faults, Placed, RawAdmin, parsed, tables, unplaced, words};
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
 tables! {

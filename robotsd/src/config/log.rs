@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
-use super::error::{Fault, Placed};
-use super::tables::{tables, words};
+use super::{Fault, Placed, tables, words};
 
 tables! {
     /// The log, and what it leaves out.

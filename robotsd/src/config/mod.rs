@@ -32,18 +32,21 @@ mod tables;
 mod translation;
 mod values;
 
-pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminSettings, StatePlace};
+pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminSettings, RawAdmin, StatePlace};
 #[cfg(unix)]
 pub(crate) use self::admin_socket::{connect_now, staging_socket};
+pub(crate) use self::agents::{RawAgents, RawExempt};
 pub(crate) use self::board::BoardConfig;
-use self::bounds::Bounded;
+pub(crate) use self::bounds::{Bounded, bound};
+pub(crate) use self::check::RawCheck;
 pub(crate) use self::error::{
-    CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, USUAL_CONFIG, config_if_any, config_of_environment,
+    CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, Placed, USUAL_CONFIG, config_if_any,
+    config_of_environment, parsed,
 };
-pub(crate) use self::file::Config;
+pub(crate) use self::file::{Config, RawConfig};
 pub(crate) use self::identity::IdentityConfig;
-pub(crate) use self::keys::{Key, Kind};
-pub(crate) use self::listener::{ListenerConfig, ListenerKind, OnError, QuestionSettings, UnknownHost};
+pub(crate) use self::keys::{Key, Keys, Kind};
+pub(crate) use self::listener::{ListenerConfig, ListenerKind, OnError, QuestionSettings, RawListener, UnknownHost};
 pub(crate) use self::log::{AccessFormat, AccessSettings, AddressLogging, LogConfig, LogFormat, QueryLogging};
 pub(crate) use self::published::PublishedSettings;
 pub(crate) use self::reader::{Document, Place, Reader, Table, Value, as_utf8, read as read_document};
@@ -52,9 +55,11 @@ pub(crate) use self::resolve::ConfigFile;
 pub(crate) use self::schema::schema;
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::site::{
-    AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, GateFile, Remote, RobotsSource, SiteConfig, StaticFiles,
+    AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, GateFile, RawSite, Remote, RobotsSource, SiteConfig,
+    StaticFiles,
 };
-pub(crate) use self::tables::{tables, word_values, words};
+pub(crate) use self::tables::{tables, unplaced, word_values, words};
+pub(crate) use self::values::{Address, Size, Span};
 
 #[cfg(test)]
 mod tests;

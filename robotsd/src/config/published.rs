@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use tower_robots::source::fetch::FetchUrl;
 
-use super::error::{Fault, Placed};
+use super::{Fault, Placed};
 use crate::regular_file;
 use crate::upstream::Trust;
 

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::bounds::bound;
-use super::error::{Fault, Placed};
-use super::tables::{tables, unplaced};
-use super::values::{Span, StoreText};
+use super::values::StoreText;
+use super::{Fault, Placed, Span, bound, tables, unplaced};
 use crate::regular_file;
 use crate::shared_rate::{StoreNodes, StoreSettings, StoreUrl};
 

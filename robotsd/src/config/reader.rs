@@ -9,9 +9,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ConfigError, Fault, Faults};
-use super::keys::{Key, Keys, Kind};
-use super::syntax;
+use super::{ConfigError, Fault, Faults, Key, Keys, Kind, syntax};
 use crate::suggestion::{did_you_mean, nearest};
 
 /// Further problems are those of a file that is something else.

@@ -16,11 +16,7 @@ use tower_robots::rules::ProductToken;
 use tower_robots::source::fetch::FetchUrl;
 use tower_robots::source::follow::Published;
 
-use super::agents::RawAgents;
-use super::error::{ConfigError, Fault, Faults, Placed, parsed};
-use super::published::PublishedSettings;
-use super::reader::{self, Document};
-use super::tables::tables;
+use super::{ConfigError, Document, Fault, Faults, Placed, PublishedSettings, RawAgents, parsed, reader, tables};
 use crate::input::{self, place};
 use crate::suggestion::did_you_mean;
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
-use super::admin::{self, AdminSettings};
-use super::error::{ConfigError, Fault, Faults};
-use super::file::{Config, RawConfig, Reviewable};
+use super::file::Reviewable;
 use super::reader::Table as _;
-use super::registry::RegistrySources;
 use super::site::OfAllSites;
-use super::{board, identity, listener, log, rate_store, reader, registry, review, site, translation};
+use super::{
+    AdminSettings, Config, ConfigError, Fault, Faults, RawConfig, RegistrySources, admin, board, identity, listener,
+    log, rate_store, reader, registry, review, site, translation,
+};
 
 /// A config file that was read, once: whatever is made of it is made of the same text.
 #[derive(Debug)]

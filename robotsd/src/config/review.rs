@@ -14,13 +14,11 @@ use tower_robots::check::Severity;
 use tower_robots::policy::{Impostors, Mode, Network, RateMode};
 use tower_robots::rules::RobotsTxt;
 
-use super::error::{Fault, Placed};
-use super::file::{Config, RawConfig};
-use super::listener::ListenerKind;
 use super::log::is_writable;
-use super::registry::load_registry;
-use super::site::{RawSite, RobotsSource, SiteConfig, end};
-use super::values::Address;
+use super::site::end;
+use super::{
+    Address, Config, Fault, ListenerKind, Placed, RawConfig, RawSite, RobotsSource, SiteConfig, load_registry,
+};
 use crate::input;
 use crate::publish_hook::HookHeader;
 use crate::regular_file;

@@ -9,10 +9,7 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
-use super::error::Fault;
-use super::keys::Keys;
-use super::reader::{Reader, Table};
-use super::syntax;
+use super::{Fault, Keys, Reader, Table, syntax};
 
 /// A part of a file, and the faults that were found on the way to it.
 #[derive(Debug)]

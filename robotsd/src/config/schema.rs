@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::file::RawConfig;
-use super::keys::{Key, Kind};
 use super::reader::Table as _;
+use super::{Key, Kind, RawConfig};
 
 /// The schema, as a text. Editors of TOML know this draft.
 pub(crate) fn schema() -> String {

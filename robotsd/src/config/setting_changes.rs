@@ -10,10 +10,8 @@ use std::fmt;
 use toml::{Spanned, Table, Value};
 use tower_robots::live::VersionHash;
 
-use super::admin::RawAdmin;
-use super::file::RawConfig;
-use super::reader::{self, Table as _};
 use super::site::{RawHeader, RawRobots};
+use super::{RawAdmin, RawConfig, Table as _, reader};
 
 /// Characters of a value that are shown: a robots.txt may stand in the config.
 const SHOWN: usize = 200;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::Error;
 
-use super::error::Fault;
+use super::Fault;
 
 /// A problem of the syntax.
 pub(super) fn fault(text: &str, error: &Error) -> Fault {

@@ -15,9 +15,7 @@ use tower_robots::policy::{
 };
 use tower_robots::rules::PathForm;
 
-use super::error::Faults;
-use super::keys::Kind;
-use super::reader::{Place, Reader, Table, Value};
+use super::{Faults, Kind, Place, Reader, Table, Value};
 
 /// Declares tables. A key that is not there has the default beside it, or that of its type; one that has neither is required.
 /// The bound of a value stands behind `=>`.

@@ -6,9 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::Fault;
-use super::syntax;
-use super::values::Span;
+use super::{Fault, Span, syntax};
 
 /// A file that has keys of before.
 #[derive(Debug)]

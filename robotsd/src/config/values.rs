@@ -8,9 +8,8 @@ use serde::{Serialize, Serializer};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::keys::Kind;
-use super::reader::{Place, Reader, Value};
 use super::tables::whole_number;
+use super::{Kind, Place, Reader, Value};
 use crate::shared_rate::StoreUrl;
 
 /// The longest duration.
@@ -151,7 +150,7 @@ impl Value for Address {
 }
 
 /// The URL, which may hold a password: what is printed of a config has none.
-pub(super) struct StoreText(pub(super) String);
+pub(crate) struct StoreText(pub(crate) String);
 
 impl Value for StoreText {
     fn kind() -> Kind {

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use tower_robots::source::fetch::FetchUrl;
 
-use crate::config::error::{Fault, Faults, Placed, parsed};
-use crate::config::published::PublishedSettings;
-use crate::config::tables::tables;
+use crate::config::{Fault, Faults, Placed, PublishedSettings, parsed, tables};
 
 tables! {
     /// A part that is appended to the robots.txt.

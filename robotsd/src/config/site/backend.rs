@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
-use crate::config::error::{Fault, Faults, Placed};
-use crate::config::listener::{ListenerKind, RawListener};
-use crate::config::tables::{tables, unplaced, words};
-use crate::config::values::Span;
+use crate::config::{Fault, Faults, ListenerKind, Placed, RawListener, Span, tables, unplaced, words};
 use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, Trust, check_server_name};
 
 tables! {

@@ -8,8 +8,7 @@ use tower_robots::check::Severity;
 use tower_robots::live::{Gate, VersionHashPrefix};
 
 use super::source::{RawRobots, SourceKind};
-use crate::config::error::{Fault, Placed, parsed};
-use crate::config::tables::{tables, words};
+use crate::config::{Fault, Placed, parsed, tables, words};
 
 tables! {
     /// Conditions for a version to go live by itself.

@@ -10,13 +10,8 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::config::bounds::bound;
-use crate::config::error::{Fault, Faults, Placed};
-use crate::config::keys::Kind;
 use crate::config::published::trusted;
-use crate::config::reader::{Place, Reader, Value};
-use crate::config::tables::{tables, unplaced};
-use crate::config::values::Span;
+use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Span, Value, bound, tables, unplaced};
 use crate::publish_hook::{self, BodyTemplate, HookHeader, HookSettings, HookTarget};
 use crate::upstream::Trust;
 

@@ -26,11 +26,8 @@ use self::modes::RawModes;
 use self::policy::{RawEnforcement, RawRate, Terms};
 use self::refusal::RawRefusal;
 use self::source::{OnMissing, SourceKind};
-use super::agents::{RawAgents, RawExempt};
-use super::check::{CheckSettings, RawCheck};
-use super::error::{Faults, Placed};
-use super::listener::RawListener;
-use super::tables::tables;
+use super::check::CheckSettings;
+use super::{Faults, Placed, RawAgents, RawCheck, RawExempt, RawListener, tables};
 use crate::publish_hook::HookSettings;
 use crate::refusal::RefusalPage;
 

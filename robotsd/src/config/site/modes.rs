@@ -11,10 +11,7 @@ use tower_robots::agent::Category;
 use tower_robots::policy::{Mode, Override, PolicyBuilder, RateMode};
 use tower_robots::rules::ValueError;
 
-use crate::config::error::{Fault, Faults, Placed};
-use crate::config::keys::Kind;
-use crate::config::reader::{Place, Reader, Table as _, Value};
-use crate::config::tables::tables;
+use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Table as _, Value, tables};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

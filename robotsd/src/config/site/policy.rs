@@ -9,10 +9,8 @@ use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Policy, PolicyBuilde
 use tower_robots::rules::{PathForm, ValueError};
 
 use super::modes::RawModes;
-use crate::config::agents::{Family, RawAgents, RawExempt};
-use crate::config::bounds::bound;
-use crate::config::error::{Fault, Faults, Placed};
-use crate::config::tables::{tables, unplaced};
+use crate::config::agents::Family;
+use crate::config::{Fault, Faults, Placed, RawAgents, RawExempt, bound, tables, unplaced};
 use crate::shared_rate::SharedBucket;
 
 const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(SharedBucket::MOST).unwrap();

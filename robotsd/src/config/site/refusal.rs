@@ -7,8 +7,7 @@ use http::StatusCode;
 use http::header::HeaderValue;
 use toml::Spanned;
 
-use crate::config::error::{ConfigError, Fault, Placed};
-use crate::config::tables::tables;
+use crate::config::{ConfigError, Fault, Placed, tables};
 use crate::refusal::{Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, Template, TemplateFormat};
 use crate::regular_file;
 

@@ -13,11 +13,8 @@ use tower_robots::source::{Directory, Origin};
 use super::append::RawAppend;
 use super::backend::{Backend, RawBackend};
 use super::hooks::RawPublishHook;
-use crate::config::bounds::bound;
-use crate::config::error::{Fault, Placed};
 use crate::config::published::authorities;
-use crate::config::tables::{tables, unplaced, words};
-use crate::config::values::Span;
+use crate::config::{Fault, Placed, Span, bound, tables, unplaced, words};
 use crate::upstream::Endpoint;
 
 tables! {
