@@ -214,7 +214,7 @@ fn sign(pair: &Ed25519KeyPair, jwk: &str) -> Fields {
     };
     let unsigned = with("sig1=:AAAA:");
     let message = MessageHead::new("GET", "https", Some("example.com"), "/path?x=1", &unsigned);
-    let base = SignatureCandidate::all(&message, now).remove(0).expect("a signature").base().to_owned();
+    let base = SignatureCandidate::all(&message, now).remove(0).expect("a signature").base;
     with(&format!("sig1=:{}:", STANDARD.encode(pair.sign(base.as_bytes()))))
 }
 

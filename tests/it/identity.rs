@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use tower_robots::agent::{Identity, IdentityMethod, Refutation};
+use tower_robots::agent::{Crawler, Identity, IdentityMethod, Refutation};
 use tower_robots::identity::{
-    ClaimKind, ClaimedDirectories, DirectoryKeys, DirectoryUrl, Examination, KeySet, MessageHead, SignatureCandidate,
-    SignatureCheck, SignatureChecks, TestKeys,
+    ClaimEvidence, DirectoryKeys, DirectoryUrl, IdentityRequest, KeySet, MessageHead, MethodOutcome, PublicAddress,
+    SignatureCandidate, Signers, TestKeys,
 };
 
 const CASES: &str = include_str!("../cases/web_bot_auth.json");
@@ -60,17 +60,34 @@ fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
     ))
 }
 
-fn check(case: &Value, key: &Value) -> SignatureChecks {
-    let situation = text(case, "directory");
-    let test_keys = if situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow };
-    with_message(case, |message| SignatureChecks::of(message, now(case), test_keys, |url, _| keys(situation, key, url)))
+/// What is at hand in a situation: keys alone.
+struct KeysAtHand<'a> {
+    situation: &'a str,
+    key: &'a Value,
+}
+
+impl ClaimEvidence for KeysAtHand<'_> {
+    fn range(&self, _: &Crawler, _: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
+        None
+    }
+
+    fn rdns(&self, _: &Crawler, _: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
+        None
+    }
+
+    fn keys(&self, directory: &DirectoryUrl, _: &str, _: SystemTime) -> DirectoryKeys {
+        keys(self.situation, self.key, directory)
+    }
+
+    fn test_keys(&self) -> TestKeys {
+        if self.situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow }
+    }
 }
 
 /// The identity by signatures alone.
-fn conclude(fields: &[(&str, &str)], checks: &[SignatureCheck]) -> Identity {
-    let names_signer = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("signature-agent"));
-    let claim = if names_signer { ClaimKind::Signer } else { ClaimKind::Unclaimed };
-    Examination::of(claim).signatures(checks, ClaimedDirectories::Any).conclude()
+fn identity(message: &MessageHead<'_>, situation: &str, key: &Value, now: SystemTime) -> Identity {
+    let signers = Signers::default();
+    IdentityRequest::new(&[], None).signed(message, &signers).identify(&KeysAtHand { situation, key }, now).identity
 }
 
 #[test]
@@ -91,7 +108,7 @@ fn signed_requests_have_the_outcome_of_their_case() {
             ("unsigned", Some(_)) => Identity::Unclaimed,
             other => panic!("{id}: {other:?}"),
         };
-        let found = conclude(&headers(case), &check(case, &cases["key"]));
+        let found = with_message(case, |message| identity(message, text(case, "directory"), &cases["key"], now(case)));
         assert_eq!(found, expected, "{id}");
         assert!(
             matches!(found, Identity::Unclaimed | Identity::Undecided(_))
@@ -111,7 +128,7 @@ fn the_signature_base_is_that_of_the_case() {
         }
         let candidates = with_message(case, |message| SignatureCandidate::all(message, now(case)));
         for candidate in candidates.into_iter().flatten() {
-            assert_eq!(candidate.base(), text(case, "base"), "{}", text(case, "id"));
+            assert_eq!(candidate.base, text(case, "base"), "{}", text(case, "id"));
             compared += 1;
         }
     }
@@ -131,8 +148,7 @@ fn published_vectors_hold_within_their_window() {
         let fields = fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(text(vector, "authority")), "/", &fields);
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_660);
-        let checks = SignatureChecks::of(&message, now, TestKeys::Allow, |url, _| keys("known", &cases["key"], url));
-        conclude(fields, &checks)
+        identity(&message, "known", &cases["key"], now)
     });
     let long = Identity::Refuted(Refutation::WindowTooLong);
     assert_eq!(outcomes.collect::<Vec<_>>(), [long, long, Identity::Verified(IdentityMethod::Signature)]);

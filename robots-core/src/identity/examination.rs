@@ -8,13 +8,11 @@ use super::range_set::RangeSet;
 use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReason};
 
 #[cfg(feature = "signatures")]
-use super::signature::{
-    ClaimedDirectories, DirectoryKeys, DirectoryUrl, MessageHead, SignatureCheck, SignatureChecks, TestKeys,
-};
+use super::signature::{DirectoryKeys, DirectoryUrl, MessageHead, SignatureCheck, SignatureChecks, TestKeys};
 
 /// Who a request claims to come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ClaimKind {
+pub(super) enum ClaimKind {
     /// No crawler.
     Unclaimed,
     /// No crawler by its `User-Agent`, but its `Signature-Agent` says who signed it.
@@ -26,20 +24,9 @@ pub enum ClaimKind {
 }
 
 /// A claim, and what the methods that were tried say about it.
-///
-/// ```
-/// use robots_core::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
-/// use robots_core::identity::{ClaimKind, Examination, MethodOutcome};
-///
-/// let failed = Examination::of(ClaimKind::Crawler).range(MethodOutcome::Failed(Refutation::NotListed));
-/// assert_eq!(failed.conclude(), Identity::Refuted(Refutation::NotListed));
-///
-/// let doubtful = failed.rdns(MethodOutcome::Undecided(UndecidedReason::Pending));
-/// assert_eq!(doubtful.conclude(), Identity::Undecided(UndecidedReason::Pending));
-/// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Examination {
+pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
     range: Option<MethodOutcome>,
@@ -50,20 +37,20 @@ pub struct Examination {
 
 impl Examination {
     /// The examination of a claim that no method has been tried for.
-    pub const fn of(claim: ClaimKind) -> Self {
+    pub(super) const fn of(claim: ClaimKind) -> Self {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
     /// The claimed crawler's operator publishes keys, which a request without a signature is not tried with.
-    pub const fn signing(self) -> Self {
+    pub(super) const fn signing(self) -> Self {
         Self { is_signing: true, ..self }
     }
 
     /// What the signatures of the request say about this claim; without one the method is not tried.
     ///
-    /// A valid signature verifies the claim of its own operator only: by another one it is no evidence about this claim.
+    /// `directories` are those of the claimed crawler's operator; `None` where the claim names none, and any that is configured counts.
     #[cfg(feature = "signatures")]
-    pub fn signatures(self, checks: &[SignatureCheck], directories: ClaimedDirectories<'_>) -> Self {
+    pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
         let strength = |outcome: &MethodOutcome| match outcome {
             MethodOutcome::Verified => 0,
@@ -74,22 +61,22 @@ impl Examination {
     }
 
     /// What the operator's lists say. Without lists the method is not tried.
-    pub const fn range(self, outcome: MethodOutcome) -> Self {
+    pub(super) const fn range(self, outcome: MethodOutcome) -> Self {
         Self { range: Some(outcome), ..self }
     }
 
     /// What the names of the address say. Without host patterns the method is not tried.
-    pub const fn rdns(self, outcome: MethodOutcome) -> Self {
+    pub(super) const fn rdns(self, outcome: MethodOutcome) -> Self {
         Self { rdns: Some(outcome), ..self }
     }
 
     /// The names of the operator's addresses are not dependable: they verify, and a failure says nothing.
-    pub const fn weak_rdns(self, outcome: MethodOutcome) -> Self {
+    pub(super) const fn weak_rdns(self, outcome: MethodOutcome) -> Self {
         Self { rdns: Some(outcome), is_rdns_weak: true, ..self }
     }
 
     /// Whether a name look-up could still change the identity: a crawler is claimed, and nothing verified it.
-    pub fn wants_rdns(&self) -> bool {
+    pub(super) fn wants_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
@@ -104,7 +91,7 @@ impl Examination {
     /// A user-triggered fetcher that fails by its address is unverifiable, because it may run on a person's device. A
     /// signature that does not hold refutes it all the same: the request itself carries the false evidence. Where nothing is
     /// claimed, there is nothing to refute.
-    pub fn conclude(&self) -> Identity {
+    pub(super) fn conclude(&self) -> Identity {
         // Addresses verify and refute crawlers; a request that claims none is judged by its signature only.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [

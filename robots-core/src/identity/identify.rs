@@ -7,7 +7,7 @@ use super::address_class::PublicAddress;
 use super::examination::{ClaimEvidence, ClaimKind, Examination};
 use super::method_outcome::MethodOutcome;
 #[cfg(feature = "signatures")]
-use super::signature::{ClaimedDirectories, MessageHead, SignatureCheck, SignatureChecks};
+use super::signature::{MessageHead, SignatureCheck, SignatureChecks};
 #[cfg(feature = "signatures")]
 use super::signers::Signers;
 use crate::agent::{Agent, Category, Class, Crawler, Identity, UndecidedReason};
@@ -107,8 +107,8 @@ impl<'a> IdentityRequest<'a> {
         #[cfg(feature = "signatures")]
         let signed_by = self.signed.and_then(|(_, signers)| {
             let directories = match claim {
-                Claim::Registered(crawler) => signers.of_claim(crawler),
-                Claim::Unregistered(_) | Claim::None => ClaimedDirectories::Any,
+                Claim::Registered(crawler) => Some(signers.of_claim(crawler)),
+                Claim::Unregistered(_) | Claim::None => None,
             };
             examination = examination.signatures(checks, directories);
             let valid = checks.iter().find(|check| check.outcome == MethodOutcome::Verified)?;
@@ -167,8 +167,6 @@ impl<'a> IdentityRequest<'a> {
         }
     }
 }
-
-impl IdentityRequest<'_> {}
 
 /// Who a `User-Agent` line says it is.
 #[derive(Clone, Copy)]

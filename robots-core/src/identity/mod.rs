@@ -6,20 +6,19 @@
 //!
 //! 1. A claim is judged by the client's own address. One that is missing, private, reserved or a trusted proxy's decides
 //!    nothing ([`PublicAddress`]).
-//! 2. Methods are tried in the order signature, range, reverse DNS; the first that confirms the claim ends it
-//!    ([`Examination`]).
+//! 2. Methods are tried in the order signature, range, reverse DNS; the first that confirms the claim ends it.
 //! 3. A claim is refuted only where every complete method that could be tried failed. What is missing, too old or doubtful
 //!    makes it undecided.
 //! 4. A list verifies at any age. It refutes only if it was confirmed after the address was first seen, or at most a day
 //!    ago ([`ListEvidence`]).
 //! 5. A name of an address counts only if it is the operator's and resolves back to that address: the same name, both
 //!    times ([`RdnsCheck`]). A failure counts only while the resolver is known to answer for that operator.
-//! 6. Where so many claims fail that the path of the requests is in doubt, nothing is refuted ([`Breaker`]).
+//!
+//! Where so many claims fail that the path of the requests is in doubt, a caller that counts them refutes nothing; `Verifier` does.
 //!
 //! [`IdentityRequest::identify`] puts claim, registry and evidence together; the layer, `explain` and `replay` all ask it.
 
 pub(crate) mod address_class;
-mod breaker;
 mod examination;
 mod identify;
 mod method_outcome;
@@ -39,19 +38,18 @@ mod signers;
 pub mod fuzzing;
 
 pub use self::address_class::PublicAddress;
-pub use self::breaker::Breaker;
-pub use self::examination::{ClaimEvidence, ClaimKind, Examination, ListEvidence};
+pub use self::examination::{ClaimEvidence, ListEvidence};
 pub use self::identify::{Identified, IdentityRequest};
 pub use self::method_outcome::MethodOutcome;
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]
 pub use self::published_list::{DocumentError, DocumentErrorKind, EmbeddedList, RangeList};
 pub use self::range_set::RangeSet;
-pub use self::rdns::{AddressRecord, DnsAnswer, RdnsCheck, RdnsQuestion};
+pub use self::rdns::{DnsAnswer, RdnsCheck, RdnsQuestion};
 #[cfg(feature = "signatures")]
 pub use self::signature::{
-    ClaimedDirectories, DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead,
-    SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys,
+    DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, SignatureCandidate,
+    SignatureCheck, SignatureChecks, TestKeys,
 };
 #[cfg(feature = "signatures")]
 pub use self::signers::Signers;

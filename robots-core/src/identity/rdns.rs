@@ -30,9 +30,9 @@ const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 ///
 /// let address = PublicAddress::of(Some("66.249.66.1".parse()?), |_| false).expect("a public address");
 /// let mut check = RdnsCheck::new(address, [".googlebot.com".parse()?].as_slice().into());
-/// assert_eq!(check.step(), ControlFlow::Continue(RdnsQuestion::Names("66.249.66.1".parse()?)));
+/// assert_eq!(check.step(), ControlFlow::Continue(RdnsQuestion::Ptr("66.249.66.1".parse()?)));
 /// check.answer(DnsAnswer::Names(vec!["crawl-66-249-66-1.googlebot.com.".to_owned()]));
-/// assert!(matches!(check.step(), ControlFlow::Continue(RdnsQuestion::Addresses { .. })));
+/// assert!(matches!(check.step(), ControlFlow::Continue(RdnsQuestion::A(_))));
 /// check.answer(DnsAnswer::Addresses(vec!["66.249.66.1".parse()?]));
 /// assert_eq!(check.step(), ControlFlow::Break(MethodOutcome::Verified));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -56,27 +56,15 @@ enum RdnsState {
     Done(MethodOutcome),
 }
 
-/// A question for a resolver.
+/// A question for a resolver, by the kind of record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RdnsQuestion<'a> {
-    /// The names of an address: its PTR records.
-    Names(IpAddr),
-    /// The addresses of a name.
-    Addresses {
-        /// The name, to be queried as an absolute one, without search domains.
-        name: &'a str,
-        /// The kind of record.
-        record: AddressRecord,
-    },
-}
-
-/// The kind of record that holds addresses of the client's family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AddressRecord {
-    /// IPv4.
-    A,
-    /// IPv6.
-    Aaaa,
+    /// The names of an address.
+    Ptr(IpAddr),
+    /// The IPv4 addresses of a name, to be queried as an absolute one, without search domains.
+    A(&'a str),
+    /// The IPv6 addresses of a name, to be queried likewise.
+    Aaaa(&'a str),
 }
 
 /// What a resolver answered.
@@ -108,9 +96,9 @@ impl RdnsCheck {
     /// What is needed next.
     pub fn step(&self) -> ControlFlow<MethodOutcome, RdnsQuestion<'_>> {
         match &self.state {
-            RdnsState::Reverse => ControlFlow::Continue(RdnsQuestion::Names(self.address)),
+            RdnsState::Reverse => ControlFlow::Continue(RdnsQuestion::Ptr(self.address)),
             RdnsState::Forward { names, doubt } => match names.last() {
-                Some(name) => ControlFlow::Continue(RdnsQuestion::Addresses { name, record: self.record() }),
+                Some(name) => ControlFlow::Continue(self.addresses_of(name)),
                 None => ControlFlow::Break(not_confirmed(*doubt)),
             },
             RdnsState::Done(outcome) => ControlFlow::Break(*outcome),
@@ -128,11 +116,11 @@ impl RdnsCheck {
         };
     }
 
-    /// The record that the client's address could be in.
-    const fn record(&self) -> AddressRecord {
+    /// The question for the record that the client's address could be in.
+    const fn addresses_of<'n>(&self, name: &'n str) -> RdnsQuestion<'n> {
         match self.address {
-            IpAddr::V4(_) => AddressRecord::A,
-            IpAddr::V6(_) => AddressRecord::Aaaa,
+            IpAddr::V4(_) => RdnsQuestion::A(name),
+            IpAddr::V6(_) => RdnsQuestion::Aaaa(name),
         }
     }
 
@@ -236,10 +224,9 @@ mod tests {
                     assert_eq!(answers.next(), None, "an answer without a question");
                     return (outcome, asked);
                 }
-                ControlFlow::Continue(RdnsQuestion::Names(address)) => asked.push(format!("PTR {address}")),
-                ControlFlow::Continue(RdnsQuestion::Addresses { name, record }) => {
-                    asked.push(format!("{record:?} {name}"))
-                }
+                ControlFlow::Continue(RdnsQuestion::Ptr(address)) => asked.push(format!("PTR {address}")),
+                ControlFlow::Continue(RdnsQuestion::A(name)) => asked.push(format!("A {name}")),
+                ControlFlow::Continue(RdnsQuestion::Aaaa(name)) => asked.push(format!("Aaaa {name}")),
             }
             check.answer(answers.next().expect("an answer").clone());
         }

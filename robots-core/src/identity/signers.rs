@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::signature::{ClaimedDirectories, DirectoryUrl};
+use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
 /// The key directories of a registry: whose they are, and which verify the claims of a crawler.
@@ -38,9 +38,9 @@ impl Signers {
         self.crawlers.get(directory)
     }
 
-    /// Whose signatures verify the claims of a crawler.
-    pub fn of_claim(&self, crawler: &Crawler) -> ClaimedDirectories<'_> {
-        ClaimedDirectories::Of(self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice))
+    /// The directories of a crawler's operator, whose signatures verify its claims; none where it publishes no keys.
+    pub fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
+        self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -73,10 +73,7 @@ mod tests {
             .expect("rows");
         let signers = Signers::of(&registry);
         let url = |text: &str| DirectoryUrl::parse(text).expect(text);
-        let directories = |name: &str| match signers.of_claim(registry.crawler(name).expect(name)) {
-            ClaimedDirectories::Of(directories) => directories.to_vec(),
-            ClaimedDirectories::Any => panic!("{name}"),
-        };
+        let directories = |name: &str| signers.of_claim(registry.crawler(name).expect(name)).to_vec();
         for name in ["One", "Two", "Three", "Four"] {
             assert_eq!(directories(name), [url("https://o.example"), url("https://o.example/keys")], "{name}");
         }

@@ -114,8 +114,6 @@ impl RobotsTxt {
     }
 }
 
-impl Appended {}
-
 impl LinePlaces {
     /// The title of the fragment that a line is from, and its number there; `None` for the lines of the file itself, and for
     /// comments between the parts.

@@ -159,8 +159,8 @@ pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
 
 fn answered(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {
     let asked = match question {
-        RdnsQuestion::Names(address) => format!("names of {address}"),
-        RdnsQuestion::Addresses { name, .. } => format!("addresses of {}", name.escape_debug()),
+        RdnsQuestion::Ptr(address) => format!("names of {address}"),
+        RdnsQuestion::A(name) | RdnsQuestion::Aaaa(name) => format!("addresses of {}", name.escape_debug()),
     };
     let found = match answer {
         DnsAnswer::Names(names) => {

@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::lookup_queue::RecentMarks;
+use super::path_breaker::PathBreaker;
 use super::verification_plan::{OperatorTable, ResolverProof};
 use super::verified_claims::{minute, number};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
-use crate::identity::{Breaker, PublicAddress};
+use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
 use crate::source::follow::read_json;
 
@@ -72,7 +73,7 @@ struct Counted {
     site: Box<str>,
     listener: Box<str>,
     crawler: Box<str>,
-    breaker: Breaker,
+    breaker: PathBreaker,
     /// When a claim was last counted.
     used: SystemTime,
 }
@@ -131,7 +132,7 @@ impl ClaimPaths {
             site: path.site.into(),
             listener: path.listener.into(),
             crawler: crawler.into(),
-            breaker: Breaker::default(),
+            breaker: PathBreaker::default(),
             used: now,
         });
         counted.used = now;
@@ -176,7 +177,7 @@ impl ClaimPaths {
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
         for path in verified.into_iter().take(MOST) {
-            let breaker = Breaker::new(lately(path.verified)).with_last_signed(lately(path.signed));
+            let breaker = PathBreaker::new(lately(path.verified)).with_last_signed(lately(path.signed));
             let of_path = ClaimPath { site: &path.site, listener: &path.listener };
             let key = self.of_crawler(of_path, &path.crawler).key;
             let used = path.verified.max(path.signed).unwrap_or(SystemTime::UNIX_EPOCH);

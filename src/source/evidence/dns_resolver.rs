@@ -16,7 +16,7 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::sync::Semaphore;
 use tokio::time::{self, sleep_until};
 
-use crate::identity::{AddressRecord, DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion};
+use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion};
 use crate::live::Mutex;
 use crate::source::follow::FollowError;
 
@@ -88,17 +88,12 @@ impl DnsResolver {
     async fn ask_once(&self, question: &RdnsQuestion<'_>) -> (DnsAnswer, Duration) {
         let failure = (DnsAnswer::Failure, Duration::ZERO);
         let (name, record) = match question {
-            RdnsQuestion::Names(address) => (Name::from(*address), RecordType::PTR),
-            RdnsQuestion::Addresses { name, record } => {
-                let Ok(mut name) = Name::from_ascii(name) else { return failure };
-                name.set_fqdn(true);
-                let record = match record {
-                    AddressRecord::A => RecordType::A,
-                    AddressRecord::Aaaa => RecordType::AAAA,
-                };
-                (name, record)
-            }
+            RdnsQuestion::Ptr(address) => (Ok(Name::from(*address)), RecordType::PTR),
+            RdnsQuestion::A(name) => (Name::from_ascii(name), RecordType::A),
+            RdnsQuestion::Aaaa(name) => (Name::from_ascii(name), RecordType::AAAA),
         };
+        let Ok(mut name) = name else { return failure };
+        name.set_fqdn(true);
         // The resolver's own time is for one server of several, and for UDP and TCP each.
         let asked = time::timeout(4 * TIMEOUT, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
@@ -109,8 +104,8 @@ impl DnsResolver {
         let holds = lookup.valid_until().saturating_duration_since(Instant::now());
         let data = || lookup.answers().iter().map(|record| &record.data);
         let answer = match question {
-            RdnsQuestion::Names(_) => DnsAnswer::Names(data().filter_map(name_of).collect()),
-            RdnsQuestion::Addresses { .. } => DnsAnswer::Addresses(data().filter_map(address_of).collect()),
+            RdnsQuestion::Ptr(_) => DnsAnswer::Names(data().filter_map(name_of).collect()),
+            RdnsQuestion::A(_) | RdnsQuestion::Aaaa(_) => DnsAnswer::Addresses(data().filter_map(address_of).collect()),
         };
         (answer, holds)
     }

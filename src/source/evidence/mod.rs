@@ -29,6 +29,7 @@ mod documents;
 mod list_copies;
 mod lookup_queue;
 mod lookups;
+mod path_breaker;
 mod signature_results;
 mod verification_plan;
 mod verified_claims;

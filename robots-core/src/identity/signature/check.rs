@@ -42,23 +42,19 @@ pub enum TestKeys {
 /// Whatever is equal in two candidates is signed alike: a result can be kept by base, signature and directory until
 /// [`until`](Self::until).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SignatureCandidate {
-    base: String,
-    signature: Vec<u8>,
-    directory: DirectoryUrl,
-    keyid: String,
-    window: ValidityWindow,
+    /// What is signed (RFC 9421, section 2.5).
+    pub base: String,
+    /// The octets of the signature.
+    pub signature: Vec<u8>,
+    /// Whose key it is.
+    pub directory: DirectoryUrl,
+    /// Which key it is.
+    pub keyid: String,
+    pub(super) window: ValidityWindow,
     /// `None` where not all of them can be compared.
-    covered: Option<CoveredValues>,
-}
-
-/// Whose signatures verify a claim.
-#[derive(Clone, Copy, Debug)]
-pub enum ClaimedDirectories<'a> {
-    /// Those of any operator whose directory is configured: the claim names none of them.
-    Any,
-    /// Those of the claimed crawler's operator; none where it publishes no keys.
-    Of(&'a [DirectoryUrl]),
+    pub(super) covered: Option<CoveredValues>,
 }
 
 /// What the signatures of a request say, at most two. Empty for a request that is not signed.
@@ -216,37 +212,9 @@ impl SignatureCandidate {
         if test_keys == TestKeys::Refuse && key.is_test_key() { Err(UndecidedReason::TestKey) } else { Ok(key) }
     }
 
-    /// What is signed (RFC 9421, section 2.5).
-    pub fn base(&self) -> &str {
-        &self.base
-    }
-
-    /// The octets of the signature.
-    pub fn signature(&self) -> &[u8] {
-        &self.signature
-    }
-
-    /// Whose key it is.
-    pub const fn directory(&self) -> &DirectoryUrl {
-        &self.directory
-    }
-
-    /// Which key it is.
-    pub fn keyid(&self) -> &str {
-        &self.keyid
-    }
-
     /// Until when the signature holds.
     pub fn until(&self) -> SystemTime {
         self.window.until()
-    }
-
-    pub(super) const fn window(&self) -> ValidityWindow {
-        self.window
-    }
-
-    pub(super) const fn covered(&self) -> Option<&CoveredValues> {
-        self.covered.as_ref()
     }
 }
 
@@ -277,12 +245,13 @@ impl SignatureCheck {
         Self { outcome, directory: Some(directory), until: None }
     }
 
-    /// What the signature says about a claim. A valid one by another operator says nothing: it neither confirms the claim,
-    /// nor is it false. That the keys of another operator cannot be had is no doubt about this claim either.
-    pub fn outcome_for(&self, directories: ClaimedDirectories<'_>) -> Option<MethodOutcome> {
+    /// What the signature says about a claim whose operator has these directories; `None` stands for a claim that names no operator
+    /// that is known. A valid one by another operator says nothing: it neither confirms the claim, nor is it false. That the keys of
+    /// another operator cannot be had is no doubt about this claim either.
+    pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
-            (ClaimedDirectories::Any, _) | (_, None) => true,
-            (ClaimedDirectories::Of(directories), Some(directory)) => directories.contains(directory),
+            (None, _) | (_, None) => true,
+            (Some(directories), Some(directory)) => directories.contains(directory),
         };
         match self.outcome {
             MethodOutcome::Verified if !is_of_claim => None,

@@ -44,17 +44,17 @@ pub fn signature_base(octets: &[u8]) {
     let candidates = SignatureCandidate::all(&message, now);
     assert!(candidates.len() <= 2);
     for candidate in candidates.into_iter().flatten() {
-        let lines: Vec<&str> = candidate.base().split('\n').collect();
+        let lines: Vec<&str> = candidate.base.split('\n').collect();
         let (parameters, components) = lines.split_last().map_or(("", &lines[..]), |(last, rest)| (*last, rest));
         let list = parameters.strip_prefix("\"@signature-params\": ").unwrap_or_default();
         let covered = Dictionary::parse(&format!("a={list}")).ok().and_then(|dictionary| match dictionary.get("a") {
             Some(Member::InnerList(list)) => Some(list.items.len()),
             _ => None,
         });
-        assert_eq!(covered, Some(components.len()), "{:?}", candidate.base());
+        assert_eq!(covered, Some(components.len()), "{:?}", candidate.base);
         assert!(components.iter().all(|line| line.starts_with('"') && line.contains("\": ") || line.contains("\";")));
-        assert!(candidate.base().bytes().all(|octet| matches!(octet, b'\n' | b'\t' | b' '..=b'~')));
-        assert_eq!(DirectoryUrl::parse(candidate.directory().as_str()).as_ref(), Ok(candidate.directory()));
+        assert!(candidate.base.bytes().all(|octet| matches!(octet, b'\n' | b'\t' | b' '..=b'~')));
+        assert_eq!(DirectoryUrl::parse(candidate.directory.as_str()).as_ref(), Ok(&candidate.directory));
         assert!(candidate.until() >= now);
     }
 }

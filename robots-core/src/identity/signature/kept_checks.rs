@@ -100,7 +100,7 @@ impl KeptChecks {
                     Ok(candidate) => candidate,
                     Err(outcome) => return SignatureCheck::of_request(outcome),
                 };
-                let keys = keys(candidate.directory(), candidate.keyid());
+                let keys = keys(&candidate.directory, &candidate.keyid);
                 let check = candidate.check_unless(&keys, test_keys, &is_busy);
                 let is_final =
                     matches!(check.outcome, MethodOutcome::Verified | MethodOutcome::Failed(Refutation::BadSignature));
@@ -139,10 +139,10 @@ impl KeptChecks {
 impl KeptSignature {
     fn of(candidate: &SignatureCandidate, keys: &Arc<KeySet>) -> Option<Self> {
         Some(Self {
-            covered: candidate.covered()?.clone(),
-            window: candidate.window(),
-            directory: candidate.directory().clone(),
-            keyid: candidate.keyid().to_owned(),
+            covered: candidate.covered.clone()?,
+            window: candidate.window,
+            directory: candidate.directory.clone(),
+            keyid: candidate.keyid.clone(),
             keys: Arc::downgrade(keys),
         })
     }

@@ -139,18 +139,18 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     let list = format!("{COVERED};{}", parameters());
     let check = |request: &Signed| request.check().expect("signed");
     let valid = check(&Signed::new(AGENT).sign("sig1", &list, None));
-    assert_eq!(valid.outcome_for(ClaimedDirectories::Of(&own)), VERIFIED);
-    assert_eq!(valid.outcome_for(ClaimedDirectories::Any), VERIFIED);
-    assert_eq!(valid.outcome_for(ClaimedDirectories::Of(&others)), None);
-    assert_eq!(valid.outcome_for(ClaimedDirectories::Of(&[])), None);
+    assert_eq!(valid.outcome_for(Some(&own[..])), VERIFIED);
+    assert_eq!(valid.outcome_for(None), VERIFIED);
+    assert_eq!(valid.outcome_for(Some(&others)), None);
+    assert_eq!(valid.outcome_for(Some(&[])), None);
     // One that does not hold is false evidence, regardless of whom it names.
     let forged = check(&Signed::new(AGENT).sign("sig1", &list, Some("another base")));
-    assert_eq!(forged.outcome_for(ClaimedDirectories::Of(&others)), failed(BadSignature));
+    assert_eq!(forged.outcome_for(Some(&others)), failed(BadSignature));
     let unavailable = SignatureCheck::of_unavailable(own[0].clone());
     for (claimed, reason) in [
-        (ClaimedDirectories::Of(&own), UndecidedReason::DirectoryUnavailable),
-        (ClaimedDirectories::Any, UndecidedReason::DirectoryUnavailable),
-        (ClaimedDirectories::Of(&others), UndecidedReason::DirectoryNotConfigured),
+        (Some(&own[..]), UndecidedReason::DirectoryUnavailable),
+        (None, UndecidedReason::DirectoryUnavailable),
+        (Some(&others), UndecidedReason::DirectoryNotConfigured),
     ] {
         assert_eq!(unavailable.outcome_for(claimed), undecided(reason));
     }

@@ -90,10 +90,10 @@ impl ClaimEvidence for OfflineEvidence {
         loop {
             let answer = match check.step() {
                 ControlFlow::Break(outcome) => return Some(outcome),
-                ControlFlow::Continue(RdnsQuestion::Names(address)) => {
+                ControlFlow::Continue(RdnsQuestion::Ptr(address)) => {
                     names.get(&address).map_or(DnsAnswer::NoSuchName, |names| DnsAnswer::Names(names.clone()))
                 }
-                ControlFlow::Continue(RdnsQuestion::Addresses { name, .. }) => {
+                ControlFlow::Continue(RdnsQuestion::A(name) | RdnsQuestion::Aaaa(name)) => {
                     let addresses = self.forward.get(&in_one_form(name));
                     addresses.map_or(DnsAnswer::NoSuchName, |addresses| DnsAnswer::Addresses(addresses.clone()))
                 }

@@ -38,7 +38,7 @@ pub(crate) fn signed(directory: &str, now: SystemTime) -> Vec<(&'static str, Str
     let base = {
         let fields = fields.as_slice();
         let message = MessageHead::new("GET", "https", Some("example.com"), "/", &fields);
-        SignatureCandidate::all(&message, now).remove(0).expect("a signature").base().to_owned()
+        SignatureCandidate::all(&message, now).remove(0).expect("a signature").base
     };
     let seed = URL_SAFE_NO_PAD.decode(PRIVATE).expect("base64");
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("a key");

@@ -75,7 +75,7 @@ impl Signer {
         let mut request = Request { method: "GET", authority: "example.com", target: "/path?x=1", fields };
         let base = request.with_message(|message| {
             let candidate = SignatureCandidate::all(message, at(CREATED)).remove(0);
-            candidate.expect("a signature").base().to_owned()
+            candidate.expect("a signature").base
         });
         let signature = STANDARD.encode(self.pair.sign(base.as_bytes()));
         request.fields[2].1 = format!("sig1=:{signature}:");

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, SystemTime};
 
-use super::address_class::PublicAddress;
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
+use crate::identity::PublicAddress;
 
 const SLOT: Duration = Duration::from_secs(10 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -30,7 +30,7 @@ const FEW: u32 = 10;
 /// A signature says nothing about the address that a request arrives from, nor the address about the signature: each is
 /// counted by itself.
 #[derive(Clone, Debug, Default)]
-pub struct Breaker {
+pub(super) struct PathBreaker {
     addresses: MethodBreaker,
     signatures: MethodBreaker,
     /// The number of the slot that is counted into, since the epoch.
@@ -48,21 +48,21 @@ struct MethodBreaker {
     open_since: Option<SystemTime>,
 }
 
-impl Breaker {
+impl PathBreaker {
     /// A breaker that has counted nothing. `last_verified` is when the crawler was last verified by its address on this path,
     /// where that is known from an earlier process.
-    pub fn new(last_verified: Option<SystemTime>) -> Self {
+    pub(super) fn new(last_verified: Option<SystemTime>) -> Self {
         Self { addresses: MethodBreaker { last_verified, ..MethodBreaker::default() }, ..Self::default() }
     }
 
     /// The same, with when a signature of the crawler was last verified on this path.
-    pub fn with_last_signed(mut self, last_signed: Option<SystemTime>) -> Self {
+    pub(super) fn with_last_signed(mut self, last_signed: Option<SystemTime>) -> Self {
         self.signatures.last_verified = last_signed;
         self
     }
 
     /// Counts what the methods say about a request from this address, before [`applied_to`](Self::applied_to).
-    pub fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
+    pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
         // Only signatures are judged without an address: all such requests count as one client.
@@ -77,7 +77,7 @@ impl Breaker {
     }
 
     /// Whether nothing is to be refuted now by this method.
-    pub fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
+    pub(super) fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
         let counts = self.of_method(method);
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
@@ -88,7 +88,7 @@ impl Breaker {
     }
 
     /// The identity that counts: a refuted one is undecided while the path is suspect.
-    pub fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
+    pub(super) fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
             Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
                 Identity::Undecided(UndecidedReason::SuspectPath)
@@ -98,18 +98,18 @@ impl Breaker {
     }
 
     /// When the crawler was last verified by its address on this path.
-    pub const fn last_verified(&self) -> Option<SystemTime> {
+    pub(super) const fn last_verified(&self) -> Option<SystemTime> {
         self.addresses.last_verified
     }
 
     /// When a signature of the crawler was last verified on this path.
-    pub const fn last_signed(&self) -> Option<SystemTime> {
+    pub(super) const fn last_signed(&self) -> Option<SystemTime> {
         self.signatures.last_verified
     }
 
     /// The networks that the clients of the last day are in whose claims this method refuted, at most three: where addresses
     /// fail on a suspect path, one of them is probably a proxy that `trusted_proxies` lacks.
-    pub fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
+    pub(super) fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
         let mut networks: Vec<Network> =
             self.of_method(method).refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
         networks.sort_unstable_by_key(Network::first);
@@ -200,11 +200,11 @@ const SLOTS_OF_A_DAY: u64 = 144;
 const SLOTS_OF_AN_HOUR: u64 = 6;
 
 /// How many addresses are distinguished in the last hour, and how many in the day before it.
-pub(super) const MOST_ADDRESSES: usize = 64;
+const MOST_ADDRESSES: usize = 64;
 
 /// Addresses, each with the slots of the last day that it was seen in.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RecentAddresses {
+struct RecentAddresses {
     seen: HashMap<IpAddr, SeenSlots>,
     /// How many of them were seen within the last hour.
     in_hour: usize,
@@ -222,7 +222,7 @@ const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
     /// Notes an address in the current slot. Beyond the bound, addresses of an hour are not distinguished.
-    pub(super) fn see(&mut self, address: IpAddr) {
+    fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());
             slots.halves[0] |= 1;
@@ -242,23 +242,23 @@ impl RecentAddresses {
     }
 
     /// Makes a later slot the current one.
-    pub(super) fn advance(&mut self, slots: u64) {
+    fn advance(&mut self, slots: u64) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
     }
 
     /// How many addresses were seen in the last hour, at most [`MOST_ADDRESSES`].
-    pub(super) fn in_the_hour(&self) -> usize {
+    fn in_the_hour(&self) -> usize {
         self.in_hour.min(MOST_ADDRESSES)
     }
 
     /// How many were seen in the day before that hour, each once, at most [`MOST_ADDRESSES`].
-    pub(super) fn in_the_day_before(&self) -> usize {
+    fn in_the_day_before(&self) -> usize {
         self.seen.values().filter(|seen| seen.is_before_hour()).count().min(MOST_ADDRESSES)
     }
 
     /// The addresses of the day.
-    pub(super) fn iter(&self) -> impl Iterator<Item = IpAddr> {
+    fn iter(&self) -> impl Iterator<Item = IpAddr> {
         self.seen.keys().copied()
     }
 }
@@ -307,11 +307,11 @@ mod tests {
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))
     }
 
-    struct Path(Breaker);
+    struct Path(PathBreaker);
 
     impl Path {
         fn new() -> Self {
-            Self(Breaker::default())
+            Self(PathBreaker::default())
         }
 
         /// Requests from `count` addresses in one minute; the identity that counts for the last one.
@@ -331,14 +331,14 @@ mod tests {
         assert_eq!(path.0.applied_to(REFUTED, at(1)), REFUTED);
         assert_eq!(path.0.applied_to(REFUTED, at(24 * 60)), REFUTED);
         assert_eq!(path.0.applied_to(REFUTED, at(24 * 60 + 1)), SUSPECT);
-        let earlier = Breaker::new(Some(at(0)));
+        let earlier = PathBreaker::new(Some(at(0)));
         assert_eq!(earlier.applied_to(REFUTED, at(60)), REFUTED);
         assert_eq!(earlier.applied_to(REFUTED, at(24 * 60)), SUSPECT);
     }
 
     #[test]
     fn what_is_not_refuted_stays_what_it_is() {
-        let breaker = Breaker::default();
+        let breaker = PathBreaker::default();
         let stale = Identity::Undecided(UndecidedReason::Stale);
         for identity in [VERIFIED, stale, Identity::Unverifiable, Identity::Unclaimed] {
             assert_eq!(breaker.applied_to(identity, at(0)), identity);
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn a_time_ahead_of_the_clock_proves_nothing() {
-        let refuted = |last: u64, now| Breaker::new(Some(at(last))).applied_to(REFUTED, at(now));
+        let refuted = |last: u64, now| PathBreaker::new(Some(at(last))).applied_to(REFUTED, at(now));
         assert_eq!(refuted(10, 0), REFUTED);
         assert_eq!(refuted(11, 0), SUSPECT);
         assert_eq!(refuted(24 * 60, 0), SUSPECT);
