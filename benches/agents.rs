@@ -37,7 +37,7 @@ fn first(criterion: &mut Criterion) {
 fn cached(criterion: &mut Criterion) {
     let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().expect("a robots.txt");
     let snapshot = live.snapshot();
-    let content = snapshot.content().expect("content");
+    let content = snapshot.content.as_ref().expect("content");
     let mut group = criterion.benchmark_group("cached");
     for (name, header) in [("browser", CHROME), ("registered", GPTBOT)] {
         group.bench_function(name, |bencher| {

@@ -75,7 +75,7 @@ fn sites(folder: &Path) -> Measured {
     let directory = Directory::new(folder).open()?;
     let took = start.elapsed();
     let sites = directory.sites().load();
-    let good = sites.values().filter(|live| live.with(|snapshot| snapshot.content().is_some())).count();
+    let good = sites.values().filter(|live| live.with(|snapshot| snapshot.content.is_some())).count();
     println!("start: {took:?} for {} sites, {good} of them good; {} MiB", sites.len(), resident()?);
 
     for (what, host) in
@@ -99,7 +99,8 @@ fn sites(folder: &Path) -> Measured {
         for live in sites.values() {
             live.with(|snapshot| {
                 snapshot
-                    .content()
+                    .content
+                    .as_ref()
                     .map(|content| content.with_agents(header.as_bytes(), |agents| agents.first().class()))
             });
         }
@@ -157,7 +158,7 @@ fn start(folder: &Path) -> Measured {
     state.flush();
     let (all, all_used) = (start.elapsed(), processor()? - before);
     let sites = directory.sites().load();
-    let good = sites.values().filter(|live| live.with(|snapshot| snapshot.content().is_some())).count();
+    let good = sites.values().filter(|live| live.with(|snapshot| snapshot.content.is_some())).count();
     println!(
         "{took:?} and {used:.2} s of a core; {all:?} and {all_used:.2} s until written down; {good} good; {} MiB",
         resident()?

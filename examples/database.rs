@@ -87,7 +87,7 @@ async fn accept(
         match live.accept(&hash) {
             Ok(reload) => {
                 let snapshot = live.snapshot();
-                let text = snapshot.content().map(|content| content.body().clone()).unwrap_or_default();
+                let text = snapshot.content.as_ref().map(|content| content.body().clone()).unwrap_or_default();
                 saved(&database, &text, &hash.to_string(), reload.to_string())
             }
             Err(error) => (StatusCode::CONFLICT, format!("{error}\n")),

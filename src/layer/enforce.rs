@@ -155,7 +155,7 @@ impl Enforcer {
     fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let snapshot = live.load();
         let request = self.with_target(request);
-        let content = snapshot.content().filter(|_| snapshot.enforcement() == Enforcement::On).map(Arc::as_ref);
+        let content = snapshot.content.as_ref().filter(|_| snapshot.enforcement() == Enforcement::On).map(Arc::as_ref);
         if robots_txt == RobotsTxtRequests::Serve && RequestPath::is_robots_txt_target(request.target()) {
             return Judged::Answer(self.robots_txt(live, &snapshot, content, request));
         }
@@ -174,7 +174,7 @@ impl Enforcer {
             let decided = |decision: &_| self.decided(&snapshot, content, &request, agents, &sender, decision);
             // What a layer outside has judged it has counted too.
             let has_pace = decision.pace.is_some() && outside.is_none();
-            let is_paced = has_pace && !snapshot.policy().spares(|| human_evidence(&request));
+            let is_paced = has_pace && !snapshot.policy.spares(|| human_evidence(&request));
             let bucket = || pace::bucket(&decision, &snapshot, &request, agents, sender.identity, address);
             let Some(bucket) = is_paced.then(bucket).flatten() else {
                 return Judged::Answer(if self.is_recorded(agents, &decision) {
@@ -239,7 +239,7 @@ impl Enforcer {
         identity: Option<Identity>,
         address: &dyn Fn() -> Option<IpAddr>,
     ) -> Decision<'s> {
-        if identity.is_none() && snapshot.policy().heeds_claims(agents) {
+        if identity.is_none() && snapshot.policy.heeds_claims(agents) {
             live.site.count_unchecked_claim();
         }
         let facts = RequestFacts::of_target(request.method.as_str(), request.target()).with_address(&address);
@@ -256,7 +256,7 @@ impl Enforcer {
         sender: &Sender,
         decision: &Decision<'_>,
     ) -> Decided {
-        let policy = snapshot.policy();
+        let policy = &snapshot.policy;
         let weighed = decision.is_reported().then(|| policy.weigh(*decision, &human_evidence(request)));
         let decision = weighed.as_ref().unwrap_or(decision);
         let record = || Record::new(content, policy, agents, sender.identity, decision);
@@ -367,7 +367,7 @@ impl Enforcer {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
         let snapshot = live.load();
-        let content = snapshot.content().filter(|_| snapshot.enforcement() == Enforcement::On);
+        let content = snapshot.content.as_ref().filter(|_| snapshot.enforcement() == Enforcement::On);
         let Some(content) = content else { return false };
         // The layer counts a fault of the same functions when it judges.
         let awaited = AssertUnwindSafe(|| {

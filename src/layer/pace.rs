@@ -77,7 +77,7 @@ pub(super) fn bucket<'a>(
     let sender = RateSender::of(identity.unwrap_or_default(), address);
     let is_named = |token: &ProductToken| pace.is_known && snapshot.names(token);
     let key = RateKey::of(agents.get(pace.agent)?, sender, is_named)?;
-    Some((key, Quota::new(pace.interval, snapshot.policy().rate_burst())))
+    Some((key, Quota::new(pace.interval, snapshot.policy.rate_burst())))
 }
 
 /// The bucket of a site that a request takes from, for a store that several processes share: see

@@ -25,13 +25,13 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The response, or `None` where the inner service has to give it.
 pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Option<Response<Bytes>> {
-    let Some(content) = snapshot.content() else {
-        return match snapshot.when_missing() {
+    let Some(content) = &snapshot.content else {
+        return match snapshot.when_missing {
             WhenMissing::Relay => None,
             WhenMissing::Fail | WhenMissing::Unavailable => Some(unavailable()),
         };
     };
-    let fields = content.derived(|| FileFields::of(content, snapshot.max_age()))?;
+    let fields = content.derived(|| FileFields::of(content, snapshot.max_age))?;
     Some(match *request.method {
         Method::GET => file(content, fields, request.headers, content.body().clone()),
         Method::HEAD => file(content, fields, request.headers, Bytes::new()),
@@ -56,7 +56,7 @@ impl FileFields {
         Self {
             cache_control: value(format!("public, max-age={}", max_age.as_secs())),
             etag: value(format!("\"{}\"", content.hash().short())),
-            last_modified: content.modified().map(|modified| value(httpdate::fmt_http_date(modified))),
+            last_modified: content.modified.map(|modified| value(httpdate::fmt_http_date(modified))),
             length: content.body().len().into(),
         }
     }
@@ -88,7 +88,7 @@ fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> b
         let mut values = request.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());
         return values.any(|value| value == b"*" || entity_tags(value).any(|tag| tag == etag.as_bytes()));
     }
-    let Some(modified) = content.modified() else { return false };
+    let Some(modified) = content.modified else { return false };
     // A field that is allowed once and comes twice is invalid, and ignored (section 13.1.3).
     let mut since = request.get_all(IF_MODIFIED_SINCE).into_iter();
     let (Some(since), None) = (since.next(), since.next()) else { return false };

@@ -30,7 +30,7 @@ use crate::policy::Policy;
 ///
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
 /// let snapshot = live.snapshot();
-/// assert_eq!(snapshot.content().map(|content| content.robots().groups().len()), Some(1));
+/// assert_eq!(snapshot.content.as_ref().map(|content| content.robots().groups().len()), Some(1));
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[derive(Clone)]
@@ -97,7 +97,7 @@ impl LiveRobots {
     /// live.publish("User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n")?;
     /// let rejection = live.publish("<!doctype html>").expect_err("a page");
     /// assert_eq!(rejection.kind, RejectionKind::Html);
-    /// let body = live.snapshot().content().map(|content| content.body().clone());
+    /// let body = live.snapshot().content.as_ref().map(|content| content.body().clone());
     /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "what was published before stays");
     /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
@@ -136,10 +136,10 @@ impl LiveRobots {
     /// for where crawlers are refused all at once.
     pub fn set_policy(&self, policy: Policy) {
         let policy = Arc::new(policy);
-        let before = self.site.current.load().policy.mode();
+        let before = self.site.current.load().policy.mode;
         self.site.change(|next| next.policy = policy.clone());
-        if before != policy.mode() {
-            let detail = format!("mode: {before} → {}", policy.mode());
+        if before != policy.mode {
+            let detail = format!("mode: {before} → {}", policy.mode);
             if let Some(state) = self.site.note(Cause::Policy, ReloadOutcomeKind::ModeChanged, detail) {
                 state.write_soon();
             }
@@ -218,8 +218,8 @@ impl LiveRobots {
         let record = record.lock();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Status {
-            live: snapshot.content().map(|content| content.hash()),
-            report: snapshot.content().map(|content| content.report().clone()),
+            live: snapshot.content.as_ref().map(|content| content.hash()),
+            report: snapshot.content.as_ref().map(|content| content.report().clone()),
             last_reload: record.last.clone(),
             since: record.since,
             pending: record.pending.clone(),

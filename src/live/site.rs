@@ -246,7 +246,7 @@ impl Site {
 
     /// The version that is live.
     pub(crate) fn live(&self) -> Option<VersionHash> {
-        self.current.load().content().map(|content| content.hash())
+        self.current.load().content.as_ref().map(|content| content.hash())
     }
 
     /// The hash of what the source held when that went live: that of the version, where nothing is appended.

@@ -24,16 +24,21 @@ use crate::rules::{LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 /// A request reads one snapshot and so one version. Where nothing is known of the site's robots.txt yet, there is no
 /// [`Content`] and nothing is enforced.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Snapshot {
-    pub(super) content: Option<Arc<Content>>,
-    pub(super) policy: Arc<Policy>,
+    /// The version that is live, if any is.
+    pub content: Option<Arc<Content>>,
+    /// The policy.
+    pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
     /// They outlive the snapshot: the next one takes them over.
     pub(super) buckets: SiteBuckets,
-    pub(super) max_age: Duration,
-    pub(super) when_missing: WhenMissing,
+    /// How long others may cache the file.
+    pub max_age: Duration,
+    /// How `/robots.txt` is answered while there is no content.
+    pub when_missing: WhenMissing,
 }
 
 /// What to do when there is no usable robots.txt at the start. Later on the last good version always stays.
@@ -57,10 +62,14 @@ keywords!(WhenMissing, "a rule for a missing robots.txt", {
 
 /// A version of a robots.txt, compiled, with its date.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Content {
     compiled: Arc<Compiled>,
-    pub(super) modified: Option<SystemTime>,
-    pub(super) places: Option<Arc<LinePlaces>>,
+    /// When the file was last changed; HTTP can write the date. A text given inline has none.
+    pub modified: Option<SystemTime>,
+    /// Where the lines of appended parts come from; `None` where nothing is appended, and for a version that an earlier
+    /// process remembered.
+    pub places: Option<Arc<LinePlaces>>,
     /// What the layer makes of it once, to serve it.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -83,7 +92,7 @@ impl Snapshot {
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = &self.content else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
-        let names = self.policy.overrides().iter().filter_map(Override::agent_name);
+        let names = self.policy.overrides.iter().filter_map(Override::agent_name);
         let misspelled = names.filter_map(|name| {
             let meant = registry.meant(&name.to_string(), content.robots())?;
             Some(format!(
@@ -91,16 +100,6 @@ impl Snapshot {
             ))
         });
         misspelled.collect()
-    }
-
-    /// The version that is live, if any is.
-    pub fn content(&self) -> Option<&Arc<Content>> {
-        self.content.as_ref()
-    }
-
-    /// The policy.
-    pub const fn policy(&self) -> &Arc<Policy> {
-        &self.policy
     }
 
     /// Whether anything is enforced. Off, every request passes unjudged; `/robots.txt` is served as before.
@@ -111,16 +110,6 @@ impl Snapshot {
     /// Until when some of what is disallowed is only observed, because it was not before; `None` where no grace runs.
     pub fn grace_end(&self) -> Option<SystemTime> {
         self.grace.as_ref().map(|grace| grace.end()).filter(|end| self.clock.now() < *end)
-    }
-
-    /// How long others may cache the file.
-    pub const fn max_age(&self) -> Duration {
-        self.max_age
-    }
-
-    /// How `/robots.txt` is answered while there is no content.
-    pub const fn when_missing(&self) -> WhenMissing {
-        self.when_missing
     }
 
     /// Whether a group of the file names a crawler.
@@ -187,12 +176,6 @@ impl Content {
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
 
-    /// Where the lines of appended parts come from; `None` where nothing is appended, and for a version that an earlier
-    /// process remembered.
-    pub const fn places(&self) -> Option<&Arc<LinePlaces>> {
-        self.places.as_ref()
-    }
-
     /// The document.
     pub fn robots(&self) -> &RobotsTxt {
         &self.compiled.robots
@@ -231,11 +214,6 @@ impl Content {
     /// The file, to be served.
     pub fn body(&self) -> &Bytes {
         &self.compiled.body
-    }
-
-    /// When the file was last changed; HTTP can write the date. A text given inline has none.
-    pub const fn modified(&self) -> Option<SystemTime> {
-        self.modified
     }
 
     /// What is made of the file once, and kept as long; `None` where another type was made.

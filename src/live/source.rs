@@ -181,7 +181,7 @@ impl Appending {
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").append(&appendix).open()?;
 /// assert_eq!(appendix.missing(), ["ai.txt"]);
 /// appendix.set(0, Fragment::parse("ai.txt", "User-agent: GPTBot\nDisallow: /\n").unwrap(), None);
-/// let body = live.snapshot().content().map(|content| content.body().clone());
+/// let body = live.snapshot().content.as_ref().map(|content| content.body().clone());
 /// assert!(body.is_some_and(|body| body.ends_with(b"User-agent: GPTBot\nDisallow: /\n")));
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```

@@ -284,7 +284,7 @@ mod live {
         // It can be left like any other version, and the one before comes back.
         live.rollback().expect("a version before");
         assert_eq!(served(&live), with(OWN, LIST));
-        let places = live.snapshot().content().expect("a robots.txt").places().cloned();
+        let places = live.snapshot().content.as_ref().expect("a robots.txt").places.clone();
         assert_eq!(places.expect("places").of(5), Some(("ai.txt", 1)));
     }
 

@@ -48,7 +48,7 @@ impl Folder {
 
     fn body(&self, host: &str) -> Option<String> {
         let snapshot = self.live(host)?.snapshot();
-        snapshot.content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
+        snapshot.content.as_ref().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
     }
 
     fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
@@ -140,7 +140,7 @@ fn a_file_that_comes_is_not_taken_half_written() {
     let mut file = OpenOptions::new().write(true).create_new(true).open(folder.path("a.test.txt")).unwrap();
     for _ in 0..40 {
         file.write_all(b"Disallow: /\n").unwrap();
-        assert!(folder.live("a.test").is_none_or(|live| live.snapshot().content().is_none()));
+        assert!(folder.live("a.test").is_none_or(|live| live.snapshot().content.is_none()));
         // A pause inside the write, as a slow disk makes it; the test asserts nothing about its length.
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
@@ -169,13 +169,13 @@ fn one_bad_file_harms_no_other() {
     let sites = directory.sites().load();
     let kind = |host: &str| {
         let live = sites.get(host).unwrap();
-        assert!(live.snapshot().content().is_none());
+        assert!(live.snapshot().content.is_none());
         match &live.status().last_reload.outcome {
             tower_robots::live::ReloadOutcome::Kept { rejection, .. } => rejection.kind,
             other => panic!("{host}: {other:?}"),
         }
     };
-    assert!(sites.get("good.test").unwrap().snapshot().content().is_some());
+    assert!(sites.get("good.test").unwrap().snapshot().content.is_some());
     assert_eq!(kind("html.test"), RejectionKind::Html);
     assert_eq!(kind("empty.test"), RejectionKind::Empty);
     assert_eq!(kind("error.test"), RejectionKind::NoField);
@@ -187,7 +187,7 @@ fn one_bad_file_harms_no_other() {
         assert_eq!(kind("loop.test"), RejectionKind::Unreadable);
     }
     replace(&path("html.test.txt"), "# better\n");
-    wait_for("the better version", || sites.get("html.test").unwrap().snapshot().content().is_some());
+    wait_for("the better version", || sites.get("html.test").unwrap().snapshot().content.is_some());
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_callback_that_blocks_or_panics_holds_up_no_other_file() {
     fs::write(folder.path().join("slow"), "x").unwrap();
     fs::write(folder.path().join("faulty"), "x").unwrap();
     replace(&live_path, "# b\n");
-    wait_for("the new version", || live.snapshot().content().unwrap().body() == &b"# b\n"[..]);
+    wait_for("the new version", || live.snapshot().content.as_ref().unwrap().body() == &b"# b\n"[..]);
     drop(release);
     drop((slow, faulty));
 }

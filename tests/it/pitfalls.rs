@@ -17,7 +17,7 @@ fn is_refused(file: &str, agent: &str, method: &str, target: &str) -> bool {
     let policy = Policy::builder().mode(Mode::Refuse).with_override(Override::index_engines(Mode::Refuse)).build();
     let live = LiveRobots::inline(file).policy(policy).open().unwrap();
     live.with(|snapshot| {
-        let agents = snapshot.content().unwrap().agents(agent.as_bytes());
+        let agents = snapshot.content.as_ref().unwrap().agents(agent.as_bytes());
         let path = RequestPath::new(target.as_bytes());
         snapshot.decide(&agents, RequestFacts::new(method, &path)).action == Action::Refuse
     })
@@ -148,7 +148,7 @@ fn the_answer_for_one_header_is_not_the_answer_for_the_next() {
             [(GPTBOT, Action::Refuse), (FIREFOX, Action::Pass), ("GPTBot", Action::Refuse), ("", Action::Pass)]
         {
             live.with(|snapshot| {
-                let agents = snapshot.content().unwrap().agents(agent.as_bytes());
+                let agents = snapshot.content.as_ref().unwrap().agents(agent.as_bytes());
                 let path = RequestPath::new(b"/");
                 assert_eq!(snapshot.decide(&agents, RequestFacts::new("GET", &path)).action, action, "{agent}");
             });

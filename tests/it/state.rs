@@ -66,7 +66,7 @@ fn start() -> SystemTime {
 
 fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
     live.with(|snapshot| {
-        let agents = snapshot.content().unwrap().agents(GPTBOT);
+        let agents = snapshot.content.as_ref().unwrap().agents(GPTBOT);
         let path = RequestPath::new(target.as_bytes());
         let decision = snapshot.decide(&agents, RequestFacts::new("GET", &path));
         (decision.action, decision.reason)
@@ -243,7 +243,7 @@ fn a_version_that_replaces_another_over_a_restart_is_not_dated_before_it() {
         let modified = SystemTime::now() - Duration::from_secs(age);
         replace_dated(&path, text, modified);
         let live = LiveRobots::file(&path).state(&site.state(), "shop").open().unwrap();
-        (modified, live.with(|snapshot| snapshot.content().unwrap().modified().unwrap()))
+        (modified, live.with(|snapshot| snapshot.content.as_ref().unwrap().modified.unwrap()))
     };
     let (newer, shown) = open(OPEN, 100);
     assert_eq!(shown, newer);
@@ -416,7 +416,7 @@ fn a_file_dated_before_1970_or_long_from_now_is_served() {
         let _ = fs::File::options().write(true).open(&path).unwrap().set_modified(moment);
         let live = LiveRobots::file(&path).open().unwrap();
         assert_eq!(served(&live), OPEN);
-        let dated = live.with(|snapshot| snapshot.content().unwrap().modified());
+        let dated = live.with(|snapshot| snapshot.content.as_ref().unwrap().modified);
         assert!(dated.is_none_or(|dated| dated >= SystemTime::UNIX_EPOCH && dated <= SystemTime::now()), "{dated:?}");
     }
 }

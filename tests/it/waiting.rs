@@ -15,7 +15,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a site serves as its robots.txt, if anything.
 pub(crate) fn body(live: &LiveRobots) -> Option<String> {
-    live.snapshot().content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
+    live.snapshot().content.as_ref().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
 }
 
 /// The same of a site that serves one.

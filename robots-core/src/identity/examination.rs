@@ -207,21 +207,14 @@ const CLOCK_STEP: Duration = Duration::from_secs(60);
 /// and gained 83, so an address that an old copy lacks may be the crawler's by now.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
-    set: &'a RangeSet,
-    confirmed: Option<SystemTime>,
+    /// Its addresses.
+    pub set: &'a RangeSet,
+    /// When its operator confirmed it: it was fetched, or its server answered that it is unchanged. Without that nothing says that it is
+    /// still right, as of an embedded one: it verifies and never refutes.
+    pub confirmed: Option<SystemTime>,
 }
 
-impl<'a> ListEvidence<'a> {
-    /// A list that its operator confirmed at this time: it was fetched, or its server answered that it is unchanged.
-    pub const fn confirmed(set: &'a RangeSet, at: SystemTime) -> Self {
-        Self { set, confirmed: Some(at) }
-    }
-
-    /// A list of which nothing says that it is still right, such as an embedded one: it verifies and never refutes.
-    pub const fn unconfirmed(set: &'a RangeSet) -> Self {
-        Self { set, confirmed: None }
-    }
-
+impl ListEvidence<'_> {
     /// What the lists of a crawler say about an address; `None` stands for a list that is not loaded.
     ///
     /// The address is in one of them, or fails them all if each can refute: it was confirmed at most 24 hours ago, or more than
@@ -457,8 +450,7 @@ mod tests {
             (None, None, 0, STALE),
             (None, Some(0), 400, STALE),
         ] {
-            let list = confirmed
-                .map_or_else(|| ListEvidence::unconfirmed(&set), |hours| ListEvidence::confirmed(&set, at(hours)));
+            let list = ListEvidence { set: &set, confirmed: confirmed.map(at) };
             let first_seen = first_seen.map(at);
             let examine = |octets| ListEvidence::examine([Some(list)], address(octets), first_seen, at(now));
             assert_eq!(examine([9, 9, 9, 9]), outcome, "{confirmed:?} {first_seen:?} {now}");
@@ -470,8 +462,8 @@ mod tests {
     fn of_several_lists_one_verifies_and_all_refute() {
         let (one, other): (RangeSet, RangeSet) =
             (["8.8.8.0/24".parse().expect("a prefix")].into_iter().collect(), RangeSet::default());
-        let (fresh, old) = (ListEvidence::confirmed(&other, at(0)), ListEvidence::unconfirmed(&other));
-        let listed = ListEvidence::unconfirmed(&one);
+        let fresh = ListEvidence { set: &other, confirmed: Some(at(0)) };
+        let (old, listed) = (ListEvidence { confirmed: None, ..fresh }, ListEvidence { set: &one, confirmed: None });
         let examine = |lists: &[Option<ListEvidence<'_>>], octets| {
             ListEvidence::examine(lists.iter().copied(), address(octets), None, at(0))
         };

@@ -39,7 +39,7 @@ impl Signers {
     }
 
     /// The directories of a crawler's operator, whose signatures verify its claims; none where it publishes no keys.
-    pub fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
+    pub(super) fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
         self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }
 }

@@ -18,8 +18,10 @@ use crate::rules::{
 
 /// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Policy {
-    pub(super) mode: Mode,
+    /// The mode where no override fits.
+    pub mode: Mode,
     pub(super) star: Star,
     pub(super) family: bool,
     pub(super) forms: PathForms,
@@ -27,7 +29,8 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    pub(super) overrides: Vec<Override>,
+    /// The overrides, in their order: the last one that fits counts.
+    pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
 
@@ -144,7 +147,7 @@ impl Policy {
         if self.exempt.cover_agent(agent) {
             return (Action::Pass, Reason::Exempt);
         }
-        let holds = |over: &Override| over.end().is_none_or(|end| now < end);
+        let holds = |over: &Override| over.until.is_none_or(|end| now < end);
         let handling = self.handling(self.mode, agent, Identity::Unclaimed, pattern, holds);
         (handling.action(), handling.reason)
     }
@@ -152,16 +155,6 @@ impl Policy {
     /// The path of a request, in the forms this policy judges.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::with_forms(target, self.forms)
-    }
-
-    /// The mode where no override fits.
-    pub const fn mode(&self) -> Mode {
-        self.mode
-    }
-
-    /// The mode of limiting where no override fits.
-    pub const fn rate_mode(&self) -> RateMode {
-        self.rate.mode
     }
 
     /// The same policy, whose mode of limiting is at least this one where no override fits, and whose mode observes at least: says
@@ -175,22 +168,6 @@ impl Policy {
     /// How many requests pass at once after a pause.
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
-    }
-
-    /// The overrides of the mode of limiting, in their order: the last one that fits counts.
-    pub fn rate_overrides(&self) -> &[Override<RateMode>] {
-        &self.rate.overrides
-    }
-
-    /// Whether no request is limited, whatever its agent.
-    #[doc(hidden)]
-    pub fn limits_no_agent(&self) -> bool {
-        self.rate.are_off()
-    }
-
-    /// The overrides, in their order: the last one that fits counts.
-    pub fn overrides(&self) -> &[Override] {
-        &self.overrides
     }
 
     /// Whether impostors among these agents would be tagged or refused, if their claims were checked.
@@ -314,7 +291,7 @@ impl Policy {
         // The strictest of the entries that are for a name which is not believed: an impostor must not choose a mild one.
         let mut claimed: Option<Handling> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
-            let handling = Handling::of(over.mode());
+            let handling = Handling::of(over.mode);
             if is_believed || !over.is_for_claim() {
                 return handling.or_stricter(claimed);
             }

@@ -19,8 +19,10 @@ use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt, ValueError};
 #[must_use]
 pub struct Override<M = Mode> {
     covers: OverrideFor,
-    mode: M,
-    until: Option<SystemTime>,
+    /// The mode it sets.
+    pub mode: M,
+    /// When it ends, if it does.
+    pub until: Option<SystemTime>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,16 +83,6 @@ impl<M: Copy> Override<M> {
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
-    }
-
-    /// When it ends, if it does.
-    pub const fn end(&self) -> Option<SystemTime> {
-        self.until
-    }
-
-    /// The mode it sets.
-    pub const fn mode(&self) -> M {
-        self.mode
     }
 
     /// The pattern of the rule that it is for, where it is for one.

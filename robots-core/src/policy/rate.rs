@@ -78,11 +78,6 @@ impl RateRules {
     /// Requests that pass at once after a pause, by default.
     pub(super) const DEFAULT_BURST: NonZeroU32 = DEFAULT_BURST;
 
-    /// Whether no request is limited, whatever its agent.
-    pub(super) fn are_off(&self) -> bool {
-        self.mode == RateMode::Off && self.overrides.iter().all(|over| over.mode() == RateMode::Off)
-    }
-
     /// The pace of an allowed request; `None` where its groups have no delay, or nothing is done about it. `bound` is the mode that
     /// holds for the agent. `is_believed`: whether what is granted to the name of a crawler is granted to the request.
     pub(super) fn pace<'r>(
@@ -131,7 +126,7 @@ impl RateRules {
         let fitting = |over: &&Override<RateMode>| over.fits(agent, None) && over.holds(request);
         for over in self.overrides.iter().rev().filter(fitting) {
             let is_one_by_one = over.is_for_agent() && !selection.is_star();
-            let mode = if is_one_by_one { over.mode() } else { spared(over.mode()) };
+            let mode = if is_one_by_one { over.mode } else { spared(over.mode) };
             if is_believed {
                 return mode;
             }

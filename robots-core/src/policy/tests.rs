@@ -73,7 +73,7 @@ fn the_mode_decides_what_a_disallow_does() {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/private/x"), want);
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/"), (Action::Pass, Reason::Allowed));
     }
-    assert_eq!(Policy::default().mode(), Mode::Observe);
+    assert_eq!(Policy::default().mode, Mode::Observe);
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl SiteRecorders {
 
     /// Follows the versions of a robots.txt, so that requests are judged by the one that a crawler last read.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
-        let (live, policy) = robots.with(|snapshot| (snapshot.content().cloned(), Arc::clone(snapshot.policy())));
+        let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
         let Some(live) = live else { return };
         let known = self.versions.load();
         let is_known = known.versions.last().is_some_and(|last| Arc::ptr_eq(&last.content, &live))

@@ -364,7 +364,7 @@ mod tests {
         let mut text = "User-agent: *\nDisallow: /a\nDisallow: /b\nAllow: /c\nDisallow:\n".to_owned();
         (0..60).for_each(|number| text += &format!("Disallow: /{number}\n"));
         let live = LiveRobots::inline(text).open().unwrap();
-        let content = live.with(|snapshot| snapshot.content().cloned()).unwrap();
+        let content = live.with(|snapshot| snapshot.content.clone()).unwrap();
         let version = recorder::written(content.hash());
         let watch =
             |from, to, version: &str| Watch { from, to, version: Some(version.into()), process: 1, live_since: None };
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn nothing_is_certain_of_a_time_that_was_not_watched() {
         let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
-        let content = live.with(|snapshot| snapshot.content().cloned()).unwrap();
+        let content = live.with(|snapshot| snapshot.content.clone()).unwrap();
         let version = recorder::written(content.hash());
         let watch = |from, to| Watch { from, to, version: Some(version.clone()), process: 1, live_since: None };
         let lost = |from, to| vec![super::super::watch::Lost { from, to }];

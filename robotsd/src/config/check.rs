@@ -57,7 +57,7 @@ fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<Refuse
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;
     let otherwise = is_refused(None);
-    let patterns = policy.overrides().iter().filter_map(Override::rule_pattern);
+    let patterns = policy.overrides.iter().filter_map(Override::rule_pattern);
     let exceptions: Vec<_> = patterns.filter(|pattern| is_refused(Some(pattern)) != otherwise).collect();
     let refused = RefusedCrawler::new(crawler.name.as_str());
     let refused = match (otherwise, exceptions.is_empty()) {

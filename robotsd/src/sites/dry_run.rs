@@ -192,7 +192,7 @@ impl DrySite<'_> {
 
     /// Why the version that a source holds would wait.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
-        let content = live.robots.with(|snapshot| snapshot.content().cloned())?;
+        let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let objections = gate.examine(content.robots(), content.report(), None, &self.opener.registry);
         let mut texts = objections.iter().map(ToString::to_string);
         let first = format!("the version would wait at the gate: {}", texts.next()?);
@@ -225,7 +225,7 @@ impl DrySite<'_> {
         let status = live.robots.status();
         let snapshot = live.robots.snapshot();
         let at_place = |message: &dyn Display| Problem::At(self.at(&live.name, message));
-        let Some(content) = snapshot.content() else {
+        let Some(content) = &snapshot.content else {
             return vec![match &status.last_reload.outcome {
                 ReloadOutcome::Kept { rejection, .. } => at_place(rejection),
                 _ => at_place(&status.last_reload),

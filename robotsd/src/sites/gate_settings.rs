@@ -143,7 +143,7 @@ fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
         RejectionKind::Missing => format!("there is no file {}", path.display()),
         _ => rejection.to_string(),
     })?;
-    let content = live.with(|snapshot| snapshot.content().map(|content| content.robots().clone()));
+    let content = live.with(|snapshot| snapshot.content.as_ref().map(|content| content.robots().clone()));
     content.ok_or_else(|| format!("{} cannot be read", path.display()))
 }
 

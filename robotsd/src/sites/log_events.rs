@@ -176,7 +176,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
             }),
             ..LogEntry::now(event)
         });
-        let (ReloadOutcome::Published { .. }, Some(content)) = (&reload.outcome, snapshot.content()) else { return };
+        let (ReloadOutcome::Published { .. }, Some(content)) = (&reload.outcome, &snapshot.content) else { return };
         for finding in content.report().faults() {
             log.write(&LogEntry {
                 level: if finding.severity >= Severity::Error { LogLevel::Error } else { LogLevel::Warn },
@@ -195,7 +195,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
 /// A finding with its line, and where that is from where it is appended.
 pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding) -> String {
     let line = finding_line(origin, finding);
-    match content.places().and_then(|places| places.of(finding.line)) {
+    match content.places.as_ref().and_then(|places| places.of(finding.line)) {
         Some((title, number)) => format!("{line} (appended: line {number} of {title})"),
         None => line,
     }
@@ -313,7 +313,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
         steps.push(NextStep::command(take, ["robotsd", "accept", name, &hash]));
         steps.push(NextStep::say(leave));
     }
-    let errors = snapshot.content().map_or(0, |content| content.report().count(Severity::Error));
+    let errors = snapshot.content.as_ref().map_or(0, |content| content.report().count(Severity::Error));
     if let (Some(path), true) = (&file, errors > 0) {
         steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
     }

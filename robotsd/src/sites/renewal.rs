@@ -251,7 +251,7 @@ impl Sites {
             return Ok((before.robots.clone(), None));
         }
         let is_taken_back = opener.occasion == OpeningOccasion::TakeBack;
-        let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content().is_some());
+        let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_some());
         // A site that has rules keeps them until there are others.
         let live = before.filter(|before| !is_taken_back && before.lives().iter().any(is_live));
         let when_missing = match live {
@@ -382,7 +382,7 @@ mod tests {
             assert!(sites.opener().registry.crawler(name).is_some(), "{name}");
             for live in sites.lives() {
                 let snapshot = live.robots.snapshot();
-                let agents = snapshot.content().unwrap().agents(name.as_bytes());
+                let agents = snapshot.content.as_ref().unwrap().agents(name.as_bytes());
                 assert!(agents.first().is_registered(), "{name} of {}", live.name);
             }
         };

@@ -324,7 +324,7 @@ impl PublishListener {
             let version = || own.version(&site, &name, snapshot);
             if reload.cause.is_opening() {
                 // What is live may be what was live before a restart, whatever came of the source. A folder opens files later.
-                if own.is_serving.load(Ordering::Acquire) && snapshot.content().is_some() {
+                if own.is_serving.load(Ordering::Acquire) && snapshot.content.is_some() {
                     own.hooks.serves(&version());
                 }
             } else if matches!(reload.outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Absent { .. }) {
@@ -338,7 +338,7 @@ impl PublishListener {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {
             let snapshot = live.robots.snapshot();
-            if snapshot.content().is_some() {
+            if snapshot.content.is_some() {
                 self.hooks.serves(&self.version(&site, &live.name, &snapshot));
             }
         }
@@ -350,7 +350,7 @@ impl PublishListener {
             Some(host) => vec![host.to_owned()],
             None => self.hooks.hosts(site),
         };
-        let version = snapshot.content().map_or_else(|| NONE.to_owned(), |content| content.hash().to_string());
+        let version = snapshot.content.as_ref().map_or_else(|| NONE.to_owned(), |content| content.hash().to_string());
         PublishedVersion { site: site.to_owned(), name: name.to_owned(), hosts, version }
     }
 }

@@ -114,7 +114,7 @@ impl ServedSite {
         if let Some(robots) = robots {
             recorders.follow(robots, now);
         }
-        let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content().cloned()));
+        let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
         // It may have been turned on again since.
         let was_off = recorders.take_missed();
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);

@@ -132,11 +132,11 @@ impl LiveSite {
     fn write_metrics(&self, exposition: &mut Exposition, source: &str) {
         let snapshot = self.robots.snapshot();
         let status = self.robots.status();
-        let content = snapshot.content();
+        let content = snapshot.content.as_ref();
         let site = ("site", &*self.name);
 
         let hash = content.map(|content| content.hash().to_string()).unwrap_or_default();
-        let mode = snapshot.policy().mode().as_str();
+        let mode = snapshot.policy.mode.as_str();
         exposition.info(&family::SITE_INFO, &[site, ("hash", &hash), ("mode", mode), ("source", source)]);
         exposition.state(&family::SITE_STATE, &[site], &STATES, status.condition().as_str());
         let is_enforced = content.is_some() && status.enforcement == Enforcement::On;

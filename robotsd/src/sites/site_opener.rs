@@ -125,7 +125,7 @@ fn robots_of(
     if strict {
         // A directory opens whatever its files hold.
         let lives = robots.lives(&site.name, &[]);
-        if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content().is_none()) {
+        if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content.is_none()) {
             return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload));
         }
     }

@@ -78,7 +78,7 @@ impl Sites {
 
     /// The sites that have nothing to enforce yet, hosts of one that has a folder included.
     pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
-        let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content().is_none());
+        let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();
         for site in self.iter() {
             let lives = site.lives();
@@ -144,14 +144,14 @@ impl LiveSite {
         let status = self.robots.status();
         let history = self.robots.history();
         let reload = &status.last_reload;
-        let content = snapshot.content();
+        let content = snapshot.content.as_ref();
         SiteReport {
             name: self.name.clone(),
             hosts: self.hosts.clone(),
             state: status.condition().as_str().to_owned(),
             origin: reload.origin.to_string(),
-            mode: snapshot.policy().mode().as_str().to_owned(),
-            overrides: snapshot.policy().overrides().iter().map(exception).collect(),
+            mode: snapshot.policy.mode.as_str().to_owned(),
+            overrides: snapshot.policy.overrides.iter().map(exception).collect(),
             enforcement: status.enforcement.as_str().to_owned(),
             switch: status.switch.as_str().to_owned(),
             switch_trouble: status.state_trouble(TroubleKind::UnreadSwitch).map(str::to_owned),
@@ -224,9 +224,9 @@ fn hook(status: HookStatus) -> PublishHookReport {
 fn exception(over: &Override) -> OverrideReport {
     OverrideReport {
         of: over.to_string(),
-        mode: over.mode().as_str().to_owned(),
-        until: over.end().map(rfc3339),
-        ended: over.end().is_some_and(|end| end <= SystemTime::now()),
+        mode: over.mode.as_str().to_owned(),
+        until: over.until.map(rfc3339),
+        ended: over.until.is_some_and(|end| end <= SystemTime::now()),
     }
 }
 
@@ -258,7 +258,7 @@ impl Sites {
     pub(crate) fn spared_engines(&self) -> Option<String> {
         let registry = self.opener().registry;
         let sites = self.iter().map(|site| (&*site.name, &site.settings.policy));
-        spared(&registry, sites.filter(|(_, policy)| policy.mode() == Mode::Refuse))
+        spared(&registry, sites.filter(|(_, policy)| policy.mode == Mode::Refuse))
     }
 }
 

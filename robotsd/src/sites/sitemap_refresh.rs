@@ -119,7 +119,7 @@ fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<Fe
         }
     };
     if let Some(live) = site.robots.only() {
-        if let Some(content) = live.with(|snapshot| snapshot.content().cloned()) {
+        if let Some(content) = live.with(|snapshot| snapshot.content.clone()) {
             add(content.robots());
         }
         if let Some(pending) = live.status().pending.as_ref() {

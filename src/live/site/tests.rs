@@ -54,7 +54,7 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
         if let ReloadOutcome::Published { hash, .. } = reload.outcome {
             // Room for the other thread to publish, and to deliver if it could.
             thread::yield_now();
-            assert_eq!(snapshot.content().map(|content| content.hash()), Some(hash));
+            assert_eq!(snapshot.content.as_ref().map(|content| content.hash()), Some(hash));
             reported.lock().push(hash);
         }
     };

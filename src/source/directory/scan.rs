@@ -295,7 +295,7 @@ impl DirectoryState {
     fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> Vec<(String, DirectorySite)> {
         let mut open = self.open.lock();
         let without = |(host, site): (&String, &DirectorySite)| {
-            let stays = listed.contains_key(host) || site.live.with(|snapshot| snapshot.content().is_some());
+            let stays = listed.contains_key(host) || site.live.with(|snapshot| snapshot.content.is_some());
             (!stays).then(|| host.clone())
         };
         let hosts: Vec<_> = open.iter().filter_map(without).collect();

@@ -66,8 +66,7 @@ impl ListCopy {
 
     /// What the list says about addresses.
     pub fn evidence(&self) -> ListEvidence<'_> {
-        let set = &self.list.set;
-        self.confirmed.map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at))
+        ListEvidence { set: &self.list.set, confirmed: self.confirmed }
     }
 }
 

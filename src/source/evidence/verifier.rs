@@ -285,10 +285,7 @@ impl Evidence {
             ListEvidence::combine(lists.iter().map(|list| {
                 list.with_held(|held| {
                     let Some(held) = held else { return MethodOutcome::Undecided(UndecidedReason::NotLoaded) };
-                    let set = &held.document.set;
-                    let evidence = held
-                        .confirmed
-                        .map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at));
+                    let evidence = ListEvidence { set: &held.document.set, confirmed: held.confirmed };
                     evidence.outcome(address, first_seen, now)
                 })
             }))

@@ -200,7 +200,7 @@ impl Client {
         let mut request = FetchRequest::new(url.clone()).field(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // Another resource may use the same entity tag for something else.
         if known.of.as_ref().is_none_or(|of| of == url) {
-            for (name, value) in [(IF_NONE_MATCH, known.etag()), (IF_MODIFIED_SINCE, known.last_modified())] {
+            for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
                 if let Some(value) = value {
                     request = request.field(name, value.clone());
                 }

@@ -60,7 +60,7 @@ impl Freshness {
     }
 
     /// Whether the answer may outlive its use (`no-store` is absent).
-    pub const fn is_storable(&self) -> bool {
+    pub(super) const fn is_storable(&self) -> bool {
         !self.is_unstorable
     }
 

@@ -54,11 +54,14 @@ pub struct Found {
 
 /// The validators by which a server finds out whether its file has changed (RFC 9110, section 8.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Validators {
-    etag: Option<HeaderValue>,
-    last_modified: Option<HeaderValue>,
+    /// The value for `If-None-Match`.
+    pub etag: Option<HeaderValue>,
+    /// The value for `If-Modified-Since`.
+    pub last_modified: Option<HeaderValue>,
     /// Where they come from, if it is known: another resource may use the same ones.
-    pub(super) of: Option<FetchUrl>,
+    pub(in crate::source) of: Option<FetchUrl>,
 }
 
 impl FetchOutcome {
@@ -84,29 +87,10 @@ impl FetchOutcome {
 }
 
 impl Validators {
-    /// Those that were saved with what was fetched from a URL.
-    pub(in crate::source) const fn saved(
-        etag: Option<HeaderValue>,
-        last_modified: Option<HeaderValue>,
-        of: FetchUrl,
-    ) -> Self {
-        Self { etag, last_modified, of: Some(of) }
-    }
-
     /// Those of an answer.
     pub fn of(headers: &HeaderMap) -> Self {
         let first = |name| headers.get(name).cloned();
         Self { etag: first(ETAG), last_modified: first(LAST_MODIFIED), of: None }
-    }
-
-    /// The value for `If-None-Match`.
-    pub const fn etag(&self) -> Option<&HeaderValue> {
-        self.etag.as_ref()
-    }
-
-    /// The value for `If-Modified-Since`.
-    pub const fn last_modified(&self) -> Option<&HeaderValue> {
-        self.last_modified.as_ref()
     }
 
     /// Whether there are none.

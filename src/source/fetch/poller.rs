@@ -146,7 +146,7 @@ impl PollTask {
         self.target.turn = self.state.status().failures as usize;
         let (candidate, found) = match step {
             Step::Offer(found) => {
-                let modified = found.validators.last_modified();
+                let modified = found.validators.last_modified.as_ref();
                 let modified = modified.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
                 let version = Version::new(found.bytes, &self.origin, modified);
                 let interval = self.state.schedule.interval(found.freshness);

@@ -52,7 +52,7 @@ impl LiveRobots {
     ///
     /// let fetcher = Fetcher::new()?; // one for all sites
     /// let live = LiveRobots::url("http://127.0.0.1:9/robots.txt")?.fetcher(&fetcher).open()?;
-    /// assert!(live.snapshot().content().is_none(), "nothing is known yet, so nothing is enforced");
+    /// assert!(live.snapshot().content.is_none(), "nothing is known yet, so nothing is enforced");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn url(url: &str) -> Result<LiveBuilder<RemoteSource>, ValueError> {

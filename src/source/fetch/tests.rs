@@ -56,7 +56,7 @@ fn a_year_of_trouble_and_a_day_of_absence() {
         .open()
         .expect("the first version");
     let reload = || live.reload().wait();
-    let is_good = || live.snapshot().content().is_some_and(|content| &content.body()[..] == b"# good");
+    let is_good = || live.snapshot().content.as_ref().is_some_and(|content| &content.body()[..] == b"# good");
 
     says(TROUBLE);
     for _ in 0..365 {
@@ -78,7 +78,7 @@ fn a_year_of_trouble_and_a_day_of_absence() {
     }
     let reloaded = reload();
     assert!(matches!(reloaded.outcome, ReloadOutcome::Absent { status: 410 }), "{reloaded}");
-    assert!(live.snapshot().content().is_none());
+    assert!(live.snapshot().content.is_none());
     says(GOOD);
     assert!(matches!(reload().outcome, ReloadOutcome::Published { .. }));
     assert!(is_good());

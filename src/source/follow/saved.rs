@@ -52,8 +52,8 @@ impl SavedDocuments {
         let written = json!({
             "url": url,
             "confirmed": since.as_secs(),
-            "etag": text(validators.etag()),
-            "last_modified": text(validators.last_modified()),
+            "etag": text(validators.etag.as_ref()),
+            "last_modified": text(validators.last_modified.as_ref()),
             "body": body,
         });
         let (mut folders, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
@@ -106,7 +106,7 @@ impl SavedDocument {
     /// The validators that it was saved with.
     pub(super) fn validators(&self, url: &FetchUrl) -> Validators {
         let value = |text: &Option<String>| text.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
-        Validators::saved(value(&self.etag), value(&self.last_modified), url.clone())
+        Validators { etag: value(&self.etag), last_modified: value(&self.last_modified), of: Some(url.clone()) }
     }
 }
 

@@ -206,7 +206,7 @@ mod tests {
                 assert!(Instant::now() < deadline, "{reason}: it was not found");
                 std::thread::sleep(Duration::from_millis(10));
             }
-            let body = live.with(|snapshot| snapshot.content().map(|content| content.body().clone()));
+            let body = live.with(|snapshot| snapshot.content.as_ref().map(|content| content.body().clone()));
             assert_eq!(body.as_deref(), Some(&b"User-agent: *\nDisallow: /b\n"[..]));
         }
     }
@@ -215,7 +215,7 @@ mod tests {
     const SELDOM: Duration = Duration::from_secs(3600);
 
     fn has_body(live: &LiveRobots, text: &str) -> bool {
-        live.with(|snapshot| snapshot.content().is_some_and(|content| content.body() == text))
+        live.with(|snapshot| snapshot.content.as_ref().is_some_and(|content| content.body() == text))
     }
 
     #[test]

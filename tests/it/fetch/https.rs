@@ -57,7 +57,7 @@ fn opened(builder: FetcherBuilder, url: &str) -> Result<String, String> {
     let fetcher = builder.start().unwrap();
     let live = LiveRobots::url(url).unwrap().fetcher(&fetcher).when_missing(WhenMissing::Fail).open();
     let live = live.map_err(|rejection| rejection.to_string())?;
-    let content = live.snapshot().content().unwrap().clone();
+    let content = live.snapshot().content.as_ref().unwrap().clone();
     Ok(String::from_utf8(content.body().to_vec()).unwrap())
 }
 

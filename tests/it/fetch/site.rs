@@ -80,8 +80,8 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     let live = url(&server).schedule(often()).open().unwrap();
     wait_for("trouble", || live.status().fetch.unwrap().failures > 1);
     let snapshot = live.snapshot();
-    assert!(snapshot.content().is_none());
-    assert_eq!(snapshot.when_missing(), WhenMissing::Unavailable);
+    assert!(snapshot.content.is_none());
+    assert_eq!(snapshot.when_missing, WhenMissing::Unavailable);
     let reloaded = live.status().last_reload.to_string();
     assert!(
         reloaded.ends_with(
@@ -186,7 +186,7 @@ fn a_file_that_was_held_long_enough_is_gone_and_may_come_back() {
     };
     server.now_says(response("404 N", "", ""));
     wait_for("its end", || body(&live).is_none());
-    assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay, "the application behind says so itself");
+    assert_eq!(live.snapshot().when_missing, WhenMissing::Relay, "the application behind says so itself");
     wait_for("the report", || matches!(live.status().last_reload.outcome, ReloadOutcome::Absent { status: 404, .. }));
     server.now_says(robots("# good"));
     wait_for("its return", || body(&live).as_deref() == Some("# good"));
@@ -200,7 +200,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
     assert!(matches!(reloaded.outcome, ReloadOutcome::Absent { status: 404, .. }), "{reloaded}");
     let want = "the answer is 404: there is no robots.txt, so nothing is enforced";
     assert!(reloaded.to_string().ends_with(want), "{reloaded}");
-    assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay);
+    assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
 }
 
 /// A site that remembers, and its origin.
@@ -314,7 +314,7 @@ fn a_last_modified_date_is_passed_on() {
     let server = Server::saying(response("200 OK", "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n", "# a"));
     let live = url(&server).when_missing(WhenMissing::Fail).open().unwrap();
     let snapshot = live.snapshot();
-    let date = snapshot.content().unwrap().modified().unwrap();
+    let date = snapshot.content.as_ref().unwrap().modified.unwrap();
     assert_eq!(httpdate::fmt_http_date(date), "Tue, 14 Nov 2023 22:13:20 GMT");
 }
 
@@ -322,7 +322,7 @@ fn a_last_modified_date_is_passed_on() {
 fn an_upstream_is_asked_for_the_site() {
     let server = Server::saying(robots("# good"));
     let live = LiveRobots::upstream([server.address.to_string()], "Shop.example:8080").unwrap().open().unwrap();
-    assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay);
+    assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
     wait_for("its file", || body(&live).as_deref() == Some("# good"));
     let head = server.last_head().to_lowercase();
     assert!(

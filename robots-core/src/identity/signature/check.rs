@@ -187,7 +187,7 @@ impl SignatureCandidate {
     }
 
     /// Checks the signature with the keys of its directory, unless the sender keeps the machine busy with such checks.
-    pub fn check_unless(
+    pub(super) fn check_unless(
         &self,
         keys: &DirectoryKeys,
         test_keys: TestKeys,

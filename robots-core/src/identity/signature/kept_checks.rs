@@ -64,7 +64,7 @@ impl SignatureLines {
     }
 
     /// Whether results are kept by these lines.
-    pub fn are_kept(&self) -> bool {
+    fn are_kept(&self) -> bool {
         self.0.len() <= LONGEST
     }
 

@@ -101,5 +101,5 @@ fn an_override_with_a_slash_fits_a_rule_that_is_read_with_one() {
 fn a_policy_lists_its_overrides_in_their_order() {
     let overrides = [Override::category(Category::Search, Mode::Tag), Override::category(Category::Feed, Mode::Off)];
     let policy = overrides.iter().cloned().fold(refusing(), PolicyBuilder::with_override).build();
-    assert_eq!(policy.overrides(), overrides);
+    assert_eq!(policy.overrides, overrides);
 }

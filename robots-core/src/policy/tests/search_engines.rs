@@ -83,7 +83,7 @@ fn the_action_for_a_rule_is_that_of_a_decision() {
         .with_override(Override::agent("bingbot", Mode::Refuse).expect("a name"))
         .with_override(Override::pattern("/search", Mode::Refuse).expect("a pattern"))
         .build();
-    assert_eq!(policy.overrides().iter().filter_map(Override::rule_pattern).collect::<Vec<_>>(), [b"/search"]);
+    assert_eq!(policy.overrides.iter().filter_map(Override::rule_pattern).collect::<Vec<_>>(), [b"/search"]);
     for field in [GOOGLEBOT, BINGBOT, GPTBOT, "DuckDuckBot/1.1", "Wotbox/2.0"] {
         for (now, rule) in [(end, "/search"), (end, "/private"), (end - Duration::from_secs(1), "/private")] {
             let agent = site.recognizer.identify(field.as_bytes());

@@ -342,7 +342,7 @@ impl ConfiguredSite {
         })?;
         let status = live.status();
         let reload = &status.last_reload;
-        match live.snapshot().content() {
+        match &live.snapshot().content {
             Some(content) => Ok(RobotsFile { name: reload.origin.to_string(), bytes: content.body().to_vec() }),
             None => Err(io::Error::other(reload.to_string())),
         }

@@ -77,7 +77,8 @@ fn in_one_form(name: &str) -> String {
 
 impl ClaimEvidence for OfflineEvidence {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let lists = crawler.ranges.iter().map(|url| self.ranges.get(url).map(|set| ListEvidence::confirmed(set, now)));
+        let lists =
+            crawler.ranges.iter().map(|url| self.ranges.get(url).map(|set| ListEvidence { set, confirmed: Some(now) }));
         (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))
     }
 
@@ -118,7 +119,8 @@ impl ClaimEvidence for OfflineEvidence {
 impl ClaimEvidence for EmbeddedEvidence {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &str| EmbeddedList::all().iter().find(|list| list.url == url);
-        let lists = crawler.ranges.iter().map(|url| list(url).map(|list| ListEvidence::unconfirmed(&list.set)));
+        let lists =
+            crawler.ranges.iter().map(|url| list(url).map(|list| ListEvidence { set: &list.set, confirmed: None }));
         (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))
     }
 

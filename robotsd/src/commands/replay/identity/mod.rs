@@ -173,7 +173,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
             // Only a list that was fetched has a date on which its operator confirmed it.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
-            Some(if counts { ListEvidence::confirmed(set, now) } else { ListEvidence::unconfirmed(set) })
+            Some(ListEvidence { set, confirmed: counts.then_some(now) })
         });
         Some(ListEvidence::examine(lists, address, None, now))
     }
