@@ -8,13 +8,12 @@ use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
 use tower_robots::layer::{Event, OriginalRequest, Record};
 use tower_robots::live::{
-    Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent, Status,
+    Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, Status, TroubleEvent,
     TroubleKind,
 };
 use tower_robots::policy::Reason;
 use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
-use tower_robots::source::evidence::EvidenceEvent;
 
 use crate::counting::RequestOutcome;
 use crate::edge::{X_REQUEST_ID, trace_id};
@@ -245,17 +244,17 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
 }
 
 /// Evidence about senders is missing, a line for each cause, or is there again.
-pub(super) fn evidence(log: Log) -> impl Fn(&EvidenceEvent) + Send + Sync + 'static {
+pub(super) fn evidence(log: Log) -> impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static {
     move |event| {
-        let level = if matches!(event, EvidenceEvent::Complete) { LogLevel::Info } else { LogLevel::Warn };
+        let level = if event.is_over { LogLevel::Info } else { LogLevel::Warn };
         log.say_at(level, LogEvent::Identity, event.to_string());
     }
 }
 
 /// A trouble of the state directory begins or is over.
-pub(super) fn state(event: &StateEvent<'_>, log: &Log) {
+pub(super) fn state(event: &TroubleEvent<'_>, log: &Log) {
     log.write(&LogEntry {
-        level: if event.trouble().is_some() { LogLevel::Warn } else { LogLevel::Info },
+        level: if event.is_over { LogLevel::Info } else { LogLevel::Warn },
         site: event.site,
         message: Some(event.to_string()),
         ..LogEntry::now(LogEvent::State)

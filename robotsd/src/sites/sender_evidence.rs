@@ -98,7 +98,7 @@ impl SenderEvidence {
         let lists = status.lists.into_iter().map(|list| ListReport {
             url: list.url,
             origin: list.origin.map(|origin| origin.as_str().to_owned()),
-            prefixes: list.prefixes,
+            prefixes: list.entries.unwrap_or_default(),
             created: list.created,
             confirmed: list.confirmed.map(rfc3339),
             age_seconds: list.confirmed.and_then(|at| now.duration_since(at).ok()).map(|age| age.as_secs()),
@@ -106,7 +106,7 @@ impl SenderEvidence {
         });
         let directories = status.directories.into_iter().map(|directory| DirectoryReport {
             url: directory.url,
-            keys: directory.keys,
+            keys: directory.entries,
             confirmed: directory.confirmed.map(rfc3339),
             trouble: directory.trouble.map(|trouble| trouble.to_string()),
         });

@@ -94,56 +94,55 @@ impl Error for StateError {
     }
 }
 
-/// A trouble of a state directory begins or ends. `Display` gives it in one line.
+/// A trouble begins or ends: of a [`StateDir`](crate::live::StateDir), or with the evidence of a `Verifier`. `Display` gives it in one
+/// line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct StateEvent<'a> {
-    /// The site whose part of the directory it is about; `None` where it is the directory itself.
+pub struct TroubleEvent<'a> {
+    /// The site whose part of the directory it is about; `None` where it is the directory itself, or evidence.
     pub site: Option<&'a str>,
-    pub(super) trouble: Result<&'a str, &'a str>,
+    /// The trouble, in the words of [`Status`](crate::live::Status) or [`VerifierStatus`](crate::source::evidence::VerifierStatus); or
+    /// what is well again.
+    pub text: &'a str,
+    /// Whether it is over.
+    pub is_over: bool,
 }
 
-type StateListener = Box<dyn Fn(&StateEvent<'_>) + Send + Sync>;
+pub(crate) type TroubleListener = Box<dyn Fn(&TroubleEvent<'_>) + Send + Sync>;
 
 #[derive(Default)]
-pub(super) struct StateListeners(Mutex<Vec<StateListener>>);
+pub(super) struct StateListeners(Mutex<Vec<TroubleListener>>);
 
-impl<'a> StateEvent<'a> {
-    /// The trouble, in the words of [`Status`](crate::live::Status); `None` where it is over.
-    pub const fn trouble(&self) -> Option<&'a str> {
-        match self.trouble {
-            Err(trouble) => Some(trouble),
-            Ok(_) => None,
+impl TroubleEvent<'_> {
+    /// Notifies listeners of it. Their panics must not end the work that they are notified from; the panic hook has reported them.
+    pub(crate) fn notify(&self, listeners: &[TroubleListener]) {
+        for listener in listeners {
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
         }
     }
 }
 
-impl fmt::Display for StateEvent<'_> {
+impl fmt::Display for TroubleEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(site) = self.site {
             write!(f, "{site}: ")?;
         }
-        match self.trouble {
-            Ok(text) | Err(text) => f.write_str(text),
-        }
+        f.write_str(self.text)
     }
 }
 
 impl StateListeners {
-    pub(super) fn add(&self, listener: StateListener) {
+    pub(super) fn add(&self, listener: TroubleListener) {
         self.0.lock().push(listener);
     }
 
-    pub(super) fn notify(&self, event: &StateEvent<'_>) {
+    pub(super) fn notify(&self, event: &TroubleEvent<'_>) {
         #[cfg(feature = "tracing")]
-        match event.trouble {
-            Err(_) => tracing::warn!(target: "tower_robots::state", "{event}"),
-            Ok(_) => tracing::info!(target: "tower_robots::state", "{event}"),
+        match event.is_over {
+            false => tracing::warn!(target: "tower_robots::state", "{event}"),
+            true => tracing::info!(target: "tower_robots::state", "{event}"),
         }
-        for listener in &*self.0.lock() {
-            // A listener's panic must not end the writing; the panic hook has reported it.
-            let _ = catch_unwind(AssertUnwindSafe(|| listener(event)));
-        }
+        event.notify(&self.0.lock());
     }
 }
 
@@ -237,10 +236,14 @@ impl Troubles {
             Some(trouble) => self.current.lock().insert(kind, trouble.clone()),
             None => self.current.lock().remove(&kind),
         };
-        let notify = |trouble| self.listeners.notify(&StateEvent { site: self.site.as_deref(), trouble });
+        let site = self.site.as_deref();
         match trouble {
-            Some(now) if before.as_ref() != Some(&now) => notify(Err(&*shown(&now))),
-            None if before.is_some() => notify(Ok(kind.over())),
+            Some(now) if before.as_ref() != Some(&now) => {
+                self.listeners.notify(&TroubleEvent { site, text: &shown(&now), is_over: false });
+            }
+            None if before.is_some() => {
+                self.listeners.notify(&TroubleEvent { site, text: kind.over(), is_over: true });
+            }
             _ => {}
         }
     }

@@ -26,7 +26,8 @@ mod site;
 mod state_dir;
 mod writer;
 
-pub use self::error::{StateDirInUse, StateError, StateEvent, Trouble, TroubleKind};
+pub(crate) use self::error::TroubleListener;
+pub use self::error::{StateDirInUse, StateError, Trouble, TroubleEvent, TroubleKind};
 pub(super) use self::site::SiteState;
 pub use self::state_dir::StateDir;
 

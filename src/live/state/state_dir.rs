@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use super::disk::{Disk, SWITCH};
-use super::error::{StateDirInUse, StateError, StateEvent, StateListeners, TroubleKind, Troubles, switch_trouble};
+use super::error::{StateDirInUse, StateError, StateListeners, TroubleEvent, TroubleKind, Troubles, switch_trouble};
 use super::lock::{FolderLock, LockHold};
 use super::record_file;
 use super::site::{SiteState, SiteStore};
@@ -227,7 +227,7 @@ impl StateDir {
     /// Calls back when a trouble of the directory or of a site's part of it begins, and when it ends. Troubles from before
     /// stand in [`StateDir::trouble`]. The callback runs on the thread that writes and holds up the next write, so it must
     /// neither turn a kill switch nor call [`StateDir::flush`]; its panics are caught.
-    pub fn on_event(&self, listener: impl Fn(&StateEvent<'_>) + Send + Sync + 'static) {
+    pub fn on_event(&self, listener: impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
 

@@ -10,7 +10,7 @@ use crate::agent::{Crawler, Recognizer, Registry};
 use crate::identity::{KeySet, RangeList};
 use crate::rules::RobotsTxt;
 use crate::source::fetch::{FetchMode, FetchUrl, Schedule};
-use crate::source::follow::{Demand, Document, HOUR, MINUTE, Published, PublishedBuilder};
+use crate::source::follow::{Demand, Document, FollowBuilder, HOUR, MINUTE, Published, PublishedSettings};
 
 impl Document for RangeList {
     const NOUN: &'static str = "list";
@@ -69,9 +69,9 @@ impl Published<Registry> {
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
-    ) -> PublishedBuilder<Registry> {
+    ) -> FollowBuilder<PublishedSettings<Registry>> {
         let read: <Registry as Document>::Reading = Box::new(read);
-        PublishedBuilder::of(url, read)
+        FollowBuilder::of(url, read)
     }
 }
 

@@ -44,5 +44,4 @@ pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::dns_resolver::NameResolver;
 pub use self::list_copies::ListCopy;
 pub use self::verifier::Verifier;
-pub use self::verifier_builder::VerifierBuilder;
-pub use self::verifier_status::{DirectoryStatus, EvidenceEvent, ListStatus, LookupStatus, VerifierStatus};
+pub use self::verifier_status::{EvidenceStatus, LookupStatus, VerifierStatus};

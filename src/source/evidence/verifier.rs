@@ -17,7 +17,7 @@ use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
 use super::verification_plan::{CrawlerMethods, MethodTable, OperatorTable, VerificationPlan};
 use super::verified_claims::{ClaimKey, EvidenceVersion, VerifiedClaims};
-use super::{ClaimPath, DirectoryStatus, ListCopy, ListStatus, LookupStatus, VerifierStatus};
+use super::{ClaimPath, EvidenceStatus, ListCopy, LookupStatus, VerifierStatus};
 use crate::agent::{Agent, Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
@@ -25,7 +25,7 @@ use crate::identity::{
 };
 use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
-use crate::source::follow::{FollowError, Following, Held, Published, PublishedBuilder};
+use crate::source::follow::{FollowBuilder, FollowError, Following, Held, Published};
 
 /// Keeps the evidence about crawlers fresh, and says what it shows about a request.
 ///
@@ -113,7 +113,7 @@ impl Verifier {
         }
         let before = evidence.directories.load();
         let follow_keys = |(directory, url)| {
-            let start = || Published::start(PublishedBuilder::of(url, ()).followed, None, &evidence.following).0;
+            let start = || Published::start(FollowBuilder::of(url, ()).followed, None, &evidence.following).0;
             let keys = before.get(&directory).cloned().unwrap_or_else(start);
             (directory, keys)
         };
@@ -215,10 +215,10 @@ impl Verifier {
         let evidence = &*self.inner;
         let (lists, unnamed_lists) = {
             let lists = evidence.lists.lock();
-            (lists.values().map(ListStatus::of).collect(), evidence.configured.unnamed(lists.keys()))
+            (lists.values().map(EvidenceStatus::of_list).collect(), evidence.configured.unnamed(lists.keys()))
         };
         let directories = evidence.directories.load();
-        let mut directories: Vec<_> = directories.values().map(DirectoryStatus::of).collect();
+        let mut directories: Vec<_> = directories.values().map(EvidenceStatus::of_directory).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
         let lookups = evidence.lookups.as_ref();
         let lookups = lookups.map(|lookups| LookupStatus { known: lookups.known(), waiting: lookups.waiting() });
@@ -277,7 +277,7 @@ impl Evidence {
         // What was saved counts before these: the order of `ListCopy::all`.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
-        Published::start(PublishedBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
+        Published::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
     }
 
     fn range(&self, lists: &[Published<RangeList>], address: PublicAddress, now: SystemTime) -> MethodOutcome {

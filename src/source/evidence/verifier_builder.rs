@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,15 +18,11 @@ use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
 use super::verified_claims::{EvidenceVersion, VerifiedClaims};
 use super::verifier::{Configured, Evidence, Verifier};
-use super::verifier_status::{EvidenceEvent, EvidenceListener};
 use crate::agent::{Network, Registry};
 use crate::identity::{DirectoryUrl, RangeSet};
-use crate::live::{Clock, Mutex};
+use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
 use crate::source::fetch::FetchUrl;
 use crate::source::follow::{FollowBuilder, FollowError};
-
-/// Starts a [`Verifier`].
-pub type VerifierBuilder = FollowBuilder<VerifierSettings>;
 
 /// What a [`Verifier`] checks by.
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
@@ -37,12 +32,12 @@ pub struct VerifierSettings {
     resolvers: Vec<SocketAddr>,
     looks_names_up: bool,
     trusted_proxies: RangeSet,
-    listeners: Vec<EvidenceListener>,
+    listeners: Vec<TroubleListener>,
 }
 
 impl Verifier {
-    /// The evidence for the crawlers of a registry. Nothing is fetched before [`start`](VerifierBuilder::start).
-    pub fn builder(registry: &Arc<Registry>) -> VerifierBuilder {
+    /// The evidence for the crawlers of a registry. Nothing is fetched before [`start`](FollowBuilder::start).
+    pub fn builder(registry: &Arc<Registry>) -> FollowBuilder<VerifierSettings> {
         let settings = VerifierSettings {
             registry: registry.clone(),
             configured: Configured::default(),
@@ -55,7 +50,7 @@ impl Verifier {
     }
 }
 
-impl VerifierBuilder {
+impl FollowBuilder<VerifierSettings> {
     /// A file with a copy of the list at a URL, for a start without a network. It verifies, and refutes no claim until the
     /// list itself is fetched.
     ///
@@ -99,9 +94,10 @@ impl VerifierBuilder {
         self
     }
 
-    /// Calls back where evidence is missing, once for each cause, and once nothing is missing any more. It runs on the fetcher's thread and
+    /// Calls back where evidence is missing, once for each cause with its line of
+    /// [`troubles`](super::VerifierStatus::troubles), and once nothing is missing any more. It runs on the fetcher's thread and
     /// must not block. With the feature `tracing` both are events of the target `tower_robots::evidence` too. Panics are caught.
-    pub fn on_event(mut self, listener: impl Fn(&EvidenceEvent) + Send + Sync + 'static) -> Self {
+    pub fn on_event(mut self, listener: impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self
     }
@@ -164,7 +160,7 @@ const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
 /// Notifies the listeners of every cause that is new, and once nothing is missing any more; until the evidence is dropped.
-async fn report(evidence: Weak<Evidence>, listeners: Vec<EvidenceListener>) {
+async fn report(evidence: Weak<Evidence>, listeners: Vec<TroubleListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();
     loop {
@@ -174,10 +170,11 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<EvidenceListener>) {
             if verifier.has_asked() || began.elapsed() > FIRST_FETCHES {
                 let found = verifier.status().by_cause();
                 for (_, trouble) in found.iter().filter(|(cause, _)| !said.contains_key(*cause)) {
-                    notify(&listeners, &EvidenceEvent::Missing(trouble.clone()));
+                    notify(&listeners, &TroubleEvent { site: None, text: trouble, is_over: false });
                 }
                 if found.is_empty() && !said.is_empty() {
-                    notify(&listeners, &EvidenceEvent::Complete);
+                    let text = "every published list and key directory that was missing is there";
+                    notify(&listeners, &TroubleEvent { site: None, text, is_over: true });
                 }
                 said = found;
             }
@@ -186,14 +183,11 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<EvidenceListener>) {
     }
 }
 
-fn notify(listeners: &[EvidenceListener], event: &EvidenceEvent) {
+fn notify(listeners: &[TroubleListener], event: &TroubleEvent<'_>) {
     #[cfg(feature = "tracing")]
-    match event {
-        EvidenceEvent::Missing(_) => tracing::warn!(target: "tower_robots::evidence", "{event}"),
-        EvidenceEvent::Complete => tracing::info!(target: "tower_robots::evidence", "{event}"),
+    match event.is_over {
+        false => tracing::warn!(target: "tower_robots::evidence", "{event}"),
+        true => tracing::info!(target: "tower_robots::evidence", "{event}"),
     }
-    for listener in listeners {
-        // A panic must not end the reports; the panic hook has reported it.
-        let _ = catch_unwind(AssertUnwindSafe(|| listener(event)));
-    }
+    event.notify(listeners);
 }

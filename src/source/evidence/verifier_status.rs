@@ -2,22 +2,21 @@
 //! each list.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::claim_paths::SuspectPath;
 use crate::identity::{KeySet, RangeList};
-use crate::source::follow::{DocumentOrigin, Published, PublishedStatus};
+use crate::source::follow::{Document, DocumentOrigin, Published, PublishedStatus};
 
 /// What evidence a [`Verifier`](super::Verifier) has at hand.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifierStatus {
     /// The published lists, by URL.
-    pub lists: Vec<ListStatus>,
+    pub lists: Vec<EvidenceStatus>,
     /// The key directories, by URL.
-    pub directories: Vec<DirectoryStatus>,
+    pub directories: Vec<EvidenceStatus>,
     /// Copies of lists that no row of the registry names, a line each with the URL that is probably meant: they verify nothing.
     pub unnamed_lists: Vec<String>,
     /// The names of addresses; `None` where none are looked up.
@@ -31,33 +30,19 @@ pub struct VerifierStatus {
     pub paths_trouble: Option<Arc<str>>,
 }
 
-/// A published list.
+/// A published list, or a key directory.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct ListStatus {
+pub struct EvidenceStatus {
     /// Where it is published.
     pub url: String,
-    /// Where the list at hand is from; `None` if there is none.
+    /// Where the one at hand is from; `None` if there is none.
     pub origin: Option<DocumentOrigin>,
-    /// How many prefixes it has.
-    pub prefixes: usize,
-    /// When its operator made it, as it says itself.
+    /// How many prefixes or keys it has; `None` if it is not at hand. A directory is fetched once a request needs it.
+    pub entries: Option<usize>,
+    /// When its operator made it, as a list says itself.
     pub created: Option<String>,
-    /// When its server last said that it is right. Without that it verifies, and refutes no claim.
-    pub confirmed: Option<SystemTime>,
-    /// Why the last fetch brought nothing.
-    pub trouble: Option<Arc<str>>,
-}
-
-/// A key directory.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DirectoryStatus {
-    /// Where it is.
-    pub url: String,
-    /// How many keys it has; `None` if it was not fetched, because no request needed it or because that failed.
-    pub keys: Option<usize>,
-    /// When it was last fetched.
+    /// When its server last said that it is right. Without that a list verifies, and refutes no claim.
     pub confirmed: Option<SystemTime>,
     /// Why the last fetch brought nothing.
     pub trouble: Option<Arc<str>>,
@@ -73,40 +58,24 @@ pub struct LookupStatus {
     pub waiting: usize,
 }
 
-impl ListStatus {
-    pub(super) fn of(published: &Published<RangeList>) -> Self {
+impl EvidenceStatus {
+    fn of<D: Document>(
+        published: &Published<D>,
+        entries: impl FnOnce(&D) -> usize,
+        created: impl FnOnce(&D) -> Option<String>,
+    ) -> Self {
         let PublishedStatus { url, origin, confirmed, trouble, .. } = published.status();
-        let list = published.current();
-        let created = list.as_ref().and_then(|list| list.created.as_deref()).map(str::to_owned);
-        Self { url, origin, prefixes: list.map_or(0, |list| list.prefixes), created, confirmed, trouble }
+        let document = published.current();
+        let (entries, created) = (document.as_deref().map(entries), document.as_deref().and_then(created));
+        Self { url, origin, entries, created, confirmed, trouble }
     }
-}
 
-impl DirectoryStatus {
-    pub(super) fn of(published: &Published<KeySet>) -> Self {
-        let PublishedStatus { url, confirmed, trouble, .. } = published.status();
-        Self { url, keys: published.current().map(|keys| keys.len()), confirmed, trouble }
+    pub(super) fn of_list(published: &Published<RangeList>) -> Self {
+        Self::of(published, |list| list.prefixes, |list| list.created.as_deref().map(str::to_owned))
     }
-}
 
-/// Evidence is missing, or is there again. `Display` gives it in one line.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum EvidenceEvent {
-    /// Evidence is missing for this cause: a line of [`VerifierStatus::troubles`].
-    Missing(String),
-    /// Nothing is missing any more.
-    Complete,
-}
-
-pub(super) type EvidenceListener = Box<dyn Fn(&EvidenceEvent) + Send + Sync>;
-
-impl fmt::Display for EvidenceEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(trouble) => f.write_str(trouble),
-            Self::Complete => f.write_str("every published list and key directory that was missing is there"),
-        }
+    pub(super) fn of_directory(published: &Published<KeySet>) -> Self {
+        Self::of(published, KeySet::len, |_| None)
     }
 }
 

@@ -19,9 +19,6 @@ pub struct FollowBuilder<F> {
     clock: Clock,
 }
 
-/// Starts to follow what is [`Published`].
-pub type PublishedBuilder<D> = FollowBuilder<PublishedSettings<D>>;
-
 impl<F> FollowBuilder<F> {
     pub(in crate::source) fn new(followed: F, clock: Clock) -> Self {
         Self { followed, fetcher: None, folder: None, clock }
@@ -57,12 +54,12 @@ impl<F> FollowBuilder<F> {
 impl Published<Fragment> {
     /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments of the file that is served.
     /// What is no list of rules for crawlers cannot be used.
-    pub fn builder(url: FetchUrl, title: &str) -> PublishedBuilder<Fragment> {
-        PublishedBuilder::of(url, title.into())
+    pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<PublishedSettings<Fragment>> {
+        FollowBuilder::of(url, title.into())
     }
 }
 
-impl<D: Document> PublishedBuilder<D> {
+impl<D: Document> FollowBuilder<PublishedSettings<D>> {
     pub(in crate::source) fn of(url: FetchUrl, reading: D::Reading) -> Self {
         let followed = PublishedSettings { url, reading, accepted: Vec::new(), on_event: Box::new(|_| {}) };
         Self::new(followed, Clock::default())

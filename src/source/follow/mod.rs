@@ -14,10 +14,10 @@ mod document;
 mod published;
 mod saved;
 
-pub use self::builder::{FollowBuilder, PublishedBuilder};
+pub use self::builder::FollowBuilder;
 pub use self::published::{DocumentOrigin, Published, PublishedEvent, PublishedStatus, WaitingVersion};
 pub use self::saved::FollowError;
 
 pub(super) use self::document::{Demand, Document, HOUR, MINUTE};
-pub(super) use self::published::{Following, Held};
+pub(super) use self::published::{Following, Held, PublishedSettings};
 pub(super) use self::saved::{SavedDocuments, read_json};

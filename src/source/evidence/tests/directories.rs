@@ -56,7 +56,7 @@ impl Followed {
         signed(&self.server.url, self.clock.now())
     }
 
-    fn status(&self) -> DirectoryStatus {
+    fn status(&self) -> EvidenceStatus {
         self.verifier.status().directories.remove(0)
     }
 }
@@ -64,7 +64,7 @@ impl Followed {
 #[test]
 fn keys_are_fetched_once_a_request_needs_them() {
     let followed = Followed::start(keys(&[KEY]));
-    assert_eq!(followed.status().keys, None);
+    assert_eq!(followed.status().entries, None);
     assert_eq!(followed.has(THUMBPRINT), None, "nothing was fetched before it was needed");
     assert!(until("keys", || followed.has(THUMBPRINT)));
     let head = &followed.server.heads()[0];

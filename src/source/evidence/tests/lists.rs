@@ -4,7 +4,8 @@ use super::played_http::{PlayedHttp, answer};
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Recognizer, Refutation, UndecidedReason};
 use crate::rules::RobotsTxt;
-use crate::source::follow::DocumentOrigin;
+use crate::source::evidence::verifier_builder::VerifierSettings;
+use crate::source::follow::{DocumentOrigin, FollowBuilder};
 
 const MISS: MethodOutcome = MethodOutcome::Failed(Refutation::NotListed);
 const STALE: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Stale);
@@ -38,7 +39,10 @@ impl Followed {
         Self::start_with(answer, |builder| builder)
     }
 
-    fn start_with(answer: impl Into<Vec<u8>>, change: impl FnOnce(VerifierBuilder) -> VerifierBuilder) -> Self {
+    fn start_with(
+        answer: impl Into<Vec<u8>>,
+        change: impl FnOnce(FollowBuilder<VerifierSettings>) -> FollowBuilder<VerifierSettings>,
+    ) -> Self {
         let server = PlayedHttp::start(answer);
         let clock = TestClock::new();
         let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
@@ -51,7 +55,7 @@ impl Followed {
         self.verifier.range(playbot(&self.registry), public(address), self.clock.now()).expect("a list")
     }
 
-    fn status(&self) -> ListStatus {
+    fn status(&self) -> EvidenceStatus {
         self.verifier.status().lists.remove(0)
     }
 
@@ -81,7 +85,7 @@ fn a_list_verifies_and_refutes() {
     assert_eq!(followed.range(&format!("::ffff:{INSIDE}")), MethodOutcome::Verified);
     assert_eq!(followed.range(OUTSIDE), MISS);
     let status = followed.status();
-    assert_eq!((status.origin, status.prefixes), (Some(DocumentOrigin::Fetched), 5));
+    assert_eq!((status.origin, status.entries), (Some(DocumentOrigin::Fetched), Some(5)));
     assert_eq!(status.created.as_deref(), Some("2026-11-01T00:00:00"));
     assert!(followed.server.heads()[0].starts_with("GET /list.json HTTP/1.1\r\n"), "{:?}", followed.server.heads());
 }
@@ -170,7 +174,7 @@ fn whatever_is_no_list_leaves_the_one_before() {
         followed.server.answers(wrong);
         followed.fetch_again(2);
         let status = followed.status();
-        assert_eq!((status.confirmed, status.prefixes), (confirmed, 5), "{what}");
+        assert_eq!((status.confirmed, status.entries), (confirmed, Some(5)), "{what}");
         let said = status.trouble.expect(what);
         assert!(said.contains(trouble), "{what}: {said}");
         assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS), "{what}");

@@ -8,7 +8,7 @@ use crate::agent::RegistryRow;
 use crate::live::VersionHash;
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
-use crate::source::follow::{DocumentOrigin, Published, PublishedBuilder};
+use crate::source::follow::{DocumentOrigin, FollowBuilder, Published, PublishedSettings};
 
 /// A line is the name of a crawler, or of one to remove after a `-`.
 fn read(text: &str) -> Result<Registry, String> {
@@ -41,7 +41,7 @@ impl Followed {
 
     fn start_with(
         answer: impl Into<Vec<u8>>,
-        change: impl FnOnce(PublishedBuilder<Registry>) -> PublishedBuilder<Registry>,
+        change: impl FnOnce(FollowBuilder<PublishedSettings<Registry>>) -> FollowBuilder<PublishedSettings<Registry>>,
     ) -> Self {
         let (server, pem) = PlayedHttp::start_tls(answer);
         let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
