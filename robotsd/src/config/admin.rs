@@ -8,15 +8,13 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::salvage::Salvaged;
-use super::{
-    Address, ConfigError, Fault, Kind, Place, Placed, Reader, Value, admin_socket, reader, salvage, tables, words,
-};
+use super::{ConfigError, Fault, Kind, Place, Placed, Reader, Value, admin_socket, reader, salvage, tables, words};
 
 tables! {
     /// The admin interface; on a socket in the runtime folder where the table is absent.
     RawAdmin {
         enabled: bool = true,
-        address: Option<Spanned<Address>>,
+        address: Option<Spanned<SocketAddr>>,
         socket: Option<Spanned<PathBuf>>,
         hosts: Vec<Spanned<String>>,
         reach: Reach,
@@ -25,7 +23,7 @@ tables! {
 
     /// A further address of the admin interface.
     RawAdminListener {
-        address: Spanned<Address>,
+        address: Spanned<SocketAddr>,
         /// Default: `full` on a loopback address, `read` on any other.
         access: Option<AdminAccess>,
     }
@@ -212,16 +210,16 @@ pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSet
     let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
     let address = match &admin.address {
         Some(address) => {
-            let open = !address.get_ref().0.ip().to_canonical().is_loopback();
+            let open = !address.get_ref().ip().to_canonical().is_loopback();
             if open && admin.reach == Reach::Loopback {
                 let message = format!(
                     "{} can be reached from other machines, and any client of the admin interface can change what is \
                      served: write a loopback address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if that is meant",
-                    address.get_ref().0
+                    address.get_ref()
                 );
                 return Err(address.fault(message));
             }
-            Some(address.get_ref().0)
+            Some(*address.get_ref())
         }
         None if socket.is_some() || !admin.listener.is_empty() => None,
         None => Some(AdminSettings::usual_address()),
@@ -242,7 +240,7 @@ pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSet
 
 /// What other machines can reach changes nothing, unless the config says otherwise.
 fn further(listener: &RawAdminListener) -> AdminListenerConfig {
-    let address = listener.address.get_ref().0;
+    let address = *listener.address.get_ref();
     let usual = if address.ip().to_canonical().is_loopback() { AdminAccess::Full } else { AdminAccess::Read };
     AdminListenerConfig { address, access: listener.access.unwrap_or(usual) }
 }

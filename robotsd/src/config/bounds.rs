@@ -30,27 +30,17 @@ pub(crate) fn some_time(says: &str) -> Bound<Span> {
     bound(Span(Duration::from_nanos(1))..=Span(LONGEST), says)
 }
 
-/// A value of a file that has a bound.
-pub(crate) trait Bounded<T> {
-    /// Notes that it is out of its bound.
-    fn check(&self, key: &str, bound: &Bound<T>, faults: &mut Faults);
-}
-
-impl<T: PartialOrd + Display> Bounded<T> for Spanned<T> {
-    fn check(&self, key: &str, bound: &Bound<T>, faults: &mut Faults) {
-        let (value, Bound { range, says }) = (self.get_ref(), bound);
-        if range.contains(value) {
-            return;
-        }
+impl<T: PartialOrd + Display> Bound<T> {
+    /// Notes that the value of a key, where it is written, is beyond it.
+    pub(crate) fn check<'v>(&self, key: &str, value: impl Into<Option<&'v Spanned<T>>>, faults: &mut Faults)
+    where
+        T: 'v,
+    {
+        let Some(written) = value.into().filter(|value| !self.range.contains(value.get_ref())) else { return };
+        let (value, Self { range, says }) = (written.get_ref(), self);
         let usual = || format!("{key} is {value}: it may be from {} to {}", range.start(), range.end());
         let says =
             says.as_ref().map_or_else(usual, |says| says.replace("{key}", key).replace("{}", &value.to_string()));
-        faults.push(self.fault(says));
-    }
-}
-
-impl<T: PartialOrd + Display> Bounded<T> for Option<Spanned<T>> {
-    fn check(&self, key: &str, bound: &Bound<T>, faults: &mut Faults) {
-        self.iter().for_each(|value| value.check(key, bound, faults));
+        faults.push(written.fault(says));
     }
 }

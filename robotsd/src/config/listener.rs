@@ -9,13 +9,13 @@ use http::HeaderName;
 use toml::Spanned;
 use tower_robots::policy::Network;
 
-use super::{Address, Fault, Faults, Placed, RawAdmin, parsed, tables, unplaced, words};
+use super::{Fault, Faults, Placed, RawAdmin, parsed, tables, unplaced, words};
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
 tables! {
     RawListener {
         name: Option<Spanned<String>>,
-        address: Spanned<Address>,
+        address: Spanned<SocketAddr>,
         kind: ListenerKind,
         #[serde(skip_serializing_if = "Option::is_none")]
         on_error: Option<Spanned<OnError>>,
@@ -102,7 +102,7 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
             on_error: listener.on_error.as_ref().map(|on_error| *on_error.get_ref()).unwrap_or_default(),
             unknown_host: listener.unknown_host.as_ref().map(|unknown| *unknown.get_ref()).unwrap_or_default(),
         },
-        address: listener.address.get_ref().0,
+        address: *listener.address.get_ref(),
         kind: listener.kind,
         certificates: certificates(&listener.certificate, folder)?,
         trusted: Arc::new(trusted(listener)?),
@@ -125,9 +125,9 @@ pub(super) fn conflicts(listeners: &[RawListener], admin: Option<&RawAdmin>, fau
     networks.filter_map(Result::err).for_each(|fault| faults.push(fault));
     let addresses = || listeners.iter().map(|listener| &listener.address);
     for (number, address) in addresses().enumerate() {
-        let (span, address) = (address.span(), address.get_ref().0);
-        if let Some(before) = addresses().take(number).find(|before| overlap(before.get_ref().0, address)) {
-            let before = before.get_ref().0;
+        let (span, address) = (address.span(), *address.get_ref());
+        if let Some(before) = addresses().take(number).find(|before| overlap(*before.get_ref(), address)) {
+            let before = *before.get_ref();
             let message = if before == address {
                 format!("another listener has the address {address} already")
             } else {
@@ -141,13 +141,13 @@ pub(super) fn conflicts(listeners: &[RawListener], admin: Option<&RawAdmin>, fau
         admin.and_then(|admin| admin.address.as_ref()).into_iter().chain(further)
     };
     for (number, address) in of_admin().enumerate() {
-        let takes = |taken: &&Spanned<Address>| overlap(taken.get_ref().0, address.get_ref().0);
+        let takes = |taken: &&Spanned<SocketAddr>| overlap(*taken.get_ref(), *address.get_ref());
         let message = if let Some(taken) = addresses().find(takes) {
-            format!("a listener has the address {} already: [admin] needs one of its own", taken.get_ref().0)
+            format!("a listener has the address {} already: [admin] needs one of its own", taken.get_ref())
         } else if let Some(taken) = of_admin().take(number).find(takes) {
             format!(
                 "the admin interface has the address {} already: each of its listeners needs one of its own",
-                taken.get_ref().0
+                taken.get_ref()
             )
         } else {
             continue;

@@ -37,7 +37,7 @@ pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminSettings, Ra
 pub(crate) use self::admin_socket::{connect_now, staging_socket};
 pub(crate) use self::agents::{RawAgents, RawExempt};
 pub(crate) use self::board::BoardConfig;
-pub(crate) use self::bounds::{Bounded, bound};
+pub(crate) use self::bounds::bound;
 pub(crate) use self::check::RawCheck;
 pub(crate) use self::error::{
     CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, Placed, USUAL_CONFIG, config_if_any,
@@ -59,7 +59,7 @@ pub(crate) use self::site::{
     StaticFiles,
 };
 pub(crate) use self::tables::{tables, unplaced, word_values, words};
-pub(crate) use self::values::{Address, Size, Span};
+pub(crate) use self::values::{Size, Span};
 
 #[cfg(test)]
 mod tests;

@@ -42,16 +42,11 @@ pub(crate) trait Value: Sized {
 }
 
 /// A table with keys of its own.
-pub(crate) trait Table: Sized {
+pub(crate) trait Table: Value {
     const KEYS: &'static [Key];
 
     /// `table` is its path.
     fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
-
-    /// One without keys.
-    fn empty() -> Option<Self>;
-
-    fn check_keys(&self, faults: &mut Faults);
 }
 
 /// A file whose tables are known.
@@ -136,6 +131,13 @@ impl Reader<'_> {
             return None;
         }
         T::read(self, Place { table, key }, value)
+    }
+
+    pub(crate) fn table<T: Table>(&mut self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<T> {
+        match value.get_ref() {
+            DeValue::Table(table) => T::read_table(self, &place.path(), table, &value.span()),
+            _ => self.wrong::<T>(place, value),
+        }
     }
 
     /// Notes keys that a table does not have; returns those that they are probably meant to be.

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use toml::Spanned;
 
 use super::file::Reviewable;
-use super::reader::Table as _;
 use super::site::OfAllSites;
 use super::{
-    AdminSettings, Config, ConfigError, Fault, Faults, RawConfig, RegistrySources, admin, board, identity, listener,
-    log, rate_store, reader, registry, review, site, translation,
+    AdminSettings, Config, ConfigError, Fault, Faults, RawConfig, RegistrySources, Value as _, admin, board, identity,
+    listener, log, rate_store, reader, registry, review, site, translation,
 };
 
 /// A config file that was read, once: whatever is made of it is made of the same text.
@@ -78,7 +77,7 @@ fn resolve(file: &RawConfig, folder: &Path) -> Result<Config, Vec<Fault>> {
 
 /// Resolves every part, also after one of them has a problem; none where one has.
 fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Config> {
-    file.check_keys(faults);
+    file.check_bounds(faults);
     if file.listener.is_empty() {
         let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
         faults.push(fault);

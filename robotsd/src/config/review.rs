@@ -4,7 +4,7 @@
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -16,9 +16,7 @@ use tower_robots::rules::RobotsTxt;
 
 use super::log::is_writable;
 use super::site::end;
-use super::{
-    Address, Config, Fault, ListenerKind, Placed, RawConfig, RawSite, RobotsSource, SiteConfig, load_registry,
-};
+use super::{Config, Fault, ListenerKind, Placed, RawConfig, RawSite, RobotsSource, SiteConfig, load_registry};
 use crate::input;
 use crate::publish_hook::HookHeader;
 use crate::regular_file;
@@ -248,13 +246,13 @@ fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
         .admin
         .iter()
         .flat_map(|admin| admin.address.iter().chain(admin.listener.iter().map(|listener| &listener.address)));
-    let is_foreign = |address: &&Spanned<Address>| {
+    let is_foreign = |address: &&Spanned<SocketAddr>| {
         // Any port: the one that is written may be in use, most likely by a robotsd that runs.
-        let ip = address.get_ref().0.ip();
+        let ip = address.get_ref().ip();
         std::net::UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
     };
     listeners.chain(admin).filter(is_foreign).map(|address| {
-        let ip = address.get_ref().0.ip();
+        let ip = address.get_ref().ip();
         let message = format!("this machine has no address {ip}: listening there fails");
         address.fault(message).help(format!("write one that it has, or {:?} for all of them", any(ip)))
     })

@@ -11,7 +11,7 @@ use toml::{Spanned, Table, Value};
 use tower_robots::live::VersionHash;
 
 use super::site::{RawHeader, RawRobots};
-use super::{RawAdmin, RawConfig, Table as _, reader};
+use super::{RawAdmin, RawConfig, Value as _, reader};
 
 /// Characters of a value that are shown: a robots.txt may stand in the config.
 const SHOWN: usize = 200;
@@ -117,7 +117,7 @@ impl Settings {
         // Differences are logged.
         raw.site.iter_mut().for_each(|site| site.get_mut().robots.hide_secrets());
         // A table that comes or goes differs in what it sets: its other keys are what they are without it.
-        raw.admin = raw.admin.or_else(RawAdmin::empty);
+        raw.admin = raw.admin.or_else(RawAdmin::absent);
         // Fails for a path that is not UTF-8 only, and a text is.
         let mut config = Table::try_from(&raw).ok()?;
         let mode = config.get("mode").map(shown).unwrap_or_default();

@@ -15,7 +15,7 @@ use tower_robots::policy::{
 };
 use tower_robots::rules::PathForm;
 
-use super::{Faults, Kind, Place, Reader, Table, Value};
+use super::{Faults, Kind, Place, Reader, Value};
 
 /// Declares tables. A key that is not there has the default beside it, or that of its type; one that has neither is required.
 /// The bound of a value stands behind `=>`.
@@ -53,14 +53,28 @@ macro_rules! tables {
                 })*
                 Some(Self { $($key: $key?,)* })
             }
+        }
 
-            fn empty() -> Option<Self> {
+        impl $crate::config::Value for $table {
+            fn kind() -> $crate::config::Kind {
+                $crate::config::Kind::Table(<Self as $crate::config::Table>::KEYS)
+            }
+
+            fn read(
+                reader: &mut $crate::config::Reader<'_>,
+                place: $crate::config::Place<'_>,
+                value: &toml::Spanned<toml::de::DeValue<'_>>,
+            ) -> Option<Self> {
+                reader.table(place, value)
+            }
+
+            fn absent() -> Option<Self> {
                 Some(Self { $($key: $crate::config::tables!(@absent $type $(, $default)?)?,)* })
             }
 
-            fn check_keys(&self, _faults: &mut $crate::config::Faults) {
+            fn check_bounds(&self, _faults: &mut $crate::config::Faults) {
                 $(
-                    $($crate::config::Bounded::check(&self.$key, stringify!($key), &$bound, _faults);)?
+                    $($bound.check(stringify!($key), &self.$key, _faults);)?
                     $crate::config::Value::check_bounds(&self.$key, _faults);
                 )*
             }
@@ -157,36 +171,17 @@ pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()
 }
 
-/// Whole numbers, and the least of each.
-macro_rules! numbers {
-    ($($number:ident: $least:literal, $of:expr;)+) => {$(
-        impl Value for $number {
-            fn kind() -> Kind {
-                Kind::Number($least)
-            }
-
-            fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-                whole_number(value.get_ref()).and_then($of).or_else(|| reader.wrong::<Self>(place, value))
-            }
-        }
-    )+};
-}
-
-numbers! { u16: 0, Some; u32: 0, Some; u64: 0, Some; NonZeroU32: 1, Self::new; NonZeroUsize: 1, Self::new; usize: 0, Some; }
-
-/// Values that TOML has itself, and whether one of them can be left out.
+/// Values that TOML has itself: how each is written, what stands for one that is not there, and how it is read.
 macro_rules! plain_values {
-    ($($type:ident: $kind:ident, $absent:expr, $variant:ident($value:ident) => $read:expr;)+) => {$(
+    ($($type:ident: $kind:expr, $absent:expr, $read:expr;)+) => {$(
         impl Value for $type {
             fn kind() -> Kind {
-                Kind::$kind
+                $kind
             }
 
             fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-                match value.get_ref() {
-                    DeValue::$variant($value) => Some($read),
-                    _ => reader.wrong::<Self>(place, value),
-                }
+                let read: fn(&DeValue<'_>) -> Option<Self> = $read;
+                read(value.get_ref()).or_else(|| reader.wrong::<Self>(place, value))
             }
 
             fn absent() -> Option<Self> {
@@ -197,31 +192,16 @@ macro_rules! plain_values {
 }
 
 plain_values! {
-    String: Text, None, String(text) => text.to_string();
-    PathBuf: Text, None, String(text) => text.to_string().into();
-    bool: Flag, Some(false), Boolean(flag) => *flag;
-    Datetime: Date, None, Datetime(date) => *date;
-}
-
-impl<T: Table> Value for T {
-    fn kind() -> Kind {
-        Kind::Table(T::KEYS)
-    }
-
-    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::Table(table) => T::read_table(reader, &place.path(), table, &value.span()),
-            _ => reader.wrong::<Self>(place, value),
-        }
-    }
-
-    fn absent() -> Option<Self> {
-        T::empty()
-    }
-
-    fn check_bounds(&self, faults: &mut Faults) {
-        self.check_keys(faults);
-    }
+    String: Kind::Text, None, |value| value.as_str().map(Self::from);
+    PathBuf: Kind::Text, None, |value| value.as_str().map(Self::from);
+    bool: Kind::Flag, Some(false), |value| value.as_bool();
+    Datetime: Kind::Date, None, |value| value.as_datetime().copied();
+    u16: Kind::Number(0), None, whole_number;
+    u32: Kind::Number(0), None, whole_number;
+    u64: Kind::Number(0), None, whole_number;
+    usize: Kind::Number(0), None, whole_number;
+    NonZeroU32: Kind::Number(1), None, |value| whole_number(value).and_then(Self::new);
+    NonZeroUsize: Kind::Number(1), None, |value| whole_number(value).and_then(Self::new);
 }
 
 impl<T: Value> Value for Spanned<T> {

@@ -19,10 +19,6 @@ pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// An address to listen on, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address(pub(crate) SocketAddr);
-
 /// A number of octets, written `65536` or `"64KiB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Size(pub(crate) usize);
@@ -42,12 +38,6 @@ impl Span {
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&humantime::format_duration(self.0))
-    }
-}
-
-impl Serialize for Address {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
     }
 }
 
@@ -77,29 +67,27 @@ fn without_unit(number: &str) -> String {
     )
 }
 
-impl Address {
-    fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map(Self).map_err(|_| {
-            let wrong = format!("{text:?} is not an address to listen on");
-            let stripped = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-            let stripped =
-                stripped.map(|rest| rest.trim_end_matches('/')).filter(|rest| rest.parse::<SocketAddr>().is_ok());
-            let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
-            let host = text.rsplit_once(':').map_or("", |(host, _)| host);
-            if let Some(address) = stripped {
-                return format!("{wrong}: write it without the scheme, {address:?}");
-            }
-            if text.parse::<std::net::IpAddr>().is_ok() {
-                let address = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
-                return format!("{wrong}: it has no port, as in \"{address}:8080\"");
-            }
-            match (host, port.parse::<u16>()) {
-                ("" | "*", Ok(port)) => format!("{wrong}: {}", port_alone(port)),
-                ("localhost", Ok(port)) => format!("{wrong}: names are not looked up, write \"127.0.0.1:{port}\""),
-                _ => format!("{wrong}: write one such as \"127.0.0.1:8080\" or \"[::1]:8080\""),
-            }
-        })
-    }
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        let wrong = format!("{text:?} is not an address to listen on");
+        let stripped = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+        let stripped =
+            stripped.map(|rest| rest.trim_end_matches('/')).filter(|rest| rest.parse::<SocketAddr>().is_ok());
+        let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
+        let host = text.rsplit_once(':').map_or("", |(host, _)| host);
+        if let Some(address) = stripped {
+            return format!("{wrong}: write it without the scheme, {address:?}");
+        }
+        if text.parse::<std::net::IpAddr>().is_ok() {
+            let address = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
+            return format!("{wrong}: it has no port, as in \"{address}:8080\"");
+        }
+        match (host, port.parse::<u16>()) {
+            ("" | "*", Ok(port)) => format!("{wrong}: {}", port_alone(port)),
+            ("localhost", Ok(port)) => format!("{wrong}: names are not looked up, write \"127.0.0.1:{port}\""),
+            _ => format!("{wrong}: write one such as \"127.0.0.1:8080\" or \"[::1]:8080\""),
+        }
+    })
 }
 
 fn port_alone(port: u16) -> String {
@@ -112,40 +100,35 @@ impl Value for Span {
     }
 
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-        let wrong = match value.get_ref() {
-            DeValue::String(text) => match Self::parse(text) {
-                Ok(span) => return Some(span),
-                Err(wrong) => wrong,
-            },
+        let read = match value.get_ref() {
+            DeValue::String(text) => Self::parse(text),
             DeValue::Integer(number) if number.as_str().starts_with('-') => {
-                format!("{number} is not a length of time: write one such as \"10s\"")
+                Err(format!("{number} is not a length of time: write one such as \"10s\""))
             }
-            DeValue::Integer(number) => without_unit(number.as_str()),
-            DeValue::Float(number) => format!("{number} is not a length of time: write one such as \"1500ms\""),
+            DeValue::Integer(number) => Err(without_unit(number.as_str())),
+            DeValue::Float(number) => Err(format!("{number} is not a length of time: write one such as \"1500ms\"")),
             _ => return reader.wrong::<Self>(place, value),
         };
-        reader.fault(value, wrong)
+        read.map_or_else(|wrong| reader.fault(value, wrong), Some)
     }
 }
 
-impl Value for Address {
+/// An address to listen on, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
+impl Value for SocketAddr {
     fn kind() -> Kind {
         Kind::Text
     }
 
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-        let wrong = match value.get_ref() {
-            DeValue::String(text) => match Self::parse(text) {
-                Ok(address) => return Some(address),
-                Err(wrong) => wrong,
-            },
-            DeValue::Integer(number) => match number.as_str().parse() {
+        let read = match value.get_ref() {
+            DeValue::String(text) => parse_address(text),
+            DeValue::Integer(number) => Err(match number.as_str().parse() {
                 Ok(port) => format!("{port} is a port alone: {}", port_alone(port)),
                 Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
-            },
+            }),
             _ => return reader.wrong::<Self>(place, value),
         };
-        reader.fault(value, wrong)
+        read.map_or_else(|wrong| reader.fault(value, wrong), Some)
     }
 }
 

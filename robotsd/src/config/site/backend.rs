@@ -134,7 +134,7 @@ pub(super) fn faulty(upstreams: &[Spanned<String>], listeners: &[RawListener], f
         // All of them, where the site stops at the first.
         let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
         let Some(endpoint) = faults.keep(endpoint) else { continue };
-        let addresses = listeners.iter().map(|listener| listener.address.get_ref().0);
+        let addresses = listeners.iter().map(|listener| *listener.address.get_ref());
         if let Some(address) = addresses.into_iter().find(|address| endpoint.is_listener(*address)) {
             let message = format!(
                 "the upstream {:?} is the listener {address} of this config, so requests would go round in a circle: name the \
