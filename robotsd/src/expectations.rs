@@ -12,7 +12,6 @@
 //! paths  = ["/drafts/"]
 //! ```
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -73,18 +72,18 @@ pub(crate) struct WrittenWord {
 impl ExpectationsFile {
     /// Reads a file. Errors name it, with the line and column of every problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
-        let octets = read(path).map_err(|error| ConfigError::unread(&error))?;
+        let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MOST_OCTETS {
             let name = printable_path(path);
             let fault = format!("{name}: larger than {} KiB: expect less, or in several files", MOST_OCTETS >> 10);
-            return Err(ConfigError::unread(&io::Error::new(io::ErrorKind::FileTooLarge, fault)));
+            return Err(ConfigError::without_place(fault));
         }
         Self::parse(path, &as_utf8(path, octets)?, registry)
     }
 
     /// Reads the text of a file; `name` is what errors call it.
     fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
-        let at = |faults| ConfigError::at(name, text, faults).shown_by("test");
+        let at = |faults| ConfigError { command: "test", ..ConfigError::at(name, text, faults) };
         let written: Written = read_document(text).map_err(at)?;
         let tables = written.allow.iter().map(|table| (Access::Allow, table));
         let tables: Vec<_> = tables.chain(written.disallow.iter().map(|table| (Access::Disallow, table))).collect();

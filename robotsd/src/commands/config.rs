@@ -51,7 +51,7 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
                 Ok(config) => config,
                 Err(error) => {
                     let code = refused(&error);
-                    if let Some(text) = error.translation() {
+                    if let Some(text) = &error.translation {
                         complain(&"the file as it is written now is on standard output");
                         say(text);
                     }

@@ -11,15 +11,17 @@ use tower_robots::check::Severity;
 use crate::render::{Diagnostic, complain_at, printable};
 
 /// Why a config file is refused: every problem that was found.
-#[derive(Debug)]
-pub(crate) struct ConfigError(Problems);
-
-#[derive(Debug)]
-enum Problems {
-    /// The file could not be read.
-    Unreadable(String),
-    /// In the order of the file, one at least.
-    Placed { path: String, command: &'static str, problems: Vec<Diagnostic>, translated: Option<String> },
+#[derive(Debug, Default)]
+pub(crate) struct ConfigError {
+    pub(crate) path: String,
+    /// Why there is no text that could have problems.
+    pub(crate) unreadable: Option<String>,
+    /// In the order of the file; one at least where it could be read.
+    pub(crate) problems: Vec<Diagnostic>,
+    /// The command that shows every problem of the file.
+    pub(crate) command: &'static str,
+    /// The file as it is written now, where it has keys of before.
+    pub(crate) translation: Option<String>,
 }
 
 /// A problem of a value, before its line and column are known.
@@ -45,16 +47,12 @@ impl ConfigError {
             }
             _ => "",
         };
-        Self(Problems::Unreadable(format!("{path}: the config file cannot be read: {error}{help}")))
+        Self::without_place(format!("{path}: the config file cannot be read: {error}{help}"))
     }
 
-    /// The message of the error names the file.
-    pub(crate) fn unread(error: &io::Error) -> Self {
-        Self(Problems::Unreadable(error.to_string()))
-    }
-
-    pub(super) fn unprintable(path: &Path, error: &toml::ser::Error) -> Self {
-        Self(Problems::Unreadable(format!("{}: the config cannot be shown: {error}", path.display())))
+    /// The message names the file.
+    pub(crate) fn without_place(message: impl ToString) -> Self {
+        Self { unreadable: Some(message.to_string()), ..Self::default() }
     }
 
     /// The problems of a text, of which there is one at least.
@@ -65,62 +63,27 @@ impl ConfigError {
         // Values that two parts of the settings are made from.
         faults.dedup();
         let problems = faults.into_iter().map(|fault| fault.diagnostic(Severity::Error, &name, text)).collect();
-        Self(Problems::Placed { path: name.into_owned(), command: "config check", problems, translated: None })
-    }
-
-    /// Names the command that shows every problem of the file, where it is not a config.
-    pub(crate) fn shown_by(mut self, shown_by: &'static str) -> Self {
-        if let Problems::Placed { command, .. } = &mut self.0 {
-            *command = shown_by;
-        }
-        self
-    }
-
-    /// With the file as it is written now, where it has keys of before.
-    pub(super) fn translated(mut self, text: String) -> Self {
-        if let Problems::Placed { translated, .. } = &mut self.0 {
-            *translated = Some(text);
-        }
-        self
-    }
-
-    /// The file as it is written now, where it has keys of before.
-    pub(crate) fn translation(&self) -> Option<&str> {
-        match &self.0 {
-            Problems::Placed { translated, .. } => translated.as_deref(),
-            Problems::Unreadable(_) => None,
-        }
+        Self { path: name.into_owned(), problems, command: "config check", ..Self::default() }
     }
 
     /// Writes every problem to standard error, each with its line of the file.
     pub(crate) fn complain(&self) {
-        match &self.0 {
-            Problems::Unreadable(message) => crate::exit::complain(message),
-            Problems::Placed { problems, .. } => complain_at(problems),
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn diagnostics(&self) -> &[Diagnostic] {
-        match &self.0 {
-            Problems::Unreadable(_) => &[],
-            Problems::Placed { problems, .. } => problems,
-        }
+        self.unreadable.iter().for_each(|message| crate::exit::complain(message));
+        complain_at(&self.problems);
     }
 }
 
 /// On one line: the first problem, and how many more there are.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Problems::Unreadable(message) => f.write_str(message),
-            Problems::Placed { path, command, problems, .. } => match &problems[..] {
-                [first, more @ ..] if !more.is_empty() => {
-                    let path = printable(path.as_bytes());
-                    write!(f, "{first}; and {} more: `robotsd {command} {path}` shows them", more.len())
-                }
-                problems => problems.iter().try_for_each(|problem| problem.fmt(f)),
-            },
+        let Self { path, unreadable, problems, command, .. } = self;
+        match (unreadable, &problems[..]) {
+            (Some(message), _) => f.write_str(message),
+            (None, [first, more @ ..]) if !more.is_empty() => {
+                let path = printable(path.as_bytes());
+                write!(f, "{first}; and {} more: `robotsd {command} {path}` shows them", more.len())
+            }
+            (None, problems) => problems.iter().try_for_each(|problem| problem.fmt(f)),
         }
     }
 }

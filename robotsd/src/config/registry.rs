@@ -86,7 +86,7 @@ pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, 
 /// A registry with the rows of a file where one is given.
 pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
     let Some(path) = extra else { return Ok(base.clone()) };
-    let octets = input::read_configured(path).map_err(|error| ConfigError::unread(&error))?;
+    let octets = input::read_configured(path).map_err(ConfigError::without_place)?;
     extended(base, path, &reader::as_utf8(path, octets)?).map(Arc::new)
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use toml::Spanned;
 
 use super::file::Reviewable;
-use super::site::OfAllSites;
 use super::{
     AdminSettings, Config, ConfigError, Fault, Faults, RawConfig, RegistrySources, Value as _, admin, board, identity,
     listener, log, rate_store, reader, registry, review, site, translation,
@@ -51,7 +50,8 @@ impl ConfigFile {
         let others = reader::read::<RawConfig>(&self.text).err().unwrap_or_default();
         let others = others.into_iter().filter(|fault| !translation.places.contains(&fault.span));
         let faults = translation.faults.into_iter().chain(others).collect();
-        Err(ConfigError::at(&self.path, &self.text, faults).translated(translation.text))
+        let translated = ConfigError::at(&self.path, &self.text, faults);
+        Err(ConfigError { translation: Some(translation.text), ..translated })
     }
 }
 
@@ -65,7 +65,9 @@ impl Config {
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path)?;
         file.config()?;
-        toml::to_string(&file.raw()?).map_err(|error| ConfigError::unprintable(path, &error))
+        toml::to_string(&file.raw()?).map_err(|error| {
+            ConfigError::without_place(format!("{}: the config cannot be shown: {error}", path.display()))
+        })
     }
 }
 
@@ -90,7 +92,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     site::names_and_hosts(&file.site, faults);
     // Every site is looked at, also after the first problem.
     let state_dir = file.state_dir.as_ref().map(|path| folder.join(path.get_ref()));
-    let all = OfAllSites {
+    let all = site::OfAllSites {
         mode: file.mode,
         grace: file.grace.get_ref().0,
         agents: &file.agents,

@@ -280,7 +280,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
         std::fs::write(&path, &text).expect("written");
         // Some are read as tables without names for their keys.
         let Err(error) = Config::load(&path) else { continue };
-        let shown = error.diagnostics().iter().map(|problem| problem.snippet(Colour::Plain)).collect::<String>();
+        let shown = error.problems.iter().map(|problem| problem.snippet(Colour::Plain)).collect::<String>();
         let shown = format!("{error} {shown}");
         assert!(!shown.contains("hunter2"), "{text}: {shown}");
     }
@@ -298,5 +298,5 @@ fn answers(text: &str) -> String {
         let line = problem.to_string().replace(&format!("{}/", folder.path().display()), "");
         format!("{}\n", line.strip_prefix("robotsd.toml:").expect("the place comes first"))
     };
-    error.diagnostics().iter().map(answer).collect()
+    error.problems.iter().map(answer).collect()
 }

@@ -70,7 +70,7 @@ impl CheckFile {
         match nearest(&folder) {
             Some(path) => {
                 let path = shown(&path);
-                within.refuse_named(&path).map_err(|error| ConfigError::unread(&error))?;
+                within.refuse_named(&path).map_err(ConfigError::without_place)?;
                 Self::read(&path)
             }
             None => Ok(Self::default()),
@@ -79,12 +79,12 @@ impl CheckFile {
 
     fn read(path: &Path) -> Result<Self, ConfigError> {
         // The author of the robots.txt may have put it there.
-        let octets = input::read_found(path, MOST_OCTETS).map_err(|error| ConfigError::unread(&error))?;
+        let octets = input::read_found(path, MOST_OCTETS).map_err(ConfigError::without_place)?;
         Self::parse(path, &as_utf8(path, octets)?)
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let at = |faults| ConfigError::at(path, text, faults).shown_by("check");
+        let at = |faults| ConfigError { command: "check", ..ConfigError::at(path, text, faults) };
         let raw: RawCheckFile = read_document(text).map_err(at)?;
         let mut faults = Vec::new();
         let mut known = |codes: &[Spanned<String>]| -> Vec<&'static Lint> {
