@@ -7,7 +7,6 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::salvage::Salvaged;
 use super::{ConfigError, Fault, Kind, Place, Placed, Reader, Value, admin_socket, reader, salvage, tables, words};
 
 tables! {
@@ -89,10 +88,7 @@ impl AdminSettings {
             }
         };
         let salvaged = salvage::read::<Part>(&text);
-        let Salvaged { part: Part { admin }, mut faults } = match salvaged {
-            Ok(salvaged) => salvaged,
-            Err(fault) => Salvaged { part: Part { admin: None }, faults: vec![fault] },
-        };
+        let (Part { admin }, mut faults) = salvaged.unwrap_or_else(|fault| (Part { admin: None }, vec![fault]));
         let folder = path.parent().unwrap_or(Path::new(""));
         let found = match &admin {
             None if faults.is_empty() => return Ok(running().map(Self::on_usual_socket)),
@@ -173,8 +169,7 @@ impl StatePlace {
             }
         }
         let text = reader::read_text(path)?;
-        let salvaged = salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
-        let Salvaged { part: Part { state_dir, site }, faults } = salvaged;
+        let (Part { state_dir, site }, faults) = salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| folder.join(state_dir));
         // It may be there, and be what cannot be read.

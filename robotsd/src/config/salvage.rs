@@ -11,20 +11,12 @@ use toml::de::DeTable;
 
 use super::{Fault, Keys, Reader, Table, syntax};
 
-/// A part of a file, and the faults that were found on the way to it.
-#[derive(Debug)]
-pub(super) struct Salvaged<D> {
-    pub(super) part: D,
-    /// Of the syntax of the file, and of the values of the part.
-    pub(super) faults: Vec<Fault>,
-}
-
-/// Reads the top-level entries that a part has.
+/// Reads the top-level entries that a part has; with it the faults of the syntax of the file, and of the values of the part.
 ///
 /// # Errors
 ///
 /// If none of the file can be read.
-pub(super) fn read<D: Table>(text: &str) -> Result<Salvaged<D>, Fault> {
+pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     let (_, errors) = DeTable::parse_recoverable(text);
     let faults: Vec<_> = errors.iter().map(|error| syntax::fault(text, error)).collect();
@@ -39,20 +31,24 @@ pub(super) fn read<D: Table>(text: &str) -> Result<Salvaged<D>, Fault> {
     for name in others.iter().filter(|name| !is_own(name)) {
         document.get_mut().remove(name.as_str());
     }
-    let lines = Lines::of(&own);
+    let line_at = |octet: usize| own.get(..octet).unwrap_or(&own).matches('\n').count();
+    let header_above = |line: usize| {
+        let headers = own.lines().enumerate().filter(|(_, line)| line.trim_start_matches([' ', '\t']).starts_with('['));
+        headers.map(|(number, _)| number).take_while(|number| *number < line).last()
+    };
     let spans = errors.iter().map(|error| error.span().unwrap_or_default());
-    let faulty: BTreeSet<usize> = spans.map(|span| lines.number_at(span.start)).collect();
+    let faulty: BTreeSet<usize> = spans.map(|span| line_at(span.start)).collect();
     // Values alone: a table that has a faulty entry keeps the others.
     let is_certain = |key: &Range<usize>, value: &Range<usize>| {
-        faulty.range(lines.number_at(key.start)..=lines.number_at(value.end)).next().is_none()
-            && lines.header_above(key.start).is_none_or(|header| !faulty.contains(&header))
+        faulty.range(line_at(key.start)..=line_at(value.end)).next().is_none()
+            && header_above(line_at(key.start)).is_none_or(|header| !faulty.contains(&header))
     };
     let keys = Keys { top: D::KEYS, name: "the config" };
     let mut reader = Reader { text: &own, keys, is_certain: &is_certain, faults };
     let part = D::read_table(&mut reader, "", document.get_ref(), &document.span());
     let mut faults = reader.faults;
     match part {
-        Some(part) => Ok(Salvaged { part, faults }),
+        Some(part) => Ok((part, faults)),
         None => Err(faults.remove(0)),
     }
 }
@@ -84,33 +80,6 @@ fn blank(line: &str) -> String {
     line.bytes().map(blank).collect()
 }
 
-/// Where the lines of a text begin.
-struct Lines<'t> {
-    text: &'t str,
-    starts: Vec<usize>,
-}
-
-impl<'t> Lines<'t> {
-    fn of(text: &'t str) -> Self {
-        let ends = text.match_indices('\n').map(|(end, _)| end + 1);
-        Self { text, starts: std::iter::once(0).chain(ends).collect() }
-    }
-
-    /// The line that an octet is in, from 0.
-    fn number_at(&self, octet: usize) -> usize {
-        self.starts.partition_point(|start| *start <= octet).saturating_sub(1)
-    }
-
-    /// The line of the last header before an octet.
-    fn header_above(&self, octet: usize) -> Option<usize> {
-        let is_header = |line: &usize| {
-            let rest = self.starts.get(*line).and_then(|start| self.text.get(*start..));
-            rest.is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with('['))
-        };
-        (0..self.number_at(octet)).rev().find(is_header)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tables::tables;
@@ -129,7 +98,7 @@ mod tests {
     }
 
     fn salvaged(text: &str) -> (Option<String>, Option<String>, Option<String>, bool) {
-        let Salvaged { part, faults } = read::<Part>(text).expect("something is read");
+        let (part, faults) = read::<Part>(text).expect("something is read");
         let (socket, address) = part.admin.map(|admin| (admin.socket, admin.address)).unwrap_or_default();
         (part.state_dir, socket, address, faults.is_empty())
     }
