@@ -55,8 +55,7 @@ pub(crate) use self::resolve::ConfigFile;
 pub(crate) use self::schema::schema;
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::site::{
-    AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, GateFile, RawSite, Remote, RobotsSource, SiteConfig,
-    StaticFiles,
+    AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, RawSite, Remote, RobotsSource, SiteConfig, StaticFiles,
 };
 pub(crate) use self::tables::{tables, unplaced, word_values, words};
 pub(crate) use self::values::{Size, Span};

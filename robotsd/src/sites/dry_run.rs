@@ -140,7 +140,7 @@ impl DrySite<'_> {
     /// What the gate would read and cannot. A list of URLs is there to be read; a baseline may be yet to come.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
-        let urls = urls.map(|(file, note)| self.at_span(&file.span, note));
+        let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
         let baseline = settings.pages.note_about(NoteAbout::Baseline);
         urls.into_iter().chain(baseline.map(|note| self.warning(note))).collect()
     }

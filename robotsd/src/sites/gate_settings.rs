@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check;
 use tower_robots::internals::Mutex;
@@ -12,7 +13,7 @@ use tower_robots::rules::RobotsTxt;
 use tower_robots::source::Watcher;
 
 use super::site_pages::{NoteAbout, SitePages};
-use crate::config::{GateBasis, GateFile, SiteConfig};
+use crate::config::{GateBasis, SiteConfig};
 use crate::expectations::ExpectationsFile;
 use crate::input;
 use crate::pages::read_urls;
@@ -87,12 +88,12 @@ impl GateSettings {
 
     /// The baseline's path, where the gate has one.
     pub(super) fn baseline_path(&self) -> Option<&Path> {
-        self.basis.baseline.as_ref().filter(|_| self.is_on()).map(|file| &*file.path)
+        self.basis.baseline.as_ref().filter(|_| self.is_on()).map(|file| &**file.get_ref())
     }
 
     /// Whether a file of the gate's could be read when it last was.
     pub(super) fn has_read(&self, path: &Path) -> bool {
-        let is = |file: &Option<GateFile>| file.as_ref().is_some_and(|file| file.path == path);
+        let is = |file: &Option<Spanned<PathBuf>>| file.as_ref().is_some_and(|file| file.get_ref() == path);
         let is_noted = |about| self.pages.note_about(about).is_some();
         !(is(&self.basis.baseline) && is_noted(NoteAbout::Baseline)
             || is(&self.basis.urls) && is_noted(NoteAbout::Urls))
@@ -100,9 +101,9 @@ impl GateSettings {
 
     fn read_urls(&self) {
         let Some(file) = &self.basis.urls else { return self.pages.drop_urls() };
-        match read_urls(&file.path, input::read_configured, &self.hosts) {
+        match read_urls(file.get_ref(), input::read_configured, &self.hosts) {
             Ok(pages) => {
-                let name = file.path.file_name().unwrap_or(file.path.as_os_str());
+                let name = file.get_ref().file_name().unwrap_or(file.get_ref().as_os_str());
                 self.pages.set_urls(&name.to_string_lossy(), pages);
                 self.pages.note(NoteAbout::Urls, None);
             }
@@ -118,12 +119,12 @@ impl GateSettings {
             self.pages.note(NoteAbout::Baseline, None);
             return None;
         };
-        if held.as_ref().is_some_and(|(path, _)| *path != file.path) {
+        if held.as_ref().is_some_and(|(path, _)| path != file.get_ref()) {
             *held = None;
         }
-        match read_baseline(&file.path, &self.watcher) {
+        match read_baseline(file.get_ref(), &self.watcher) {
             Ok(robots) => {
-                *held = Some((file.path.clone(), robots));
+                *held = Some((file.get_ref().clone(), robots));
                 self.pages.note(NoteAbout::Baseline, None);
             }
             Err(why) => {

@@ -168,7 +168,7 @@ pub(crate) fn accept_at_rest(
     let of = config.sites.iter().find(|of| of.name == site);
     let baseline = of.and_then(|of| of.gate_basis.baseline.as_ref());
     let has_parts = of.is_some_and(|of| !of.append.is_empty());
-    let next = log_events::after_accepting(&live.status(), has_parts, baseline.map(|file| &*file.path));
+    let next = log_events::after_accepting(&live.status(), has_parts, baseline.map(|file| &**file.get_ref()));
     Ok(ChangeReport { kept: report.trouble.is_none(), next, ..report })
 }
 

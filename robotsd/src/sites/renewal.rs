@@ -331,7 +331,7 @@ fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     compare(before.has_source_of(are), "source");
     compare(were.terms == are.terms, "terms");
     compare(were.expectations == are.expectations, "expectations");
-    compare(were.gate_basis.is_same(&are.gate_basis), "baseline or list of URLs");
+    compare(were.gate_basis == are.gate_basis, "baseline or list of URLs");
     compare(were.refusal == are.refusal, "refusal");
     compare(site.has_backend_of(before), "backend");
     (!parts.is_empty()).then(|| format!("site {:?} has another {}", &*site.name, parts.join(", another ")))

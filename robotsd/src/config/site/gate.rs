@@ -1,6 +1,5 @@
 //! The gate, and the files of expectations that it reads for each site.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -62,21 +61,16 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
 }
 
 /// The files that the gate of a site reads besides its expectations, and whether it reads sitemaps.
-#[derive(Clone, Debug, Default)]
+///
+/// Two are equal where they mean the same: a [`Spanned`] value is compared without its place in the config.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
     /// The version in version control, which counts as the one accepted last.
-    pub(crate) baseline: Option<GateFile>,
+    pub(crate) baseline: Option<Spanned<PathBuf>>,
     /// A list of pages that must not be lost.
-    pub(crate) urls: Option<GateFile>,
+    pub(crate) urls: Option<Spanned<PathBuf>>,
     /// Whether the pages of the site's own sitemaps count.
     pub(crate) sitemaps: bool,
-}
-
-/// A file, and what names it in the text of the config.
-#[derive(Clone, Debug)]
-pub(crate) struct GateFile {
-    pub(crate) path: PathBuf,
-    pub(crate) span: Range<usize>,
 }
 
 impl GateBasis {
@@ -95,7 +89,10 @@ impl GateBasis {
             }
         }
         let of_gate = gate.urls.as_ref().filter(|_| !is_directory);
-        let file = |written: &Spanned<PathBuf>| GateFile::resolve(written, folder);
+        let file = |written: &Spanned<PathBuf>| match written.get_ref() {
+            path if path.as_os_str().is_empty() => Err(written.fault("the path is empty")),
+            path => Ok(Spanned::new(written.span(), folder.join(path))),
+        };
         Ok(Self {
             baseline: robots.baseline.as_ref().map(file).transpose()?,
             urls: robots.urls.as_ref().or(of_gate).map(file).transpose()?,
@@ -105,23 +102,6 @@ impl GateBasis {
 
     /// The files, without their places in the config.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.baseline.iter().chain(&self.urls).map(|file| &*file.path)
-    }
-
-    /// Whether another config means the same.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let path = |file: &Option<GateFile>| file.as_ref().map(|file| file.path.clone());
-        path(&self.baseline) == path(&other.baseline)
-            && path(&self.urls) == path(&other.urls)
-            && self.sitemaps == other.sitemaps
-    }
-}
-
-impl GateFile {
-    fn resolve(written: &Spanned<PathBuf>, folder: &Path) -> Result<Self, Fault> {
-        if written.get_ref().as_os_str().is_empty() {
-            return Err(written.fault("the path is empty"));
-        }
-        Ok(Self { path: folder.join(written.get_ref()), span: written.span() })
+        self.baseline.iter().chain(&self.urls).map(|file| &**file.get_ref())
     }
 }

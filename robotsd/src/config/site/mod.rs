@@ -15,28 +15,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use toml::Spanned;
 use tower_robots::live::WhenMissing;
-use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Policy};
+use tower_robots::policy::Policy;
 use tower_robots::source::HostMap;
 
 use self::backend::{RawBackend, RawUpstream};
 use self::modes::RawModes;
-use self::policy::{RawEnforcement, RawRate, Terms};
+use self::policy::{RawEnforcement, RawRate};
 use self::refusal::RawRefusal;
 use self::source::{OnMissing, SourceKind};
 use super::check::CheckSettings;
-use super::{Faults, Placed, RawAgents, RawCheck, RawExempt, RawListener, tables};
+use super::{Faults, Placed, tables};
 use crate::publish_hook::HookSettings;
 use crate::refusal::RefusalPage;
 
 pub(crate) use self::append::{AppendSettings, AppendSource};
 pub(crate) use self::backend::{Backend, Dotfiles, StaticFiles};
-pub(crate) use self::gate::{GateBasis, GateFile};
+pub(crate) use self::gate::GateBasis;
 pub(super) use self::gate::{RawGate, resolve as resolve_gate};
 pub(super) use self::hooks::RawHeader;
 pub(super) use self::modes::end;
+pub(crate) use self::policy::OfAllSites;
 pub(super) use self::refusal::resolve as resolve_refusal;
 pub(super) use self::source::RawRobots;
 pub(crate) use self::source::{Remote, RobotsSource};
@@ -89,21 +89,6 @@ pub(crate) struct SiteConfig {
     pub(crate) terms: String,
 }
 
-/// What a config says of all its sites.
-#[derive(Clone, Copy)]
-pub(super) struct OfAllSites<'f> {
-    pub(super) mode: Mode,
-    pub(super) grace: Duration,
-    pub(super) agents: &'f RawAgents,
-    pub(super) exempt: &'f RawExempt,
-    /// What becomes of impostors, and what exemptions need.
-    pub(super) identity: (Impostors, IdentityNeeded),
-    pub(super) check: &'f RawCheck,
-    pub(super) gate: &'f RawGate,
-    pub(super) listeners: &'f [RawListener],
-    pub(super) state_dir: Option<&'f Path>,
-}
-
 /// Every site has a name of its own, and every host one site.
 pub(super) fn names_and_hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();
@@ -149,15 +134,8 @@ pub(super) fn resolve(
     let is_directory = site.robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
     let knows_hosts = is_directory || site.hosts.iter().any(|host| !host.get_ref().contains('*'));
     let on_publish = hooks::resolve(&site.robots.on_publish, knows_hosts, folder, faults);
-    let terms = Terms {
-        mode: site.enforcement.mode.unwrap_or(all.mode),
-        agents: all.agents,
-        exempt: all.exempt,
-        identity: all.identity,
-        enforcement: &site.enforcement,
-        rate: &site.rate,
-    };
-    let policy = policy::resolve(&terms, &site.modes, faults);
+    let terms = OfAllSites { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
+    let policy = policy::resolve(&terms, &site.enforcement, &site.rate, &site.modes, faults);
     let check = faults.keep(CheckSettings::resolve(all.check, all.exempt));
     let gate_basis = faults.keep(GateBasis::resolve(all.gate, &site.robots, folder));
     Some(SiteConfig {
@@ -182,7 +160,8 @@ pub(super) fn resolve(
         check: check?,
         // Its file is read once the rest is right.
         refusal: None,
-        terms: as_text(terms, all, &site.modes),
+        // Fails only for a path that is not UTF-8.
+        terms: serde_json::to_string(&(terms, &site.enforcement, &site.rate, &site.modes)).unwrap_or_default(),
     })
 }
 
@@ -194,17 +173,4 @@ fn robots_span(site: &RawSite) -> Range<usize> {
     let source = robots.source.as_ref().map(Spanned::span);
     let root = site.root.as_ref().map(Spanned::span);
     path.or(text).or(source).or(root).unwrap_or_else(|| site.name.span())
-}
-
-/// The values that policy, checks and gate of a site are made from, as text.
-fn as_text(policy: Terms<'_>, all: OfAllSites<'_>, modes: &RawModes) -> String {
-    #[derive(Serialize)]
-    struct All<'a> {
-        policy: Terms<'a>,
-        check: &'a RawCheck,
-        gate: &'a RawGate,
-        modes: &'a RawModes,
-    }
-    // Writing TOML fails only for a path that is not UTF-8: the empty text then equals no other.
-    toml::to_string(&All { policy, check: all.check, gate: all.gate, modes }).unwrap_or_default()
 }

@@ -2,15 +2,18 @@
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 use toml::Spanned;
 use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Policy, PolicyBuilder, RateMode};
 use tower_robots::rules::{PathForm, ValueError};
 
+use super::gate::RawGate;
 use super::modes::RawModes;
 use crate::config::agents::Family;
-use crate::config::{Fault, Faults, Placed, RawAgents, RawExempt, bound, tables, unplaced};
+use crate::config::{Fault, Faults, Placed, RawAgents, RawCheck, RawExempt, RawListener, bound, tables, unplaced};
 use crate::shared_rate::SharedBucket;
 
 const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(SharedBucket::MOST).unwrap();
@@ -27,32 +30,44 @@ tables! {
     }
 }
 
-/// What the policy of a site is made from besides its exceptions.
-#[derive(Serialize)]
-pub(super) struct Terms<'f> {
-    /// Where no exception fits.
-    pub(super) mode: Mode,
-    pub(super) agents: &'f RawAgents,
-    pub(super) exempt: &'f RawExempt,
+/// What a config says of all its sites. As text it has what policy, checks and gate are made from.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct OfAllSites<'f> {
+    /// Where no exception fits; a site may have another.
+    pub(crate) mode: Mode,
+    #[serde(skip)]
+    pub(crate) grace: Duration,
+    pub(crate) agents: &'f RawAgents,
+    pub(crate) exempt: &'f RawExempt,
     /// What becomes of impostors, and what exemptions need.
-    pub(super) identity: (Impostors, IdentityNeeded),
-    pub(super) enforcement: &'f RawEnforcement,
-    pub(super) rate: &'f RawRate,
+    pub(crate) identity: (Impostors, IdentityNeeded),
+    pub(crate) check: &'f RawCheck,
+    pub(crate) gate: &'f RawGate,
+    #[serde(skip)]
+    pub(crate) listeners: &'f [RawListener],
+    #[serde(skip)]
+    pub(crate) state_dir: Option<&'f Path>,
 }
 
 /// The policy, or none once its problems are noted.
-pub(super) fn resolve(terms: &Terms<'_>, modes: &RawModes, faults: &mut Faults) -> Option<Policy> {
-    let policy = faults.keep(without_modes(terms));
+pub(super) fn resolve(
+    all: &OfAllSites<'_>,
+    enforcement: &RawEnforcement,
+    rate: &RawRate,
+    modes: &RawModes,
+    faults: &mut Faults,
+) -> Option<Policy> {
+    let policy = faults.keep(without_modes(all, enforcement, rate));
     modes.add_to(policy, faults).map(PolicyBuilder::build)
 }
 
-fn without_modes(terms: &Terms<'_>) -> Result<PolicyBuilder, Fault> {
-    let Terms { agents, exempt, enforcement, rate, .. } = terms;
+fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawRate) -> Result<PolicyBuilder, Fault> {
+    let OfAllSites { agents, exempt, .. } = all;
     let networks: Vec<_> = exempt.cidrs.iter().map(Spanned::get_ref).collect();
     let refused = |values| move |error: ValueError| Fault::of_value(values, error.text(), &error);
-    let (impostors, needed) = terms.identity;
+    let (impostors, needed) = all.identity;
     let mut policy = Policy::builder()
-        .mode(terms.mode)
+        .mode(all.mode)
         .star_scope(agents.star_scope)
         .star_exempt(&agents.star_exempt)
         .star_exceptions(agents.star_exceptions)
