@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 
 use toml::{Spanned, Table, Value};
 use tower_robots::live::VersionHash;
@@ -181,49 +182,57 @@ impl Settings {
     }
 
     fn compare(&self, after: &Self, site: Option<&str>, prefix: &str, changes: &mut Vec<SettingChange>) {
-        let mut change = |key: &str, before: Option<&str>, after: Option<&str>| {
-            let (setting, owned) = (format!("{prefix}{key}"), |value: &str| value.to_owned());
-            let site = site.map(owned);
-            changes.push(SettingChange { site, setting, before: before.map(owned), after: after.map(owned) });
+        let change = |setting: String, site: Option<&str>, before: Option<String>, after: Option<String>| {
+            SettingChange { site: site.map(str::to_owned), setting, before, after }
         };
-        let before_by_key = by_key(&self.values);
-        for now in &after.values {
-            match before_by_key.get(&*now.key) {
-                Some(then) if then.value == now.value || (then.is_inherited && now.is_inherited) => {}
-                then => change(&now.key, then.map(|then| &*then.value), Some(&now.value)),
+        for (then, now) in pairs(&self.values, &after.values, |setting| &*setting.key) {
+            let is_same =
+                |(then, now): (&Setting, &Setting)| then.value == now.value || (then.is_inherited && now.is_inherited);
+            if let Some(either) = now.or(then).filter(|_| !then.zip(now).is_some_and(is_same)) {
+                let value = |setting: &Setting| setting.value.clone();
+                changes.push(change(format!("{prefix}{}", either.key), site, then.map(value), now.map(value)));
             }
         }
-        let after_by_key = by_key(&after.values);
-        for then in self.values.iter().filter(|then| !after_by_key.contains_key(&*then.key)) {
-            change(&then.key, Some(&then.value), None);
-        }
-        self.compare_tables(after, site, prefix, changes);
-    }
-
-    fn compare_tables(&self, after: &Self, site: Option<&str>, prefix: &str, changes: &mut Vec<SettingChange>) {
-        let (before_by_name, after_by_name) = (by_name(&self.tables), by_name(&after.tables));
-        for now in &after.tables {
-            match before_by_name.get(&now.identity()) {
-                Some(then) if now.kind == "site" => then.settings.compare(&now.settings, Some(&now.name), "", changes),
-                Some(then) => then.settings.compare(&now.settings, site, &format!("{prefix}{}.", now.title()), changes),
-                None => changes.push(now.whole(site, prefix, None, Some(now.summary()))),
+        for (then, now) in pairs(&self.tables, &after.tables, RepeatedTable::identity) {
+            let Some(either) = now.or(then) else { continue };
+            let (of, setting, inside) = match either.kind {
+                "site" => (Some(&*either.name), "site".to_owned(), String::new()),
+                _ => (site, format!("{prefix}{}", either.title()), format!("{prefix}{}.", either.title())),
+            };
+            match then.zip(now) {
+                Some((then, now)) => then.settings.compare(&now.settings, of, &inside, changes),
+                // The table as a whole has come or gone.
+                None => {
+                    let summary = RepeatedTable::summary;
+                    changes.push(change(setting, of, then.map(summary), now.map(summary)));
+                }
             }
-        }
-        for then in self.tables.iter().filter(|then| !after_by_name.contains_key(&then.identity())) {
-            changes.push(then.whole(site, prefix, Some(then.summary()), None));
         }
         // The last exception that fits counts, so their order is a setting.
-        let order = |tables: &[RepeatedTable], others: &HashMap<_, _>| -> Vec<String> {
-            let common = tables.iter().filter(|table| table.kind == "modes" && others.contains_key(&table.identity()));
-            common.map(|table| table.name.clone()).collect()
+        let order = |before: &[RepeatedTable], after: &[RepeatedTable]| -> Vec<String> {
+            let common =
+                pairs(before, after, RepeatedTable::identity).into_iter().filter_map(|(then, now)| then.and(now));
+            common.filter(|table| table.kind == "modes").map(|table| table.name.clone()).collect()
         };
-        let (then, now) = (order(&self.tables, &after_by_name), order(&after.tables, &before_by_name));
+        let (then, now) = (order(&after.tables, &self.tables), order(&self.tables, &after.tables));
         if then != now {
-            let (site, setting) = (site.map(str::to_owned), format!("{prefix}modes"));
-            let (before, after) = (Some(cut(&then.join(", "))), Some(cut(&now.join(", "))));
-            changes.push(SettingChange { site, setting, before, after });
+            let (then, now) = (Some(cut(&then.join(", "))), Some(cut(&now.join(", "))));
+            changes.push(change(format!("{prefix}modes"), site, then, now));
         }
     }
+}
+
+/// What two configs have of the same key: in the order of the second, and last what it does not have.
+fn pairs<'s, T, K: Eq + Hash>(
+    before: &'s [T],
+    after: &'s [T],
+    key: fn(&'s T) -> K,
+) -> Vec<(Option<&'s T>, Option<&'s T>)> {
+    let by_key = |values: &'s [T]| values.iter().map(|value| (key(value), value)).collect::<HashMap<_, _>>();
+    let (then, now) = (by_key(before), by_key(after));
+    let there = after.iter().map(|value| (then.get(&key(value)).copied(), Some(value)));
+    let gone = before.iter().filter(|value| !now.contains_key(&key(value))).map(|value| (Some(value), None));
+    there.chain(gone).collect()
 }
 
 impl RepeatedTable {
@@ -246,25 +255,6 @@ impl RepeatedTable {
         let value = self.settings.values.iter().find(|setting| setting.key == key);
         value.map_or_else(|| self.name.clone(), |setting| setting.value.clone())
     }
-
-    /// The table as a whole has come or gone.
-    fn whole(&self, site: Option<&str>, prefix: &str, before: Option<String>, after: Option<String>) -> SettingChange {
-        match self.kind {
-            "site" => SettingChange { site: Some(self.name.clone()), setting: "site".to_owned(), before, after },
-            _ => {
-                let setting = format!("{prefix}{}", self.title());
-                SettingChange { site: site.map(str::to_owned), setting, before, after }
-            }
-        }
-    }
-}
-
-fn by_key(settings: &[Setting]) -> HashMap<&str, &Setting> {
-    settings.iter().map(|setting| (&*setting.key, setting)).collect()
-}
-
-fn by_name(tables: &[RepeatedTable]) -> HashMap<(&'static str, &str), &RepeatedTable> {
-    tables.iter().map(|table| (table.identity(), table)).collect()
 }
 
 /// Takes the tables of an array out of a table.
