@@ -53,22 +53,24 @@ pub(super) struct KnownTable {
 impl Keys {
     /// Every table, each before those in it.
     pub(super) fn tables(self) -> Vec<KnownTable> {
-        let mut found = vec![KnownTable { path: String::new(), is_list: false, keys: self.top }];
-        let mut at = 0;
-        while let Some(table) = found.get(at) {
-            let of_key = |key: &Key| {
-                let (is_list, kind) = match (key.kind)() {
-                    Kind::List(item) => (true, *item),
-                    kind => (false, kind),
-                };
-                let Kind::Table(keys) = kind else { return None };
-                let path = [&*table.path, key.name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-                Some(KnownTable { path: path.join("."), is_list, keys })
-            };
-            let inside: Vec<_> = table.keys.iter().filter_map(of_key).collect();
-            at += 1;
-            found.splice(at..at, inside);
+        fn add(path: String, is_list: bool, keys: &'static [Key], found: &mut Vec<KnownTable>) {
+            let below = if path.is_empty() { String::new() } else { format!("{path}.") };
+            found.push(KnownTable { path, is_list, keys });
+            for key in keys {
+                let path = format!("{below}{}", key.name);
+                match (key.kind)() {
+                    Kind::Table(keys) => add(path, false, keys, found),
+                    Kind::List(item) => {
+                        if let Kind::Table(keys) = *item {
+                            add(path, true, keys, found);
+                        }
+                    }
+                    _ => {}
+                }
+            }
         }
+        let mut found = Vec::new();
+        add(String::new(), false, self.top, &mut found);
         found
     }
 

@@ -74,19 +74,17 @@ pub(super) fn recognize(text: &str, error: Option<Range<usize>>) -> Option<Fault
     }
     error?;
     let (start, line) = lines(text).find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
-    let form = if line.starts_with('{') {
-        Some("JSON: the file is read as TOML, with [tables] and key = value")
-    } else if line.ends_with('{') {
-        Some("a block in braces, as nginx and Caddy have them: the file is read as TOML, with [tables] and key = value")
-    } else if line.starts_with('<') {
-        Some("XML or HTML: the file is read as TOML, with [tables] and key = value")
-    } else if line.to_ascii_lowercase().starts_with("user-agent:") {
-        Some("a robots.txt: the file is read as TOML, and names the robots.txt")
-    } else {
-        None
-    };
-    if let Some(form) = form {
-        return Some(Fault::new(start..start + line.len(), format!("this looks like {form}")));
+    let (with_tables, is_robots) =
+        ("with [tables] and key = value", line.to_ascii_lowercase().starts_with("user-agent:"));
+    let forms = [
+        (line.starts_with('{'), "JSON", with_tables),
+        (line.ends_with('{'), "a block in braces, as nginx and Caddy have them", with_tables),
+        (line.starts_with('<'), "XML or HTML", with_tables),
+        (is_robots, "a robots.txt", "and names the robots.txt"),
+    ];
+    if let Some((_, form, how)) = forms.into_iter().find(|(is_form, ..)| *is_form) {
+        let message = format!("this looks like {form}: the file is read as TOML, {how}");
+        return Some(Fault::new(start..start + line.len(), message));
     }
     let yaml = lines(text).find(|(_, line)| *line == "---" || line.starts_with("- ") || is_yaml_pair(line));
     let is_toml = lines(text)

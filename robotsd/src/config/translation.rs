@@ -195,16 +195,8 @@ impl Translator<'_> {
         if let Some((_, mode)) = entry(document, "mode") {
             return self.below_comments((self.line_end(mode.span().end) + 1).min(self.text.len()));
         }
-        let mut start = 0;
-        self.text
-            .split_inclusive('\n')
-            .find_map(|line| {
-                let at = start;
-                start += line.len();
-                let is_entry = !line.trim().is_empty() && !line.trim_start().starts_with('#');
-                is_entry.then_some(at)
-            })
-            .unwrap_or(self.text.len())
+        let first = document.keys().map(|key| key.span().start).min();
+        first.map_or(self.text.len(), |first| self.line_start(first))
     }
 
     /// `[[site.override]]` is an entry of `[site.modes]`.
@@ -229,7 +221,7 @@ impl Translator<'_> {
             let help = format!("{help}: {scope} = {modes}");
             self.faults.push(Fault::new(place, "an override is an entry of [site.modes] now").help(help));
             let block = self.block(item, table);
-            let comments = self.comments(block.clone());
+            let comments = self.comments(block.clone(), table);
             blocks.push(block);
             // The last one that fits counts.
             let earlier = exceptions.iter().position(|(other, ..)| *other == scope).map(|at| exceptions.remove(at));
@@ -290,13 +282,17 @@ impl Translator<'_> {
         item.span().start..(self.line_end(last) + 1).min(self.text.len())
     }
 
-    /// The comments in some lines, a line each.
-    fn comments(&self, block: Range<usize>) -> String {
+    /// The comments in the lines of a table, a line each.
+    fn comments(&self, block: Range<usize>, table: &DeTable<'_>) -> String {
+        let spans: Vec<_> = table.iter().flat_map(|(key, value)| [key.span(), value.span()]).collect();
+        let mut start = block.start;
         let mut comments = String::new();
-        for line in self.written(block).lines() {
-            if let Some(at) = comment_in(line) {
+        for line in self.written(block).split_inclusive('\n') {
+            let is_free = |at: usize| !spans.iter().any(|span| span.contains(&(start + at)));
+            if let Some((at, _)) = line.match_indices('#').find(|(at, _)| is_free(*at)) {
                 comments += &format!("{}\n", line[at..].trim_end());
             }
+            start += line.len();
         }
         comments
     }
@@ -315,23 +311,4 @@ impl Translator<'_> {
         text += &self.text[at..];
         Some(Translation { text, faults: self.faults, places: self.places })
     }
-}
-
-/// Where the comment of a line begins: behind the texts in it.
-fn comment_in(line: &str) -> Option<usize> {
-    let (mut quote, mut is_escaped) = (None, false);
-    for (at, character) in line.char_indices() {
-        match (quote, character) {
-            (Some('"'), '\\') if !is_escaped => {
-                is_escaped = true;
-                continue;
-            }
-            (Some(open), _) if open == character && !is_escaped => quote = None,
-            (None, '"' | '\'') => quote = Some(character),
-            (None, '#') => return Some(at),
-            _ => {}
-        }
-        is_escaped = false;
-    }
-    None
 }
