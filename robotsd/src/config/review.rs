@@ -14,6 +14,7 @@ use tower_robots::check::Severity;
 use tower_robots::policy::{Impostors, Mode, Network, RateMode};
 use tower_robots::rules::RobotsTxt;
 
+use super::file::Reviewable;
 use super::log::is_writable;
 use super::site::end;
 use super::{Config, Fault, ListenerKind, Placed, RawConfig, RawSite, RobotsSource, SiteConfig, load_registry};
@@ -27,31 +28,27 @@ impl Config {
     /// What the config probably does not mean: warnings, notes, and what would end a start, in the order of the file. Blocks: it
     /// reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
-        let Some(reviewable) = &self.reviewable else { return Vec::new() };
-        review(&reviewable.file, self, &reviewable.name, &self.text, SystemTime::now())
+        let Some(Reviewable { name, file }) = self.reviewable.as_deref() else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut note = |severity, faults: Vec<Fault>| found.extend(faults.into_iter().map(|fault| (severity, fault)));
+        note(Severity::Warning, unknown_crawlers(file, self));
+        note(Severity::Warning, evidence(file, self));
+        note(Severity::Warning, ended(file, SystemTime::now()));
+        note(Severity::Warning, state_dir(file, self).into_iter().collect());
+        note(Severity::Error, admin_socket(file, self).into_iter().collect());
+        note(Severity::Warning, foreign_addresses(file).collect());
+        note(Severity::Warning, open_networks(file).collect());
+        note(Severity::Warning, open_hosts(file).collect());
+        note(Severity::Warning, everything_exempt(file).collect());
+        note(Severity::Warning, unasked_store(file).into_iter().collect());
+        note(Severity::Warning, secrets(file, self));
+        let sites = || file.site.iter().map(Spanned::get_ref);
+        note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
+        note(Severity::Note, sites().filter_map(|site| bounded_rate(file, site)).collect());
+        note(Severity::Note, bounded_impostors(file).into_iter().collect());
+        found.sort_by_key(|(_, fault)| fault.span.start);
+        found.iter().map(|(severity, fault)| fault.diagnostic(*severity, name, &self.text)).collect()
     }
-}
-
-fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: SystemTime) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    let warning = |fault| (Severity::Warning, fault);
-    found.extend(unknown_crawlers(file, config).into_iter().map(warning));
-    found.extend(evidence(file, config).into_iter().map(warning));
-    found.extend(ended(file, now).into_iter().map(warning));
-    found.extend(state_dir(file, config).map(warning));
-    found.extend(admin_socket(file, config).map(|fault| (Severity::Error, fault)));
-    found.extend(foreign_addresses(file).map(warning));
-    found.extend(open_networks(file).map(warning));
-    found.extend(open_hosts(file).map(warning));
-    found.extend(everything_exempt(file).map(warning));
-    found.extend(unasked_store(file).map(warning));
-    found.extend(secrets(file, config).into_iter().map(warning));
-    let sites = || file.site.iter().map(Spanned::get_ref);
-    let notes = sites().filter_map(|site| without_grace(file, site));
-    let notes = notes.chain(sites().filter_map(|site| bounded_rate(file, site))).chain(bounded_impostors(file));
-    found.extend(notes.map(|note| (Severity::Note, note)));
-    found.sort_by_key(|(_, fault): &(_, Fault)| fault.span.start);
-    found.iter().map(|(severity, fault)| fault.diagnostic(*severity, name, text)).collect()
 }
 
 /// Copies of lists that no row of the registry names, and impostors that nothing can refute. A registry at a URL may have other rows.

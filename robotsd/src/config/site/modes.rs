@@ -207,24 +207,21 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
 /// In the short form where all of them have one: TOML writes tables after words, and their order counts.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let of_key = |key: &str| self.0.iter().filter(|other| other.key.get_ref() == key).collect::<Vec<_>>();
-        let short = |exception: &Exception| match exception.modes.get_ref() {
-            RawMode { mode: Some(mode), rate: None, until: None } if of_key(exception.key.get_ref()).len() == 1 => {
-                Some(*mode)
+        let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();
+        for Exception { key, modes, .. } in &self.0 {
+            match by_key.iter_mut().find(|(other, _)| other == key.get_ref()) {
+                Some((_, all)) => all.push(modes.get_ref()),
+                None => by_key.push((key.get_ref(), vec![modes.get_ref()])),
             }
-            _ => None,
-        };
-        let short: Option<Vec<Mode>> = self.0.iter().map(short).collect();
+        }
+        let is_short = |modes: &[&RawMode]| matches!(modes, [RawMode { mode: Some(_), rate: None, until: None }]);
+        let are_short = by_key.iter().all(|(_, modes)| is_short(modes));
         let mut map = serializer.serialize_map(None)?;
-        for (at, exception) in self.0.iter().enumerate() {
-            let key = exception.key.get_ref();
-            match (&short, &*of_key(key)) {
-                (Some(words), _) => map.serialize_entry(key, &words[at])?,
-                (None, [one]) => map.serialize_entry(key, &one.modes)?,
-                (None, [first, ..]) if std::ptr::eq(*first, exception) => {
-                    map.serialize_entry(key, &of_key(key).iter().map(|one| &one.modes).collect::<Vec<_>>())?;
-                }
-                _ => {}
+        for (key, modes) in &by_key {
+            match &modes[..] {
+                [one] if are_short => map.serialize_entry(key, &one.mode)?,
+                [one] => map.serialize_entry(key, one)?,
+                several => map.serialize_entry(key, several)?,
             }
         }
         map.end()
