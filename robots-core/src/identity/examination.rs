@@ -16,6 +16,7 @@ pub(super) enum ClaimKind {
     /// No crawler.
     Unclaimed,
     /// No crawler by its `User-Agent`, but its `Signature-Agent` says who signed it.
+    #[cfg_attr(not(feature = "signatures"), allow(dead_code, reason = "only signatures bring such claims"))]
     Signer,
     /// A crawler.
     Crawler,

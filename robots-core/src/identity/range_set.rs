@@ -73,7 +73,7 @@ impl RangeSet {
 
     /// Whether another list lacks more than half of these addresses, counted for each family by itself: the IPv6 addresses
     /// of a list are so many that all IPv4 addresses of it would not count beside them.
-    pub(super) fn lost_most_in(&self, other: &Self) -> bool {
+    pub fn lost_most_in(&self, other: &Self) -> bool {
         let v4 = (self.v4.shared_with(&other.v4), self.v4.addresses());
         let v6 = (self.v6.shared_with(&other.v6), self.v6.addresses());
         [v4, v6].into_iter().any(|(kept, all)| all - kept > kept)
