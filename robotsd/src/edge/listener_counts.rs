@@ -165,7 +165,7 @@ impl ResponseTotals {
 
 #[cfg(test)]
 mod tests {
-    use http::{Method, StatusCode};
+    use http::Method;
 
     use super::*;
 

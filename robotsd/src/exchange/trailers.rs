@@ -130,7 +130,6 @@ const OF_HEAD: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
 
     use super::*;
 

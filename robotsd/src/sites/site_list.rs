@@ -284,7 +284,6 @@ fn changed(were: &SitePatterns<'_>, are: &SitePatterns<'_>) -> HashSet<SiteName>
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use super::*;
 

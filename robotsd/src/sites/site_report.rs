@@ -295,7 +295,6 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
 #[cfg(test)]
 mod tests {
     use tower_robots::agent::Category;
-    use tower_robots::policy::Override;
 
     use super::*;
 

@@ -283,13 +283,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for ProtocolDetection<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::edge::connection_state::ConnectionState;
     use crate::edge::limits::EdgeLimits;
     use crate::exchange::test_peer::soon;
 

@@ -118,8 +118,6 @@ fn is_id(text: &str, length: usize) -> bool {
 mod tests {
     use std::collections::HashSet;
 
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]

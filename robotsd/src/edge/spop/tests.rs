@@ -1,7 +1,6 @@
 //! SPOP octet by octet, as HAProxy sends it.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -14,7 +13,6 @@ use super::frames::{
 use super::*;
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::{EdgeLimits, ListenerSettings};
-use crate::exchange::RequestBody;
 use crate::exchange::test_peer::Raw;
 
 const HELLO: u8 = 1;

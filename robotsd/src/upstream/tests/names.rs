@@ -6,8 +6,6 @@ use std::sync::mpsc;
 use tower_robots::internals::Mutex;
 
 use super::super::resolver::Resolver;
-use super::failure::UpstreamFailure;
-use super::failure_kind::FailureKind;
 use super::*;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use tokio::net::UnixListener;
 
-use super::failure::UpstreamFailure;
 use super::*;
 
 fn upstream_at(path: &Path) -> Upstream {

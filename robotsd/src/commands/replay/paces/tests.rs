@@ -14,8 +14,6 @@ use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Mode, Policy, RateMode, StarScope};
 use tower_robots::rules::Reading;
 
-use super::PacedRequests;
-use super::limit::PacedLogLine;
 use super::*;
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 

@@ -1,16 +1,11 @@
 //! The same octets through the fast path and through hyper alone: the same responses, or a handover that gives the same.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::{Body, Frame, SizeHint};
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use http_body::{Body, SizeHint};
 use tokio::sync::watch;
 use tower_robots::internals::Mutex;
 
