@@ -25,138 +25,84 @@ fn said(config: &str) -> String {
     format!("{}: {message}", place.unwrap_or_else(|| panic!("{error}")))
 }
 
-/// What stands below the name of the only site, line by line, and how what is said of it begins.
+/// What stands below the name of the only site, with its lines on one, and how what is said of it begins.
 const BAD_SITES: &str = r##"
-root = "nope"
-    5:8: …
-root = "." | upstreams = ["http://127.0.0.1:1"]
-    5:8: a site has upstreams or a root, not both
-upstreams = []
-    3:1: upstreams is empty
-upstreams = ["ftp://127.0.0.1:1"]
-    5:14: "ftp://127.0.0.1:1" is not an upstream: …
-upstreams = ["unix:"]
-    5:14: "unix:" is not an upstream: the path of the socket is missing
-upstreams = ["http://a"] | [site.upstream] | server_name = "a"
+root = "nope" => 5:8: …
+root = "." | upstreams = ["http://127.0.0.1:1"] => 5:8: a site has upstreams or a root, not both
+upstreams = [] => 3:1: upstreams is empty
+upstreams = ["ftp://127.0.0.1:1"] => 5:14: "ftp://127.0.0.1:1" is not an upstream: …
+upstreams = ["unix:"] => 5:14: "unix:" is not an upstream: the path of the socket is missing
+upstreams = ["http://a"] | [site.upstream] | server_name = "a" =>
     7:15: this is for TLS, and no upstream of the site begins with "https://"
-upstreams = ["https://a"] | [site.upstream] | server_name = "a b"
-    7:15: "a b" is no name
-upstreams = ["https://a"] | [site.upstream] | ca = "nope.pem"
-    7:6: …
-upstreams = ["http://a"] | [site.upstream] | eject = "0s"
-    7:9: eject is no time at all
-upstreams = ["http://127.0.0.1:1/x"]
-    5:14: "http://127.0.0.1:1/x" is not an upstream: …
-upstreams = ["http://127.0.0.1:1"]
-    4:8: the site "a" has no robots.txt: write [site.robots]
-upstreams = ["http://127.0.0.1:1"] | dotfiles = "hide"
-    6:12: dotfiles is for static files
-root = "." | dotfiles = "show"
-    6:12: "show" is not a value of dotfiles: write "hide" or "serve"
-root = "." | hosts = ["http://x"]
-    6:10: "http://x" is not a host: …
-root = "." | hosts = ["x", "X."]
-    6:15: "X." stands here twice
-root = "." | [site.robots] | source = "directory"
-    7:10: source = "directory" needs the folder of the files in path
-root = "." | [site.robots] | source = "directory" | path = "nope"
-    8:8: …
-root = "." | [site.robots] | source = "directory" | path = "." | fallback = "a/b"
+upstreams = ["https://a"] | [site.upstream] | server_name = "a b" => 7:15: "a b" is no name
+upstreams = ["https://a"] | [site.upstream] | ca = "nope.pem" => 7:6: …
+upstreams = ["http://a"] | [site.upstream] | eject = "0s" => 7:9: eject is no time at all
+upstreams = ["http://127.0.0.1:1/x"] => 5:14: "http://127.0.0.1:1/x" is not an upstream: …
+upstreams = ["http://127.0.0.1:1"] => 4:8: the site "a" has no robots.txt: write [site.robots]
+upstreams = ["http://127.0.0.1:1"] | dotfiles = "hide" => 6:12: dotfiles is for static files
+root = "." | dotfiles = "show" => 6:12: "show" is not a value of dotfiles: write "hide" or "serve"
+root = "." | hosts = ["http://x"] => 6:10: "http://x" is not a host: …
+root = "." | hosts = ["x", "X."] => 6:15: "X." stands here twice
+root = "." | [site.robots] | source = "directory" => 7:10: source = "directory" needs the folder of the files in path
+root = "." | [site.robots] | source = "directory" | path = "nope" => 8:8: …
+root = "." | [site.robots] | source = "directory" | path = "." | fallback = "a/b" =>
     9:12: "a/b" is not the name of a file in the folder
-root = "." | [site.robots] | fallback = "x"
-    7:12: fallback goes with source = "directory"
-root = "." | [site.robots] | refresh = "1h"
-    7:11: refresh goes with source = "upstream" or
-root = "." | [site.robots] | source = "upstream"
-    7:10: source = "upstream" needs upstreams, and the site has none
-upstreams = ["http://a"] | [site.robots] | source = "upstream"
+root = "." | [site.robots] | fallback = "x" => 7:12: fallback goes with source = "directory"
+root = "." | [site.robots] | refresh = "1h" => 7:11: refresh goes with source = "upstream" or
+root = "." | [site.robots] | source = "upstream" => 7:10: source = "upstream" needs upstreams, and the site has none
+upstreams = ["http://a"] | [site.robots] | source = "upstream" =>
     7:10: source = "upstream" needs a host to request: write host = "example.com"
-upstreams = ["http://a"] | hosts = ["*.a"] | [site.robots] | source = "upstream"
+upstreams = ["http://a"] | hosts = ["*.a"] | [site.robots] | source = "upstream" =>
     8:10: source = "upstream" needs a host to request
-upstreams = ["http://a"] | [site.robots] | source = "upstream" | host = "a/b"
+upstreams = ["http://a"] | [site.robots] | source = "upstream" | host = "a/b" =>
     8:8: "a/b" is not a host: write one such as
-root = "." | [site.robots] | source = "url"
-    7:10: source = "url" needs url
-root = "." | [site.robots] | url = "ftp://a/robots.txt"
+root = "." | [site.robots] | source = "url" => 7:10: source = "url" needs url
+root = "." | [site.robots] | url = "ftp://a/robots.txt" =>
     7:7: "ftp://a/robots.txt" cannot be fetched: ftp is not spoken here; use http or https
-root = "." | [site.robots] | url = "http://a/" | ca = "x.pem"
-    8:6: this is for TLS, and the url does not begin with
-root = "." | [site.robots] | url = "https://a/" | ca = "x.pem"
-    8:6: …
-root = "." | [site.robots] | url = "http://a/" | refresh = "5s"
-    8:11: refresh may be from "1m" to "24h"
-root = "." | [site.robots] | max_age = "25h"
-    7:11: max_age is longer than crawlers may keep
-root = "." | [site.robots] | max_age = "soon"
-    7:11: "soon" is not a length of time: write one
-root = "." | [site.robots] | source = "inline"
-    7:10: source = "inline" needs the robots.txt itself
-root = "." | [exempt] | paths = ["healthz"]
-    7:10: "healthz" is not a path pattern
-root = "." | [exempt] | cookies = ["staff", "sid="]
-    7:21: "sid=" is not a cookie's name: write the part before "="
-root = "." | [agents] | ignore = [""]
-    7:11: "" is not a crawler's name
-root = "." | [site.modes] | "pattern:private/" = "tag"
-    7:1: "private/" is not a path pattern
-root = "." | [agents] | star_methods = ["G T"]
-    7:17: "G T" is not a method: write one such as "GET"
-root = "." | [site.enforcement] | forms = ["merged", "standard"]
+root = "." | [site.robots] | url = "http://a/" | ca = "x.pem" => 8:6: this is for TLS, and the url does not begin with
+root = "." | [site.robots] | url = "https://a/" | ca = "x.pem" => 8:6: …
+root = "." | [site.robots] | url = "http://a/" | refresh = "5s" => 8:11: refresh may be from "1m" to "24h"
+root = "." | [site.robots] | max_age = "25h" => 7:11: max_age is longer than crawlers may keep
+root = "." | [site.robots] | max_age = "soon" => 7:11: "soon" is not a length of time: write one
+root = "." | [site.robots] | source = "inline" => 7:10: source = "inline" needs the robots.txt itself
+root = "." | [exempt] | paths = ["healthz"] => 7:10: "healthz" is not a path pattern
+root = "." | [exempt] | cookies = ["staff", "sid="] => 7:21: "sid=" is not a cookie's name: write the part before "="
+root = "." | [agents] | ignore = [""] => 7:11: "" is not a crawler's name
+root = "." | [site.modes] | "pattern:private/" = "tag" => 7:1: "private/" is not a path pattern
+root = "." | [agents] | star_methods = ["G T"] => 7:17: "G T" is not a method: write one such as "GET"
+root = "." | [site.enforcement] | forms = ["merged", "standard"] =>
     7:20: "standard" is always judged: forms lists the others
-root = "." | [site.enforcement] | forms = ["params"]
-    7:10: "params" is not a value of forms: write "verbatim"
-root = "." | [check] | deny = ["no-such-lint"]
-    7:9: there is no lint "no-such-lint"
-root = "." | [limits] | connections = 0
-    7:15: …
-root = "." | [limits] | body_idle = "500000000000y"
-    7:13: "500000000000y" is longer than a year
-root = "." | [limits] | connections = 99999999999
-    7:15: 99999999999 connections are more than 10000000
-root = "." | [limits] | first_byte = "0s"
-    7:14: first_byte is no time at all: write one such as "10s"
-root = "." | [limits] | keep_alive = "0s"
-    7:14: keep_alive is no time at all
-root = "." | [limits] | head_size = "4KiB"
-    7:13: head_size is "4KiB": it may be from "8KiB" to "1MiB"
-root = "." | [limits] | head_size = "64K"
-    7:13: "64K" is not a size: write "64KiB"
-root = "." | [limits] | head_size = -1
-    7:13: head_size is -1: write a size such as 65536 or "64KiB"
-root = "." | [limits] | target_size = "65KiB"
+root = "." | [site.enforcement] | forms = ["params"] => 7:10: "params" is not a value of forms: write "verbatim"
+root = "." | [check] | deny = ["no-such-lint"] => 7:9: there is no lint "no-such-lint"
+root = "." | [limits] | connections = 0 => 7:15: …
+root = "." | [limits] | body_idle = "500000000000y" => 7:13: "500000000000y" is longer than a year
+root = "." | [limits] | connections = 99999999999 => 7:15: 99999999999 connections are more than 10000000
+root = "." | [limits] | first_byte = "0s" => 7:14: first_byte is no time at all: write one such as "10s"
+root = "." | [limits] | keep_alive = "0s" => 7:14: keep_alive is no time at all
+root = "." | [limits] | head_size = "4KiB" => 7:13: head_size is "4KiB": it may be from "8KiB" to "1MiB"
+root = "." | [limits] | head_size = "64K" => 7:13: "64K" is not a size: write "64KiB"
+root = "." | [limits] | head_size = -1 => 7:13: head_size is -1: write a size such as 65536 or "64KiB"
+root = "." | [limits] | target_size = "65KiB" =>
     7:15: target_size "65KiB" is more than head_size "64KiB", of which it is a part
-root = "." | [limits] | buffer = "2MiB" | buffer_total = "1MiB"
+root = "." | [limits] | buffer = "2MiB" | buffer_total = "1MiB" =>
     8:16: buffer "2MiB" is more than buffer_total "1MiB", of which it is a part: 0 turns buffering off
-root = "." | [limits] | buffer = "1GiB"
-    7:10: buffer is "1GiB": it may be from
-root = "." | [limits] | fields = 0
-    7:10: fields is 0: it may be from 16 to 1000
-root = "." | [limits] | streams = 0
-    7:11: streams is 0: it may be from 1 to 10000
-root = "." | [limits] | window = "1GiB"
-    7:10: window is "1GiB": it may be from "16KiB"
-root = "." | [admin] | address = "0.0.0.0:9145"
+root = "." | [limits] | buffer = "1GiB" => 7:10: buffer is "1GiB": it may be from
+root = "." | [limits] | fields = 0 => 7:10: fields is 0: it may be from 16 to 1000
+root = "." | [limits] | streams = 0 => 7:11: streams is 0: it may be from 1 to 10000
+root = "." | [limits] | window = "1GiB" => 7:10: window is "1GiB": it may be from "16KiB"
+root = "." | [admin] | address = "0.0.0.0:9145" =>
     7:11: 0.0.0.0:9145 can be reached from other machines, and any client of the admin interface can change what is
-root = "." | [admin] | hosts = ["http://x"]
-    7:10: "http://x" is not a host name
-root = "." | [site.robots] | path = ""
-    7:8: the path of the robots.txt is empty
-root = "." | [site.robots] | text = " "
-    7:8: the text is empty: to restrict nothing
-upstreams = ["http://127.0.0.1:99999"]
-    5:14: "http://127.0.0.1:99999" is not an upstream: …
-upstreams = ["http://127.0.0.1:0"]
-    5:14: "http://127.0.0.1:0" is not an upstream: the port is a number
-upstreams = ["127.0.0.1:3000"]
-    5:14: "127.0.0.1:3000" is not an upstream: …
-root = "." | hosts = ["*.x.test:80"]
-    6:10: "*.x.test:80" is not a host: …
-root = "." | [exempt] | cidrs = ["10.0.0.1/8"]
-    7:10: "10.0.0.1/8" is not a network: bits after
-root = "." | [[site.override]] | mode = "tag"
+root = "." | [admin] | hosts = ["http://x"] => 7:10: "http://x" is not a host name
+root = "." | [site.robots] | path = "" => 7:8: the path of the robots.txt is empty
+root = "." | [site.robots] | text = " " => 7:8: the text is empty: to restrict nothing
+upstreams = ["http://127.0.0.1:99999"] => 5:14: "http://127.0.0.1:99999" is not an upstream: …
+upstreams = ["http://127.0.0.1:0"] => 5:14: "http://127.0.0.1:0" is not an upstream: the port is a number
+upstreams = ["127.0.0.1:3000"] => 5:14: "127.0.0.1:3000" is not an upstream: …
+root = "." | hosts = ["*.x.test:80"] => 6:10: "*.x.test:80" is not a host: …
+root = "." | [exempt] | cidrs = ["10.0.0.1/8"] => 7:10: "10.0.0.1/8" is not a network: bits after
+root = "." | [[site.override]] | mode = "tag" =>
     6:1: an override has exactly one of category, agent, pattern and index = true
-root = "." | [site.modes] | "category:serch" = "tag"
-    7:1: "serch" is not a value of category: write "search"
+root = "." | [site.modes] | "category:serch" = "tag" => 7:1: "serch" is not a value of category: write "search"
 "##;
 
 #[test]
@@ -192,9 +138,11 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         ),
         (good.clone().files_of("b").to_string(), "7:8: an earlier site has no hosts, so it matches every host"),
     ];
-    let sites = BAD_SITES.lines().skip(1).collect::<Vec<_>>();
-    let sites =
-        sites.chunks(2).map(|row| (site(&row[0].replace(" | ", "\n")), row[1].trim_start().trim_end_matches('…')));
+    let bad_sites = BAD_SITES.replace(" =>\n    ", " => ");
+    let sites = bad_sites.trim().lines().map(|row| {
+        let (lines, want) = row.split_once(" => ").unwrap();
+        (site(&lines.replace(" | ", "\n")), want.trim_end_matches('…'))
+    });
     for (config, want) in rows.into_iter().chain(sites) {
         let said = said(&config);
         assert!(said.starts_with(want), "{config}\nsaid {said:?}\nwant {want:?}");
