@@ -1,7 +1,5 @@
 //! `robotsd agents`, and a registry of one's own.
 
-use serde_json::Value;
-
 use crate::harness::*;
 
 fn out(arguments: &[&str]) -> String {
@@ -30,9 +28,9 @@ fn crawlers_are_listed_and_searched() {
     let rows = rows(&[]);
     assert!(rows.len() > 190, "{}", rows.len());
     let image = rows.iter().find(|row| row["name"] == "Googlebot-Image").unwrap();
-    assert_eq!(image["tokens"], serde_json::json!(["googlebot-image", "googlebot"]));
+    assert_eq!(image["tokens"], json!(["googlebot-image", "googlebot"]));
     assert!(rows.iter().any(|row| row["name"] == "Google-Extended" && row["control"] == true));
-    let expected = serde_json::json!(["crawl-*-*-*-*.googlebot.com", "geo-crawl-*-*-*-*.geo.googlebot.com"]);
+    let expected = json!(["crawl-*-*-*-*.googlebot.com", "geo-crawl-*-*-*-*.geo.googlebot.com"]);
     assert_eq!(image["rdns"], expected);
 }
 

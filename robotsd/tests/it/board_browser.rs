@@ -8,8 +8,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use serde_json::{Value, json};
-
 use super::board::write_words;
 use crate::harness::*;
 

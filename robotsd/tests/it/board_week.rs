@@ -6,8 +6,6 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
-
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::played_names::PlayedNames;
 use super::programs::skip;

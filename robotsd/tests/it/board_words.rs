@@ -6,8 +6,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
-
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::{TRUSTING, known_by};
 use super::played_names::PlayedNames;

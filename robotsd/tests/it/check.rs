@@ -179,7 +179,7 @@ fn standard_input_is_a_file_too() {
 fn programs_read_json_and_github_commands() {
     let site = site();
     let lines = checked(site.path(), &["--format", "json", "good.txt", "bad.txt"]).json_lines();
-    let want = serde_json::json!({
+    let want = json!({
         "file": "bad.txt", "code": "path-without-slash", "severity": "error", "line": 2, "column": 11,
         "span": {"start": 24, "end": 32}, "message": "\"private/\" begins with neither \"/\" nor \"*\": it matches no path",
         "help": "write \"/private/\"",
@@ -286,7 +286,7 @@ fn sarif_is_one_document_of_all_files() {
     let site = site();
     let document = checked(site.path(), &["--format", "sarif", "bad.txt", "tree", "missing.txt"]).json();
     let run = &document["runs"][0];
-    let place = |result: &serde_json::Value| {
+    let place = |result: &Value| {
         let location = &result["locations"][0]["physicalLocation"];
         let rule = result["ruleIndex"].as_u64().expect("an index") as usize;
         assert_eq!(run["tool"]["driver"]["rules"][rule]["id"], result["ruleId"]);
@@ -309,11 +309,11 @@ fn sarif_is_one_document_of_all_files() {
 }
 
 /// Whether any text in a document is empty, which readers of SARIF refuse.
-fn holds_empty_text(value: &serde_json::Value) -> bool {
+fn holds_empty_text(value: &Value) -> bool {
     match value {
-        serde_json::Value::String(text) => text.is_empty(),
-        serde_json::Value::Array(values) => values.iter().any(holds_empty_text),
-        serde_json::Value::Object(fields) => fields.values().any(holds_empty_text),
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.iter().any(holds_empty_text),
+        Value::Object(fields) => fields.values().any(holds_empty_text),
         _ => false,
     }
 }

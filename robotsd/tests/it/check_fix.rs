@@ -3,7 +3,6 @@
 use std::fs;
 
 use crate::harness::*;
-use serde_json::Value;
 
 const BAD: &str = "\u{feff}User-agent: *\r\nDissallow: /p # why\r\nDisallow: b\r\nDisallow: /p\r\n";
 

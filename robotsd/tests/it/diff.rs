@@ -1,7 +1,5 @@
 //! `diff`, as it is run before a change is published.
 
-use serde_json::Value;
-
 use crate::harness::*;
 
 const OLD: &str = "User-agent: *\nDisallow: /cart\n";

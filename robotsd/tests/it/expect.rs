@@ -1,7 +1,5 @@
 //! `test`, as CI runs it.
 
-use serde_json::Value;
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";

@@ -1,7 +1,5 @@
 //! `explain`, one question at a time and in bulk.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 /// The answers to questions, of which some cannot be answered where this is the exit status of 2.

@@ -1,7 +1,5 @@
 //! Questions of a batch about who sends a request, by evidence that stands in the question.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const CASES: &str = include_str!("../../../tests/cases/web_bot_auth.json");

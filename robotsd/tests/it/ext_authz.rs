@@ -11,8 +11,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use serde_json::json;
-
 use super::grpc::Octets;
 use crate::harness::*;
 

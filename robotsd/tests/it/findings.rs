@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use base64::Engine as _;
-use serde_json::Value;
 use tower_robots::live::LiveRobots;
 
 use crate::harness::*;

@@ -1,7 +1,5 @@
 //! Several replicas: databases that read their files count what their boards show, and one Prometheus sees them disagree.
 
-use serde_json::{Value, json};
-
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::played_names::PlayedNames;
 use super::programs::{debian, python_with};

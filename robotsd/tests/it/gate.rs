@@ -48,7 +48,7 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     assert_eq!((ready.status, ready.body), (200, format!("ready\n{said}\n")));
     // The status serves, so it ends with 0, and says the same.
     let troubles = || running.json(&["status"])["sites"][0]["troubles"].take();
-    assert_eq!(troubles(), serde_json::json!([said]));
+    assert_eq!(troubles(), json!([said]));
     assert_has(unfolded(&running.command(&["status"]).succeeded()), &[&unfolded(&said)]);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 503);
 
@@ -56,7 +56,7 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     running.command(&command.split(' ').collect::<Vec<_>>()).succeeded();
     assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
     assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
-    assert_eq!(troubles(), serde_json::json!([]));
+    assert_eq!(troubles(), json!([]));
 }
 
 /// The key is for a fleet: the next replica without state has it too.

@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use serde_json::Value;
-
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
 use crate::harness::*;
@@ -104,7 +102,7 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
     let report = status(&running);
     let objections = report["pending"]["objections"].as_array().unwrap();
     assert_eq!(objections.len(), 12, "a sum, ten pages, and how many more: {objections:?}");
-    assert_eq!(report["troubles"], serde_json::json!([]));
+    assert_eq!(report["troubles"], json!([]));
 
     let hash = report["pending"]["hash"].as_str().unwrap();
     let said = running.command(&["accept", "shop", hash]).succeeded();
@@ -165,7 +163,7 @@ fn a_site_without_a_sitemap_has_no_trouble_whatever_its_upstream_answers() {
     wait_until("the request", || !upstream.requests().is_empty());
     running.command(&["reload"]).succeeded();
     wait_until("the next one", || upstream.requests().len() > 1);
-    assert_eq!((status(&running)["troubles"].clone(), running.events("gate")), (serde_json::json!([]), 0));
+    assert_eq!((status(&running)["troubles"].clone(), running.events("gate")), (json!([]), 0));
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, BufMut, Bytes};
 use http::uri::PathAndQuery;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::body::Body;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
 use tower_robots::agent::{Crawler, Registry};
 
 use super::played_names::PlayedNames;

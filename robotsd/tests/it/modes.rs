@@ -160,9 +160,8 @@ fn a_site_that_observes_answers_as_no_layer_would() {
         }
     }
     assert_eq!(observing.len(), 3);
-    let is_of_none = |line: &serde_json::Value| {
-        Row::all().iter().any(|row| row.mode == 0 && row.over.is_empty() && line["site"] == *row.host)
-    };
+    let is_of_none =
+        |line: &Value| Row::all().iter().any(|row| row.mode == 0 && row.over.is_empty() && line["site"] == *row.host);
     for event in ["observed", "limit-observed", "passed", "refused", "tagged", "limited"] {
         assert!(!running.has_event(event, is_of_none), "{event}: the mode is off");
     }

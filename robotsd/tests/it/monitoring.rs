@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use serde_json::Value;
-
 use super::programs::debian;
 use super::prometheus::Prometheus;
 use super::tls;

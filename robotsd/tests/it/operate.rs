@@ -5,8 +5,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
@@ -181,7 +179,7 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     let said = operated.out(&["enforce", "off"]);
     assert!(said.ends_with("\nit holds until robotsd ends: its config has no state_dir\n"), "{said}");
     assert_eq!(operated.pages(), [200, 200]);
-    assert_eq!(operated.json(&["status"])["next"][0]["command"], serde_json::json!(["robotsd", "enforce", "on"]));
+    assert_eq!(operated.json(&["status"])["next"][0]["command"], json!(["robotsd", "enforce", "on"]));
     // A site that comes later is no exception.
     let more = "[[site]]\nname = \"news\"\nhosts = [\"news.test\"]\nroot = \".\"\n";
     let config = format!("{config}{more}");

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Stdio;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
 
 use super::programs::debian;
 use crate::harness::*;

@@ -31,7 +31,7 @@ fn reload(folder: &Folder) -> Ended {
 
 /// Every address that was listened on, in their order.
 fn addresses(running: &Running) -> Vec<SocketAddr> {
-    let address = |line: &serde_json::Value| line["message"].as_str()?.rsplit('/').next()?.parse().ok();
+    let address = |line: &Value| line["message"].as_str()?.rsplit('/').next()?.parse().ok();
     running.all("listening").iter().filter_map(address).collect()
 }
 
@@ -219,13 +219,13 @@ fn the_status_names_what_waits_for_the_next_start_until_it_is_as_it_was() {
     let (folder, running) = config().start();
     let text = config().to_string();
     let next_start = || folder.with_config(&["status", "--json"]).json()["config"]["next_start"].take();
-    assert_eq!(next_start(), serde_json::json!([]));
+    assert_eq!(next_start(), json!([]));
     folder.configure(text.replace("workers = 2", "workers = 3\nstate_dir = \"state\""));
     running.wait_for_event("config-changed", |line| line["setting"] == "state_dir");
     // Another config that changes none of it.
     folder.configure(text.replace("workers = 2", "workers = 3") + "[limits]\nconnections = 20\n");
     running.wait_for_event("config-changed", |line| line["setting"] == "limits.connections");
-    let want = serde_json::json!([{"site": null, "setting": "workers", "running": "2", "file": "3"}]);
+    let want = json!([{"site": null, "setting": "workers", "running": "2", "file": "3"}]);
     wait_until("the status", || next_start() == want);
     let parts = [
         "  next start: these settings have effect once robotsd is started again:\n",
@@ -233,7 +233,7 @@ fn the_status_names_what_waits_for_the_next_start_until_it_is_as_it_was() {
     ];
     assert_has(folder.with_config(&["status"]).out, &parts);
     folder.configure(&text);
-    wait_until("nothing that waits", || next_start() == serde_json::json!([]));
+    wait_until("nothing that waits", || next_start() == json!([]));
 }
 
 #[cfg(unix)]

@@ -43,7 +43,7 @@ fn a_refused_client_gets_the_page_of_the_site() {
 
     let problem = running.request("GET", "/drafts/x", &[("User-Agent", GPTBOT), ("Accept", "application/json")]);
     assert_eq!((problem.status, problem.field("content-type")), (451, Some("application/problem+json")));
-    let problem: serde_json::Value = serde_json::from_str(&problem.body).unwrap();
+    let problem: Value = serde_json::from_str(&problem.body).unwrap();
     assert_eq!((&problem["status"], &problem["rule"]), (&451.into(), &"/drafts/".into()));
     assert_eq!(running.get("/robots.txt", GPTBOT).body, ROBOTS);
     assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);

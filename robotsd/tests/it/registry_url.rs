@@ -1,7 +1,5 @@
 //! A registry that is published at a URL: `registry_url`.
 
-use serde_json::{Value, json};
-
 use super::upstreams::secure_origin;
 use crate::harness::*;
 

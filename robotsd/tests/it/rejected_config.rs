@@ -1,7 +1,5 @@
 //! A config file that cannot be used, while the one before is served: what the status says about it, and for how long.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\nsocket = \"admin.sock\"\n";

@@ -1,7 +1,5 @@
 //! `replay`, on small logs whose counts are known.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /cart\n\nUser-agent: GPTBot\nDisallow: /drafts/\n";

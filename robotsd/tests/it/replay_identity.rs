@@ -5,7 +5,6 @@
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::played_names::PlayedNames;

@@ -1,7 +1,5 @@
 //! Serving: what clients get, what upstreams see, what the log says.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
@@ -174,7 +172,7 @@ fn every_request_has_its_line_in_the_access_log() {
     running.request("TRACE", "/", &[("User-Agent", FIREFOX)]);
     let lines = || {
         let text = folder.read("access.log");
-        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         (lines.len() == 5).then_some(lines)
     };
     let lines = wait_for("five lines", lines);

@@ -1,7 +1,5 @@
 //! What the status says about connections, requests and upstreams.
 
-use serde_json::Value;
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nDisallow: /private/\n";

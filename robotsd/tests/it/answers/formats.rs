@@ -1,7 +1,5 @@
 //! The formats of the output, for a site with findings about its answer and about its file.
 
-use serde_json::Value;
-
 use super::{URL, check, rule};
 use crate::harness::*;
 

@@ -13,8 +13,6 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;
 
-use serde_json::Value;
-
 use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use crate::harness::*;

@@ -21,7 +21,7 @@ fn four(authority: &Authority, plain: fn(&Asked) -> Vec<u8>, secure: fn(&Asked) 
 }
 
 fn findings_of(checked: &Checked) -> Vec<String> {
-    let text = |finding: &serde_json::Value, name: &str| finding[name].as_str().unwrap().to_owned();
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_owned();
     checked.findings.iter().map(|finding| format!("{} {}", text(finding, "file"), text(finding, "code"))).collect()
 }
 

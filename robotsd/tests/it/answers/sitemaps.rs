@@ -46,7 +46,7 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
     let rules = [("example.com", 8080), ("cdn.example.net", 80)].map(|(host, port)| rule(server.address, host, port));
     let mut command = check(&[URL], &rules);
     let checked = Checked::of(command.args(arguments));
-    let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let findings =
         checked.findings.iter().map(|finding| format!("{} {}", text(finding, "code"), text(finding, "message")));
     let sitemaps = checked.answers.as_ref().unwrap()["sitemaps"].as_array().cloned().unwrap_or_default();

@@ -1,7 +1,5 @@
 //! The tables of the specification pages, row by row.
 
-use serde_json::Value;
-
 use super::cases::{ALLOW_ALL, DISALLOW_ALL, GO_BY_RULES, RULES};
 use super::{Checked, URL, check, checked_at, down, rule};
 use crate::harness::*;

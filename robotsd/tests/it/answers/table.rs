@@ -35,7 +35,7 @@ impl Row {
             "allow-all" => "take everything as allowed",
             _ => "take the whole site as disallowed",
         };
-        let finding = |finding: &serde_json::Value| {
+        let finding = |finding: &Value| {
             let [code, severity, message] = ["code", "severity", "message"].map(|name| finding[name].as_str().unwrap());
             // What follows is in the column beside.
             let message = message.split(": crawlers ").next().unwrap_or(message);

@@ -1,7 +1,5 @@
 //! The files of `config/beside/nginx` put into sites that were there before: beside their own login, error pages and cache.
 
-use serde_json::Value;
-
 use super::super::daemon::find;
 use super::server::{Stage, VHOSTS};
 use crate::harness::*;

@@ -1,4 +1,5 @@
 //! What every test here stands on: robotsd as a process, a config and a folder with a site, a client and an upstream.
+//! Reports and lines of the log are values of JSON.
 
 #[path = "../../../../tests/it/certificate.rs"]
 mod certificate;
@@ -9,6 +10,8 @@ mod folder;
 mod load;
 mod origin;
 mod process;
+
+pub(crate) use serde_json::{Value, json};
 
 pub(crate) use self::certificate::{Authority, certificate_for, server_config};
 #[cfg(unix)]

@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use serde_json::Value;
 use tower_robots::rules::RequestPath;
 
 use crate::harness::*;

@@ -2,8 +2,6 @@
 
 use std::net::{SocketAddr, TcpStream};
 
-use serde_json::Value;
-
 use super::{ASK, ROBOTS, Upgraded, disallowed, kill};
 use crate::harness::*;
 
@@ -49,7 +47,7 @@ fn connections_that_wait_for_a_process_that_dies_are_answered_by_the_one_before(
     assert_eq!(upgraded.process(), before);
     let status = upgraded.json(&["status"]);
     assert_eq!((&status["state"], &status["upgrade"]["state"]), (&"serving".into(), &"failed".into()), "{status}");
-    assert_eq!(status["troubles"], serde_json::json!([]));
+    assert_eq!(status["troubles"], json!([]));
     drop(held);
     // It goes on as any process does: by another upgrade, and to the end.
     upgraded.upgraded();

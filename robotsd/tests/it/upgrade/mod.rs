@@ -16,7 +16,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use serde_json::Value;
 
 use crate::harness::*;
 
@@ -295,7 +294,7 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");
-    assert_eq!(upgraded.json(&["status"])["troubles"], serde_json::json!([]));
+    assert_eq!(upgraded.json(&["status"])["troubles"], json!([]));
 }
 
 /// What a failed upgrade says, in the command, the log and the status; the process before goes on.
