@@ -17,13 +17,8 @@ pub(super) fn ask(address: SocketAddr, request: &str, fields: &str) -> Answer {
     exchange(address, format!("{request} HTTP/1.1\r\n{fields}\r\n"))
 }
 
-/// A page of an interface as the commands ask for it.
-fn local(address: SocketAddr, request: &str) -> Answer {
-    admin_answer(address, request)
-}
-
 fn status_of(address: SocketAddr, request: &str) -> u16 {
-    local(address, request).status
+    admin_answer(address, request).status
 }
 
 fn json(answer: &Answer) -> Value {
@@ -44,8 +39,7 @@ fn probes_and_status_say_what_is_served() {
     ] {
         assert_eq!(live.field(name), Some(value));
     }
-    let ready = running.ask_admin("GET /readyz");
-    assert_eq!((ready.status, &*ready.body), (200, "ready\n"));
+    running.ask_admin("GET /readyz").comes_with(200, "ready\n");
     let head = running.ask_admin("HEAD /readyz");
     assert_eq!((head.status, head.field("content-length"), &*head.body), (200, Some("6"), ""));
     let status = json(&running.ask_admin("GET /status"));
@@ -185,16 +179,14 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
 #[test]
 fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
     let (folder, running) = Config::new().upstream("a", Origin::start()).admin().start();
-    let ready = running.ask_admin("GET /readyz");
-    assert_eq!((ready.status, &*ready.body), (200, "ready\nsite \"a\" has no robots.txt: nothing is enforced\n"));
+    running.ask_admin("GET /readyz").comes_with(200, "ready\nsite \"a\" has no robots.txt: nothing is enforced\n");
     assert_eq!(running.ask_admin("GET /readyz?require=sites").status, 503);
     assert_eq!(running.ask_admin("GET /readyz?require=luck").status, 400);
     let status = json(&running.ask_admin("GET /status"));
     assert_part(&status["sites"][0], &json!({"state": "none", "hash": null}));
     folder.replace("robots.txt", ROBOTS);
     running.event("published");
-    let ready = running.ask_admin("GET /readyz?require=sites");
-    assert_eq!((ready.status, &*ready.body), (200, "ready\n"));
+    running.ask_admin("GET /readyz?require=sites").comes_with(200, "ready\n");
 }
 
 #[cfg(unix)]
@@ -306,7 +298,7 @@ fn a_listener_for_reading_answers_questions_and_changes_nothing() {
     let message = "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket";
     for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
     {
-        let refused = local(reading, &format!("POST {path}"));
+        let refused = admin_answer(reading, &format!("POST {path}"));
         assert_eq!((refused.status, &json(&refused)["error"]), (403, &message.into()), "{path}");
     }
     assert_eq!(running.get("/private/x", GPTBOT).status, 403, "enforcement is on");

@@ -103,8 +103,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     let running = folder.start();
     let message = gated(&running);
     assert_has(&message, &["everyone is shut out", "version "]);
-    let answer = running.get("/robots.txt", FIREFOX);
-    assert_eq!((answer.status, &*answer.body), (200, OPEN));
+    running.get("/robots.txt", FIREFOX).comes_with(200, OPEN);
     drop(running);
     // Accepted in the config, by what the message has of its hash.
     let hash = message.split("version ").nth(1).unwrap();

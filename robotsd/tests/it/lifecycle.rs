@@ -41,8 +41,7 @@ fn passing(socket: &TcpListener, name: &str, config: &Path) -> Command {
 
 /// A request is answered on a connection of its own.
 fn serves(address: SocketAddr) {
-    let answer = exchange(address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    assert_eq!((answer.status, &*answer.body), (200, ROBOTS));
+    exchange(address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").comes_with(200, ROBOTS);
 }
 
 const ASK: &[u8] = b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -50,8 +49,7 @@ const ASK: &[u8] = b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 /// A request is answered on a connection on which another may follow.
 fn served(kept: &mut Kept) {
     kept.send(ASK);
-    let answer = kept.receive();
-    assert_eq!((answer.status, &*answer.body), (200, ROBOTS));
+    kept.receive().comes_with(200, ROBOTS);
 }
 
 #[test]
@@ -174,8 +172,7 @@ fn while_requests_are_finished_it_is_alive_and_not_ready() {
     assert_eq!(probe("/livez").0, 200);
     assert_has(running.command(&["status"]).ends_with(1).out, &[" is draining for "]);
     go.send(()).unwrap();
-    let answer = Answer::parse(&rest(client));
-    assert_eq!((answer.status, &*answer.body), (200, "done"));
+    Answer::parse(&rest(client)).comes_with(200, "done");
     assert!(running.wait_for_end().success());
 }
 

@@ -17,8 +17,7 @@ fn browsers_pass_crawlers_are_refused_and_search_engines_tagged() {
     assert_eq!(answer.status, 200);
     assert!(!answer.body.to_lowercase().contains("robots-verdict"), "{}", answer.body);
     assert_eq!(running.get("/", GPTBOT).status, 200);
-    let answer = running.get("/robots.txt", GPTBOT);
-    assert_eq!((answer.status, &*answer.body), (200, ROBOTS));
+    running.get("/robots.txt", GPTBOT).comes_with(200, ROBOTS);
     let answer = running.get("/drafts/x", GPTBOT);
     assert_eq!(answer.status, 403);
     assert_has(&answer.body, &["Disallow: /drafts/        (line 2)"]);

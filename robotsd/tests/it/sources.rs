@@ -111,8 +111,7 @@ fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for
     origin.show(404, "no such page");
     let running = folder.start();
     running.wait_for_event("absent", |line| line["site"] == "shop");
-    let answer = running.get("/robots.txt", FIREFOX);
-    assert_eq!((answer.status, &*answer.body), (404, "no such page"));
+    running.get("/robots.txt", FIREFOX).comes_with(404, "no such page");
     assert_eq!(running.get("/private/x", GPTBOT).body, "hello");
 }
 

@@ -52,8 +52,7 @@ fn a_unix_socket_is_beside_the_config() {
     let (folder, running) = config(&["unix:app.sock".to_owned()], "").start();
     assert_eq!(running.get("/", FIREFOX).status, 502);
     let _origin = Origin::on_socket(&folder.at("app.sock"), |_| response("200 OK", &[], "over a socket"));
-    let answer = running.get("/", FIREFOX);
-    assert_eq!((answer.status, &*answer.body), (200, "over a socket"));
+    running.get("/", FIREFOX).comes_with(200, "over a socket");
 }
 
 #[test]
@@ -65,11 +64,9 @@ fn an_https_upstream_is_who_it_has_to_be() {
         config(&[format!("https://{address}")], &more).file("ca.pem", &ca).start()
     };
     let (_folder, running) = start("app.internal");
-    let answer = running.get("/", FIREFOX);
-    assert_eq!((answer.status, &*answer.body), (200, "over TLS"));
+    running.get("/", FIREFOX).comes_with(200, "over TLS");
     let (_folder, running) = start("else.internal");
-    let answer = running.get("/", FIREFOX);
-    assert_eq!((answer.status, &*answer.body), (502, "502 the site is not available\n"));
+    running.get("/", FIREFOX).comes_with(502, "502 the site is not available\n");
     let line = running.wait_for_event("upstream", |line| line["reason"] == "tls");
     let message = message(&line);
     assert!(message.starts_with(&format!("{address}: its certificate is not for \"else.internal\"")), "{message}");

@@ -52,8 +52,7 @@ fn a_login_and_pages_for_errors_of_the_site_stay_its_own() {
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
     // What the site forbids has the site's page, and no rule.
     for agent in [FIREFOX, GPTBOT] {
-        let answer = get(&stage, "site.test", "/open", agent, &mallory);
-        assert_eq!((answer.status, answer.body.as_str()), (403, "the site's page for 403"));
+        get(&stage, "site.test", "/open", agent, &mallory).comes_with(403, "the site's page for 403");
     }
     // A body that the location is configured for.
     let form = "x".repeat(2 << 20);
@@ -121,8 +120,7 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     let Some(stage) = stage(|text| text) else { return };
     let index = get(&stage, "files.test", "/?drafts", GPTBOT, "");
     assert!(index.status == 200 && index.body.contains("server_name files.test"), "{index:?}");
-    let folder = get(&stage, "files.test", "/nginx/", GPTBOT, "");
-    assert_eq!((folder.status, folder.body.as_str()), (403, "the site's page for 403"));
+    get(&stage, "files.test", "/nginx/", GPTBOT, "").comes_with(403, "the site's page for 403");
     refused(&stage, "files.test", "/drafts/", "");
     let of_host = |line: &Value, path: &str| line["host"] == "files.test" && line["path"] == path;
     stage.robotsd.wait_for_event("request", |line| of_host(line, "/-/site/site/refusal/nginx"));

@@ -58,6 +58,12 @@ impl Answer {
         self.field("connection") == Some("close")
     }
 
+    /// Comes with this status and this body.
+    #[track_caller]
+    pub(crate) fn comes_with(&self, status: u16, body: &str) {
+        assert_eq!((self.status, &*self.body), (status, body), "{self:?}");
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 
-use super::{ASK, ROBOTS, Upgraded, disallowed, kill};
+use super::{ASK, ROBOTS, Upgraded, disallowed};
 use crate::harness::*;
 
 /// A connection that the process before keeps for a while once it drains, because it has served a request.
@@ -39,7 +39,7 @@ fn connections_that_wait_for_a_process_that_dies_are_answered_by_the_one_before(
     // It accepts nothing more, so what connects from now on waits in the queue of the kernel.
     stop(new);
     let waiting: Vec<_> = (0..32).map(|_| sent(upgraded.running.address)).collect();
-    kill("KILL", new);
+    signal("KILL", new);
     for stream in waiting {
         assert_eq!(Answer::parse(&rest(stream)).status, 200);
     }
@@ -53,7 +53,7 @@ fn connections_that_wait_for_a_process_that_dies_are_answered_by_the_one_before(
     upgraded.upgraded();
     wait_until("the end of the process before", || !is_alive(before));
     let last = upgraded.process();
-    kill("TERM", last);
+    signal("TERM", last);
     wait_until("the end of the last process", || !is_alive(last));
     assert!(!upgraded.path("admin.sock").exists());
 }
@@ -73,7 +73,7 @@ fn what_the_new_process_wrote_before_it_died_holds() {
     upgraded.command(&["rollback", "shop"]).succeeded();
     upgraded.command(&["enforce", "off", "--site", "shop"]).succeeded();
     let disallowed_before = disallowed(&upgraded);
-    kill("KILL", new);
+    signal("KILL", new);
     serves_again(&upgraded);
     assert_eq!(upgraded.process(), before);
     assert_eq!(upgraded.get("/private/x"), 200, "enforcement is off");
@@ -116,7 +116,7 @@ fn a_process_that_ends_as_it_should_is_not_followed() {
     let mut held = held(&upgraded);
     upgraded.upgraded();
     let new = upgraded.process();
-    kill("TERM", new);
+    signal("TERM", new);
     wait_until("the end of the new process", || !is_alive(new));
     // The one before is still there for its client, and neither its port nor its admin interface takes anybody in.
     wait_until("a closed port", || TcpStream::connect(address).is_err());
@@ -135,14 +135,14 @@ fn a_process_that_another_has_followed_is_not_followed_by_the_first() {
     let (second, _held_too) = (upgraded.process(), held(&upgraded));
     upgraded.upgraded();
     let third = upgraded.process();
-    kill("KILL", second);
+    signal("KILL", second);
     wait_until("the death of the second", || !is_alive(second));
     assert!(is_alive(first));
     for _ in 0..20 {
         assert_eq!((upgraded.get("/private/x"), upgraded.process()), (403, third));
     }
     // Now no process is left that watches: the first lets go as well.
-    kill("KILL", third);
+    signal("KILL", third);
     let address = upgraded.running.address;
     wait_until("a closed port", || TcpStream::connect(address).is_err());
     assert_eq!(upgraded.command(&["status"]).code, Some(2));

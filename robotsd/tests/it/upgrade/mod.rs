@@ -123,14 +123,9 @@ impl Upgraded {
 impl Drop for Upgraded {
     fn drop(&mut self) {
         for process in self.started() {
-            kill("KILL", process);
+            signal("KILL", process);
         }
     }
-}
-
-/// It may have ended.
-fn kill(name: &str, process: u32) {
-    signal(name, process);
 }
 
 /// Requests on one connection after another, each used until an answer says that it is the last.
@@ -155,8 +150,7 @@ fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c Atomi
 /// A request on a connection of its own, again and again.
 fn keep_connecting(address: SocketAddr, asked: &AtomicUsize) -> Client<'_> {
     Box::new(move || {
-        let answer = exchange(address, ASK);
-        assert_eq!((answer.status, &*answer.body), (200, "a page"));
+        exchange(address, ASK).comes_with(200, "a page");
         asked.fetch_add(1, Ordering::Relaxed);
     })
 }
@@ -254,7 +248,7 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
     assert_eq!(troubles, Vec::<Value>::new());
     // The last one ends as any process does.
     let last = upgraded.process();
-    kill("TERM", last);
+    signal("TERM", last);
     wait_until("the end of the last process", || !is_alive(last));
     assert!(!upgraded.path("admin.sock").exists());
 }
@@ -394,7 +388,7 @@ fn one_upgrade_at_a_time() {
     assert_has(said, &[&format!("an upgrade is under way already, to process {first}")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
     // The new process is killed, and the next upgrade is not held up.
-    kill("KILL", first);
+    signal("KILL", first);
     upgraded.running.wait_for_message("upgrade", "(signal: 9");
     upgraded.restore_program();
     upgraded.upgraded();
@@ -439,7 +433,7 @@ fn a_supervisor_learns_of_the_new_process() {
     assert_eq!(hears(), ready);
     assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
     // And that the one before follows it, as soon as that is known.
-    kill("KILL", process);
+    signal("KILL", process);
     let follows = hears();
     let before = upgraded.running.id();
     assert!(follows.starts_with(&format!("MAINPID={before}\nSTATUS=process {process} has ended: ")), "{follows}");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::deaths::sent;
-use super::{Upgraded, download_slowly, kill};
+use super::{Upgraded, download_slowly};
 use crate::harness::*;
 
 /// Connections that one process may have.
@@ -93,7 +93,7 @@ fn a_death_under_saturation_cuts_nobody_off_who_waits() {
     upgraded.replace_program_by_one_that_only_says_so("exec sleep 60");
     saturated(&upgraded, &rest, |answered| {
         upgraded.upgraded();
-        kill("KILL", upgraded.started()[0]);
+        signal("KILL", upgraded.started()[0]);
         upgraded.running.wait_for_event("upgrade", |line| line["level"] == "error");
         assert_eq!((upgraded.process(), answered.load(Ordering::Relaxed)), (before, 0));
     });

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{ASK, Upgraded, kill};
+use super::{ASK, Upgraded};
 use crate::harness::*;
 
 /// New processes are killed no later than this after they were started, or served.
@@ -148,7 +148,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
     let before = tally.counts();
     tally.longest.store(0, Ordering::Relaxed);
     let started = upgraded.started().len();
-    kill("USR2", current);
+    signal("USR2", current);
     let new = wait_for("the new process", || upgraded.started().get(started).copied());
     let has_served = || {
         let served = format!("process {new} has taken the place");
@@ -158,12 +158,12 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
     if after == "serving" {
         wait_until("the new process to serve", has_served);
     }
-    let (moment, signal) = (moment(seed), ["KILL", "ABRT", "ILL"][(seed % 3) as usize]);
+    let (moment, by) = (moment(seed), ["KILL", "ABRT", "ILL"][(seed % 3) as usize]);
     std::thread::sleep(Duration::from_millis(moment));
     let stage = if has_served() { "serving" } else { "opening" };
     let begin = Instant::now();
     *tally.death.lock().unwrap() = Some((begin, begin + PATIENCE));
-    kill(signal, new);
+    signal(by, new);
     wait_until("the death of the new process", || !is_alive(new));
     *tally.death.lock().unwrap() = Some((begin, Instant::now()));
     upgraded.running.wait_for_event("upgrade", |line| {
@@ -179,7 +179,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
     let [connects, answered, refused, with, without, cut] = std::array::from_fn(|at| tally.counts()[at] - before[at]);
     let longest = tally.longest.load(Ordering::Relaxed);
     format!(
-        "{seed:>4}  {moment:>5} ms after {after:<7}  {signal:<4}  {stage:<7}  {left:>7}  {connects:>8}  {answered:>8}  {refused:>7}  \
+        "{seed:>4}  {moment:>5} ms after {after:<7}  {by:<4}  {stage:<7}  {left:>7}  {connects:>8}  {answered:>8}  {refused:>7}  \
          {with:>9}  {without:>7}  {cut:>5}  {longest:>6} ms"
     )
 }
