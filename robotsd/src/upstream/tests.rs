@@ -164,16 +164,8 @@ fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &Sh
 
 /// Waits for an event of a kind, and gives its detail.
 async fn event_detail(events: &Events, kind: &str) -> String {
-    let found = || events.lock().iter().find(|event| event.kind.as_str() == kind).map(|e| e.detail.clone());
-    soon(async {
-        loop {
-            if let Some(detail) = found() {
-                return detail;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await
+    wait_until(|| times_reported(events, kind) > 0).await;
+    events.lock().iter().find(|event| event.kind.as_str() == kind).unwrap().detail.clone()
 }
 
 fn times_reported(events: &Events, kind: &str) -> usize {
@@ -285,12 +277,11 @@ fn proxy_with(limits: EdgeLimits, listener_settings: ListenerSettings, upstream:
 fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     let delivered = shared::<AtomicUsize>();
     let origin = Origin::start(move |_, mut peer| async move {
-        peer.until(b"\r\n\r\n").await;
-        delivered.fetch_add(1, Ordering::SeqCst);
-        peer.send(OK).await;
-        peer.until(b"\r\n\r\n").await;
-        delivered.fetch_add(1, Ordering::SeqCst);
-        peer.send(then).await;
+        for answer in [OK, then] {
+            peer.until(b"\r\n\r\n").await;
+            delivered.fetch_add(1, Ordering::SeqCst);
+            peer.send(answer).await;
+        }
     });
     (origin, delivered)
 }

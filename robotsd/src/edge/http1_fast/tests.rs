@@ -33,36 +33,23 @@ fn pieces(texts: &[Option<&'static str>]) -> Pieces {
 
 /// Answers as the path says.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infallible> {
-    let mut response = Response::builder();
-    let texts: &[Option<&'static str>] = match request.uri().path() {
-        "/pieces" => &[Some("ab"), Some(""), Some("cde")],
-        "/length" => {
-            response = response.header("content-length", "5");
-            &[Some("ab"), Some("cde")]
-        }
-        "/short" => {
-            response = response.header("content-length", "5");
-            &[Some("ab")]
-        }
-        "/long" => {
-            response = response.header("content-length", "5");
-            &[Some("ab"), Some("cdefgh")]
-        }
-        "/broken" => &[Some("ab"), None],
-        "/nothing" => {
-            response = response.status(204).header("content-length", "5");
-            &[]
-        }
-        "/unchanged" => {
-            response = response.status(304).header("content-length", "5");
-            &[]
-        }
+    let (status, has_length, texts): (_, _, &[_]) = match request.uri().path() {
+        "/pieces" => (200, false, &[Some("ab"), Some(""), Some("cde")]),
+        "/length" => (200, true, &[Some("ab"), Some("cde")]),
+        "/short" => (200, true, &[Some("ab")]),
+        "/long" => (200, true, &[Some("ab"), Some("cdefgh")]),
+        "/broken" => (200, false, &[Some("ab"), None]),
+        "/nothing" => (204, true, &[]),
+        "/unchanged" => (304, true, &[]),
         _ => {
             let length = request.into_body().collect().await.map_or(0, |body| body.to_bytes().len());
-            response = response.header("x-length", length);
-            &[Some("ok")]
+            return Ok(Response::builder().header("x-length", length).body(pieces(&[Some("ok")])).unwrap());
         }
     };
+    let mut response = Response::builder().status(status);
+    if has_length {
+        response = response.header("content-length", "5");
+    }
     Ok(response.body(pieces(texts)).unwrap())
 }
 

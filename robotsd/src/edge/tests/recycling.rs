@@ -51,14 +51,8 @@ async fn idle(edge: &ServedEdge, idling: Idling) -> Raw {
             ask_by_http_2(&mut client).await;
             client.send(b"\0").await;
         }
-        Idling::PartialFields => {
-            client.send(PREFACE).await;
-            client.send(b"\0\0\x01\x01\x01\0\0\0\x01\x82").await;
-        }
-        Idling::PartialPayload => {
-            client.send(PREFACE).await;
-            client.send(b"\0\0\x0F\x01\x05\0\0\0\x01").await;
-        }
+        Idling::PartialFields => client.send([PREFACE, b"\0\0\x01\x01\x01\0\0\0\x01\x82"].concat()).await,
+        Idling::PartialPayload => client.send([PREFACE, b"\0\0\x0F\x01\x05\0\0\0\x01"].concat()).await,
     }
     client
 }
@@ -108,16 +102,8 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
 
 #[tokio::test]
 async fn idle_connections_of_every_kind_give_way() {
-    for idling in [
-        Idling::Silent,
-        Idling::Kept,
-        Idling::KeptAfterUpload,
-        Idling::Preface,
-        Idling::Head,
-        Idling::PartialFrame,
-        Idling::PartialFields,
-        Idling::PartialPayload,
-    ] {
+    use Idling::*;
+    for idling in [Silent, Kept, KeptAfterUpload, Preface, Head, PartialFrame, PartialFields, PartialPayload] {
         // No deadline makes room.
         let limits = EdgeLimits { first_byte: HOUR, header_read: HOUR, keep_alive: HOUR, ..few_places() };
         let edge = ServedEdge::start(limits, service_fn(mirror));
@@ -133,7 +119,7 @@ async fn idle_connections_of_every_kind_give_way() {
         for _ in 1..PLACES / 2 {
             assert_eq!(edge.ask(REQUEST).await.status(), 200, "{idling:?}");
         }
-        if !idling.is_slow() && !matches!(idling, Idling::Preface) {
+        if !idling.is_slow() && !matches!(idling, Preface) {
             assert_eq!(idle_ones[PLACES - 1].ask(REQUEST).await.status(), 200, "{idling:?}");
         }
         // Before one that waits for the rest of a request, one that waits for none goes.
@@ -248,9 +234,7 @@ async fn a_tunnel_is_not_idle() {
     assert_eq!(tunnel.ask(upgrade).await.status(), 101);
     let mut kept = Vec::new();
     for _ in 0..4 {
-        let mut client = edge.client().await;
-        assert_eq!(client.ask(REQUEST).await.status(), 200);
-        kept.push(client);
+        kept.extend(Raw::kept(1, edge.address, REQUEST).await);
         tunnel.send("echo").await;
         assert_eq!(tunnel.exactly(4).await, "echo");
     }
@@ -263,13 +247,16 @@ struct Worker {
     thread: std::thread::JoinHandle<()>,
 }
 
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
 impl Worker {
     fn start(edge: Edge, service: impl EdgeService) -> Self {
         let (sender, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
+            runtime().block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 sender.send(listener.local_addr().unwrap()).unwrap();
                 let stopped = async { drop(stopped.await) };
@@ -305,8 +292,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     });
     let late = Worker::start(edge.clone(), service);
     let other = Worker::start(edge, service_fn(mirror));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let mut idle_ones = Raw::kept(PLACES, late.address, REQUEST).await;
         idle_ones[0].send("GET /late HTTP/1.1\r\nHost: h\r\n\r\n").await;
         begun.recv_timeout(Duration::from_secs(20)).unwrap();
@@ -333,8 +319,7 @@ fn idle_connections_of_another_worker_give_way() {
     let edge = Edge::new(few_places(), on_error, None);
     let first = Worker::start(edge.clone(), service_fn(mirror));
     let second = Worker::start(edge.clone(), service_fn(mirror));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let mut idle_ones = Raw::kept(PLACES, first.address, REQUEST).await;
         let mut kept = Raw::connect(second.address).await;
         assert_eq!(kept.ask(REQUEST).await.status(), 200);

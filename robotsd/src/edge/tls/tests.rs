@@ -112,6 +112,17 @@ impl ServedEdge {
         Raw::new(self.connect(client, name).await.unwrap())
     }
 
+    /// So many connections on which a request has been answered.
+    async fn kept_secured(&self, count: usize, client: &Arc<ClientConfig>) -> Vec<Raw<TlsStream<TcpStream>>> {
+        let mut kept = Vec::new();
+        for _ in 0..count {
+            let mut other = self.raw(client, "a.test").await;
+            assert_eq!(other.ask(&get("a.test")).await.status(), 200);
+            kept.push(other);
+        }
+        kept
+    }
+
     async fn ask_secured(&self, client: &Arc<ClientConfig>, name: &str, host: &str) -> RawMessage {
         self.raw(client, name).await.ask(&get(host)).await
     }
@@ -237,13 +248,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
         let mut slow = Raw::new(soon(connecting).await.unwrap());
         slow.send(request).await;
         slow.some().await;
-        let client = authority.client(&[]);
-        let mut others = Vec::new();
-        for _ in 0..4 {
-            let mut other = edge.raw(&client, "a.test").await;
-            assert_eq!(other.ask(&get("a.test")).await.status(), 200);
-            others.push(other);
-        }
+        let _others = edge.kept_secured(4, &authority.client(&[])).await;
         edge.reports(ConnectionErrorKind::Recycled).await;
         let mut taken = 0;
         let taking = async {
@@ -286,9 +291,7 @@ async fn a_websocket_passes_through() {
 #[tokio::test]
 async fn leaving_without_close_notify_is_no_error() {
     let (authority, mut edge) = secure(EdgeLimits::default());
-    let mut client = edge.raw(&authority.client(&[]), "a.test").await;
-    assert_eq!(client.ask(&get("a.test")).await.status(), 200);
-    drop(client);
+    drop(edge.kept_secured(1, &authority.client(&[])).await);
     let mut stream = edge.connect(&authority.client(&[]), "a.test").await.unwrap();
     stream.get_mut().0.shutdown().await.unwrap();
     let mut rest = Vec::new();

@@ -1,7 +1,5 @@
 //! Upstreams that speak TLS, with certificates of an authority of our own.
 
-use std::path::PathBuf;
-
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -77,9 +75,9 @@ enum Then {
     Close,
 }
 
-fn upstream_to(url: String, ca: Option<PathBuf>, server_name: Option<&str>) -> (Upstream, Events) {
+fn upstream_to(url: String, authority: &TestAuthority, server_name: Option<&str>) -> (Upstream, Events) {
     let mut settings = settings([url]);
-    settings.tls.trust = ca.map_or(Trust::System, |ca| Trust::file(&ca).unwrap());
+    settings.tls.trust = Trust::file(&authority.file()).unwrap();
     settings.tls.server_name = server_name.map(str::to_owned);
     watched(&settings, UpstreamLimits::default())
 }
@@ -88,13 +86,13 @@ fn upstream_to(url: String, ca: Option<PathBuf>, server_name: Option<&str>) -> (
 async fn a_good_certificate_is_good_and_connections_are_used_again() {
     let authority = TestAuthority::new("ours");
     let (address, seen) = serve(authority.server("localhost", |_| {}), OK, Then::Wait);
-    let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), Some(authority.file()), None);
+    let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), &authority, None);
     assert_eq!(statuses(&upstream, ["GET", "POST", "GET", "POST"]).await, [200; 4], "{events:?}");
     assert_eq!(seen.connections.load(Ordering::SeqCst), 1);
     assert_eq!(*seen.server_names.lock(), ["localhost"]);
     // An address has no name to send, and its certificate says the address.
     let (address, seen) = serve(authority.server("127.0.0.1", |_| {}), OK, Then::Wait);
-    let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), None);
+    let (upstream, events) = upstream_to(format!("https://{address}"), &authority, None);
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
     assert!(seen.server_names.lock().is_empty());
 }
@@ -103,7 +101,7 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
 async fn the_name_may_be_another_than_the_address() {
     let authority = TestAuthority::new("ours");
     let (address, seen) = serve(authority.server("app.internal", |_| {}), OK, Then::Wait);
-    let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), Some("app.internal"));
+    let (upstream, events) = upstream_to(format!("https://{address}"), &authority, Some("app.internal"));
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
     assert_eq!(*seen.server_names.lock(), ["app.internal"]);
 }
@@ -113,14 +111,14 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
     let (authority, other) = (TestAuthority::new("ours"), TestAuthority::new("another"));
     let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2001, 1, 1);
     let early = |params: &mut CertificateParams| params.not_before = date_time_ymd(4000, 1, 1);
-    for (acceptor, ca, want) in [
-        (authority.server("localhost", expired), Some(authority.file()), "its certificate has expired"),
-        (authority.server("localhost", early), Some(authority.file()), "its certificate is not valid yet"),
-        (authority.server("else.test", |_| {}), Some(authority.file()), "its certificate is not for \"localhost\""),
-        (other.server("localhost", |_| {}), Some(authority.file()), "is from an authority that is not trusted"),
+    for (acceptor, want) in [
+        (authority.server("localhost", expired), "its certificate has expired"),
+        (authority.server("localhost", early), "its certificate is not valid yet"),
+        (authority.server("else.test", |_| {}), "its certificate is not for \"localhost\""),
+        (other.server("localhost", |_| {}), "is from an authority that is not trusted"),
     ] {
         let (address, _) = serve(acceptor, OK, Then::Wait);
-        let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), ca, None);
+        let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), &authority, None);
         let response = soon(upstream.forward(request("GET", "/"))).await;
         assert_eq!(response.status(), 502, "{want}");
         assert!(response.headers().values().all(|value| !value.as_bytes().windows(4).any(|part| part == b"cert")));
@@ -137,7 +135,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
 async fn a_port_without_tls_is_distinguished_from_one_with() {
     let authority = TestAuthority::new("ours");
     let plain = Origin::blurting("HTTP/1.1 400 Bad Request\r\n\r\n");
-    let (upstream, events) = upstream_to(format!("https://{}", plain.address), Some(authority.file()), None);
+    let (upstream, events) = upstream_to(format!("https://{}", plain.address), &authority, None);
     assert_eq!(status(&upstream, "GET").await, 502);
     let said = event_detail(&events, "tls").await;
     assert!(said.contains("it does not speak TLS"), "{said}");
@@ -167,7 +165,7 @@ async fn a_body_that_ends_without_close_notify_is_cut_off() {
         (OK, Then::Drop, true),
     ] {
         let (address, _) = serve(authority.server("localhost", |_| {}), answer, then);
-        let (upstream, _) = upstream_to(format!("https://localhost:{}", address.port()), Some(authority.file()), None);
+        let (upstream, _) = upstream_to(format!("https://localhost:{}", address.port()), &authority, None);
         let answered = soon(upstream.forward(request("GET", "/"))).await;
         assert_eq!(answered.status(), 200);
         assert_eq!(soon(answered.into_body().collect()).await.is_ok(), is_whole, "{answer:?}");
@@ -179,10 +177,12 @@ fn a_file_without_a_certificate_is_no_authority() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
     assert!(Trust::file(&path).unwrap_err().contains("cannot be read"));
-    std::fs::write(&path, "nothing").unwrap();
-    assert!(Trust::file(&path).unwrap_err().contains("holds no certificate"));
-    std::fs::write(&path, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
-    assert!(Trust::file(&path).unwrap_err().contains("ca.pem"));
-    std::fs::write(&path, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
-    assert!(Trust::file(&path).unwrap_err().contains("a certificate with a fault"));
+    for (text, why) in [
+        ("nothing", "holds no certificate"),
+        ("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", "ca.pem"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "a certificate with a fault"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        assert!(Trust::file(&path).unwrap_err().contains(why));
+    }
 }

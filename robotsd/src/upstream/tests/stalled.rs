@@ -99,6 +99,13 @@ impl Greedy {
         Self { peer, heads: 0, octets: 0, resets: 0 }
     }
 
+    /// Has a hundred streams ask for the same.
+    async fn ask_often(&mut self, path: &str) {
+        for stream in 0..100 {
+            self.ask(2 * stream + 1, path).await;
+        }
+    }
+
     async fn ask(&mut self, stream: u32, path: &str) {
         let block = [&[0x82, 0x86, 0x04, path.len() as u8], path.as_bytes(), b"\x01\x06h.test"].concat();
         self.peer.send(frame(1, 5, stream, &block)).await;
@@ -133,9 +140,7 @@ impl Greedy {
 async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: &'static str) {
     for _ in 0..connections {
         let mut greedy = Greedy::connect(address, from).await;
-        for stream in 0..100 {
-            greedy.ask(2 * stream + 1, path).await;
-        }
+        greedy.ask_often(path).await;
         tokio::spawn(async move {
             let mut next = 201;
             loop {
@@ -183,9 +188,7 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
         let mut clients = Vec::new();
         for _ in 0..3 {
             let mut greedy = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
-            for stream in 0..100 {
-                greedy.ask(2 * stream + 1, path).await;
-            }
+            greedy.ask_often(path).await;
             // All of a hundred answers have begun, over eight connections.
             greedy.until(|greedy| greedy.heads == 100).await;
             clients.push(greedy);
@@ -216,20 +219,16 @@ async fn what_is_buffered_stays_within_the_total() {
 
 #[tokio::test]
 async fn others_are_served_while_one_address_takes_every_connection() {
-    for from in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)] {
-        let scene = scene(64, |_| {});
-        besiege(scene.address, from, 6, "/large").await;
+    let other = Ipv4Addr::new(127, 0, 0, 2);
+    // The last one where nothing is buffered.
+    for (from, path, buffers) in
+        [(Ipv4Addr::LOCALHOST, "/large", true), (other, "/large", true), (Ipv4Addr::LOCALHOST, "/small", false)]
+    {
+        let scene = scene(64, |limits| limits.buffer = if buffers { limits.buffer } else { 0 });
+        besiege(scene.address, from, 6, path).await;
         scene.opens(64).await;
         is_served(scene.address, 200).await;
     }
-}
-
-#[tokio::test]
-async fn others_are_served_where_nothing_is_buffered() {
-    let scene = scene(64, |limits| limits.buffer = 0);
-    besiege(scene.address, Ipv4Addr::LOCALHOST, 6, "/small").await;
-    scene.opens(64).await;
-    is_served(scene.address, 200).await;
 }
 
 #[tokio::test]
