@@ -193,24 +193,22 @@ mod tests {
         let is_listener = |url: &str, listener: &str| {
             Endpoint::parse(url, Path::new("")).unwrap().is_listener(listener.parse().unwrap())
         };
-        for (url, listener, is_same) in [
-            ("http://127.0.0.1:80", "127.0.0.1:80", true),
-            ("http://127.0.0.1", "0.0.0.0:80", true),
-            ("http://127.0.0.1", "[::]:80", true),
-            ("http://localhost", "127.0.0.1:80", true),
-            ("http://LOCALHOST", "[::]:80", true),
-            ("http://0.0.0.0", "127.0.0.1:80", true),
-            ("http://[::ffff:127.0.0.1]", "127.0.0.1:80", true),
-            ("http://192.0.2.1", "192.0.2.1:80", true),
-            ("http://127.0.0.1:81", "127.0.0.1:80", false),
-            ("http://127.0.0.2", "127.0.0.1:80", false),
-            ("http://[::1]", "0.0.0.0:80", false),
-            ("http://192.0.2.1", "0.0.0.0:80", false),
-            ("http://localhost", "192.0.2.1:80", false),
-            ("http://app.internal", "127.0.0.1:80", false),
-            ("unix:app.sock", "127.0.0.1:80", false),
+        // For each listener the URLs that are it, and others.
+        for (listener, same, others) in [
+            (
+                "127.0.0.1:80",
+                "http://127.0.0.1:80 http://localhost http://0.0.0.0 http://[::ffff:127.0.0.1]",
+                "http://127.0.0.1:81 http://127.0.0.2 http://app.internal unix:app.sock",
+            ),
+            ("0.0.0.0:80", "http://127.0.0.1", "http://[::1] http://192.0.2.1"),
+            ("[::]:80", "http://127.0.0.1 http://LOCALHOST", ""),
+            ("192.0.2.1:80", "http://192.0.2.1", "http://localhost"),
         ] {
-            assert_eq!(is_listener(url, listener), is_same, "{url} {listener}");
+            for (urls, is_same) in [(same, true), (others, false)] {
+                for url in urls.split_whitespace() {
+                    assert_eq!(is_listener(url, listener), is_same, "{url} {listener}");
+                }
+            }
         }
     }
 

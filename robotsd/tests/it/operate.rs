@@ -369,18 +369,13 @@ fn what_cannot_be_done_is_said_with_what_could_be() {
     for event in ["accept", "rollback", "enforcement"] {
         assert!(!operated.has_event(event, |_| true), "{event}: something was changed");
     }
-    for (request, status) in [
-        ("POST /enforce", 400),
-        ("POST /enforce?to=of", 400),
-        ("POST /enforce?to=off&sites=shop", 400),
-        ("POST /enforce?to=off&site=", 400),
-        ("POST /accept?site=shop", 400),
-        ("POST /accept?site=shop&hash=zz", 400),
-        ("GET /enforce?to=off", 405),
-        ("GET /accept", 405),
-        ("POST /history?site=shop", 405),
-    ] {
-        assert_eq!(operated.ask_admin(request).status, status, "{request}");
+    let incomplete = "enforce enforce?to=of enforce?to=off&sites=shop enforce?to=off&site= accept?site=shop \
+                      accept?site=shop&hash=zz";
+    for target in incomplete.split(' ') {
+        assert_eq!(operated.ask_admin(&format!("POST /{target}")).status, 400, "{target}");
+    }
+    for request in ["GET /enforce?to=off", "GET /accept", "POST /history?site=shop"] {
+        assert_eq!(operated.ask_admin(request).status, 405, "{request}");
     }
     // From a web page, or without saying that something is to change.
     let host = format!("Host: {}\r\n", operated.admin());

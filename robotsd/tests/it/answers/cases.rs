@@ -42,6 +42,13 @@ fn send(status: &str, fields: &[&str], body: impl AsRef<[u8]>) -> Reply {
     response(status, fields, body).into()
 }
 
+fn ok(fields: &[&str], body: impl AsRef<[u8]>) -> Reply {
+    send("200 OK", fields, body)
+}
+
+/// An answer that ends before what it says is its end.
+const CUT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\n";
+
 fn moved(status: &str, location: &str) -> Reply {
     redirect(status, location).into()
 }
@@ -60,7 +67,7 @@ fn status(status: &str) -> Reply {
 fn chain(asked: &Asked, redirects: usize) -> Reply {
     let at = asked.target.strip_prefix("/hop/").map_or(0, |at| at.parse().unwrap());
     match at == redirects {
-        true => send("200 OK", &[PLAIN], RULES),
+        true => ok(&[PLAIN], RULES),
         false => moved("301 Moved Permanently", &format!("/hop/{}", at + 1)),
     }
 }
@@ -69,15 +76,15 @@ fn chain(asked: &Asked, redirects: usize) -> Reply {
 fn once(asked: &Asked, status: &str, location: &str) -> Reply {
     match asked.target.as_str() {
         "/robots.txt" => moved(status, location),
-        _ => send("200 OK", &[PLAIN], RULES),
+        _ => ok(&[PLAIN], RULES),
     }
 }
 
 /// The rules in a coding, for clients that accept it.
 fn coded(asked: &Asked, coding: &str, packed: &[u8]) -> Reply {
     match asked.accepts(coding) {
-        true => send("200 OK", &[PLAIN, &format!("Content-Encoding: {coding}"), "Vary: Accept-Encoding"], packed),
-        false => send("200 OK", &[PLAIN, "Vary: Accept-Encoding"], RULES),
+        true => ok(&[PLAIN, &format!("Content-Encoding: {coding}"), "Vary: Accept-Encoding"], packed),
+        false => ok(&[PLAIN, "Vary: Accept-Encoding"], RULES),
     }
 }
 
@@ -94,55 +101,51 @@ static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 pub(super) const CASES: &[Case] = &[
-    case("200 with rules, `text/plain`", KEPT, "", |_| send("200 OK", &[PLAIN], RULES)),
-    case("200 without a body", KEPT, "empty-file", |_| send("200 OK", &[PLAIN], "")),
+    case("200 with rules, `text/plain`", KEPT, "", |_| ok(&[PLAIN], RULES)),
+    case("200 without a body", KEPT, "empty-file", |_| ok(&[PLAIN], "")),
     case("203 with rules", KEPT, "answer-not-200", |_| send("203 Non-Authoritative", &[PLAIN], RULES)),
     case("206, a part of the rules", KEPT, "answer-not-200", |_| {
         send("206 Partial Content", &[PLAIN, "Content-Range: bytes 0-33/99"], RULES)
     }),
-    case("200 with rules, no `Content-Type`", KEPT, "answer-content-type", |_| send("200 OK", &[], RULES)),
+    case("200 with rules, no `Content-Type`", KEPT, "answer-content-type", |_| ok(&[], RULES)),
     case("200 with rules, `application/octet-stream`", KEPT, "answer-content-type", |_| {
-        send("200 OK", &["Content-Type: application/octet-stream"], RULES)
+        ok(&["Content-Type: application/octet-stream"], RULES)
     }),
     case(
         "200 with a page of HTML (a soft 404); what it redirects to by itself is not followed",
         SPOILT,
         "answer-content-type html-instead-of-text",
-        |asked| if asked.target == "/robots.txt" { status("200 OK") } else { send("200 OK", &[PLAIN], RULES) },
+        |asked| if asked.target == "/robots.txt" { status("200 OK") } else { ok(&[PLAIN], RULES) },
     ),
-    case("200 with a page of HTML that is called `text/plain`", SPOILT, "html-instead-of-text", |_| {
-        send("200 OK", &[PLAIN], PAGE)
-    }),
+    case("200 with a page of HTML that is called `text/plain`", SPOILT, "html-instead-of-text", |_| ok(&[PLAIN], PAGE)),
     case("200 with `charset=iso-8859-1`, ASCII only", KEPT, "answer-charset", |_| {
-        send("200 OK", &["Content-Type: text/plain; charset=ISO-8859-1"], RULES)
+        ok(&["Content-Type: text/plain; charset=ISO-8859-1"], RULES)
     }),
     case("200 with `charset=iso-8859-1` and an `é` of it", KEPT, "answer-charset invalid-utf-8", |_| {
-        send("200 OK", &["Content-Type: text/plain; charset=iso-8859-1"], b"User-agent: *\nDisallow: /caf\xE9/\n")
+        ok(&["Content-Type: text/plain; charset=iso-8859-1"], b"User-agent: *\nDisallow: /caf\xE9/\n")
     }),
     case("200 with rules in UTF-16", SPOILT, "utf-16", |_| {
         let octets: Vec<u8> = "\u{feff}User-agent: *\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        send("200 OK", &[PLAIN], octets)
+        ok(&[PLAIN], octets)
     }),
-    case("200 with a byte order mark", KEPT, "byte-order-mark", |_| {
-        send("200 OK", &[PLAIN], format!("\u{feff}{RULES}"))
-    }),
-    case("200 with 501 KiB of rules", SPOILT, "over-500-kib", |_| send("200 OK", &[PLAIN], long_file(501 << 10))),
+    case("200 with a byte order mark", KEPT, "byte-order-mark", |_| ok(&[PLAIN], format!("\u{feff}{RULES}"))),
+    case("200 with 501 KiB of rules", SPOILT, "over-500-kib", |_| ok(&[PLAIN], long_file(501 << 10))),
     case("200 in gzip, for clients that accept it", KEPT, "", |asked| coded(asked, "gzip", &gzip(RULES.as_bytes()))),
     case("200 in brotli, for clients that accept it", KEPT, "", |asked| coded(asked, "br", &brotli(RULES.as_bytes()))),
     case("200 in gzip, for every client", KEPT, "answer-coding", |_| {
-        send("200 OK", &[PLAIN, "Content-Encoding: gzip"], gzip(RULES.as_bytes()))
+        ok(&[PLAIN, "Content-Encoding: gzip"], gzip(RULES.as_bytes()))
     }),
     case("200 in zstd, which crawlers do not accept", SPOILT, "answer-undecodable", |_| {
-        send("200 OK", &[PLAIN, "Content-Encoding: zstd"], [0x28, 0xB5, 0x2F, 0xFD])
+        ok(&[PLAIN, "Content-Encoding: zstd"], [0x28, 0xB5, 0x2F, 0xFD])
     }),
     case("200, called gzip and sent as it is", SPOILT, "answer-undecodable", |_| {
-        send("200 OK", &[PLAIN, "Content-Encoding: gzip"], RULES)
+        ok(&[PLAIN, "Content-Encoding: gzip"], RULES)
     }),
     case("200, 16 MiB in a few KiB of gzip", SPOILT, "over-500-kib", |asked| coded(asked, "gzip", &BOMB)),
     case("200 with `Cache-Control: max-age=31536000`", KEPT, "answer-cached-long", |_| {
-        send("200 OK", &[PLAIN, "Cache-Control: public, max-age=31536000"], RULES)
+        ok(&[PLAIN, "Cache-Control: public, max-age=31536000"], RULES)
     }),
-    case("200 with `Age: 345600`", KEPT, "answer-stale", |_| send("200 OK", &[PLAIN, "Age: 345600"], RULES)),
+    case("200 with `Age: 345600`", KEPT, "answer-stale", |_| ok(&[PLAIN, "Age: 345600"], RULES)),
     case("301, 302, 303, 307 or 308 to the rules", KEPT, "", |asked| once(asked, "302 Found", "/rules")),
     case("five redirects to the rules", KEPT, "redirect-long", |asked| chain(asked, 5)),
     case("six redirects to the rules", LOST, "redirect-too-many", |asked| chain(asked, 6)),
@@ -172,20 +175,14 @@ pub(super) const CASES: &[Case] = &[
     case("599", SHUT, "answer-server-error", |_| status("599 Trouble")),
     case("600", SHUT, "answer-not-final", |_| status("600 Odd")),
     case("no HTTP", SHUT, "answer-broken", |_| Reply::Last(b"220 mail.example.com\r\n".to_vec())),
-    case("fewer octets than `Content-Length` says", SHUT, "answer-broken", |_| {
-        Reply::Last(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\n".to_vec())
-    }),
+    case("fewer octets than `Content-Length` says", SHUT, "answer-broken", |_| Reply::Last(CUT.to_vec())),
     case("a malformed chunk", SHUT, "answer-broken", |_| {
         Reply::Last(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nUser-agent: *\n".to_vec())
     }),
     case("a reset in place of an answer", SHUT, "answer-broken", |_| Reply::Reset(Vec::new())),
-    case("a reset within the body", SHUT, "answer-broken", |_| {
-        Reply::Reset(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\n".to_vec())
-    }),
+    case("a reset within the body", SHUT, "answer-broken", |_| Reply::Reset(CUT.to_vec())),
     case("nothing within the time", SHUT, "answer-timeout", |_| Reply::Silence(Vec::new())),
-    case("a body that does not end within the time", SHUT, "answer-timeout", |_| {
-        Reply::Silence(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\n".to_vec())
-    }),
+    case("a body that does not end within the time", SHUT, "answer-timeout", |_| Reply::Silence(CUT.to_vec())),
     case("interim answers (1xx) without end", SHUT, "answer-broken", |_| {
         Reply::Last(b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100))
     }),
