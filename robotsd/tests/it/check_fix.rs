@@ -6,10 +6,8 @@ use crate::harness::*;
 
 const BAD: &str = "\u{feff}User-agent: *\r\nDissallow: /p # why\r\nDisallow: b\r\nDisallow: /p\r\n";
 
-/// The status, standard output and standard error of a check.
-fn run(folder: &Folder, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
-    let Ended { code, out, error } = run_with(folder.robotsd().arg("check").args(arguments), input.as_bytes());
-    (code, out, error)
+fn run(folder: &Folder, arguments: &[&str], input: &str) -> Ended {
+    run_with(folder.robotsd().arg("check").args(arguments), input.as_bytes())
 }
 
 /// A folder with these files; what stands above it does not count.
@@ -22,48 +20,44 @@ fn folder(files: &[(&str, &str)]) -> Folder {
 #[test]
 fn safe_fixes_are_made_in_place() {
     let folder = folder(&[("a/robots.txt", BAD), ("b/robots.txt", "User-agent: *\nDisallow: /p\n")]);
-    let (status, out, complaints) = run(&folder, &["--fix", "."], "");
-    assert_eq!((status, &*complaints), (Some(1), ""), "{out}");
+    let Ended { out, error, .. } = run(&folder, &["--fix", "."], "").ends_with(1);
+    assert_eq!(error, "", "{out}");
     let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n";
     assert_eq!(folder.read("a/robots.txt"), want);
     assert_has(&out, &["fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"]);
-    let (_, out, _) = run(&folder, &["--fix", "."], "");
-    assert_has(&out, &["fixed 0 of 1 finding (1 needs --unsafe-fixes)\n"]);
+    assert_has(run(&folder, &["--fix", "."], "").out, &["fixed 0 of 1 finding (1 needs --unsafe-fixes)\n"]);
     assert_eq!(folder.read("a/robots.txt"), want);
 }
 
 #[test]
 fn unsafe_fixes_print_their_effect() {
     let folder = folder(&[("robots.txt", BAD)]);
-    let (status, out, complaints) = run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "");
-    assert_eq!(status, Some(0), "{out}{complaints}");
+    let Ended { out, error, .. } = run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "").ends_with(0);
     let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: /b\r\n";
     assert_eq!(folder.read("robots.txt"), want);
     assert_has(&out, &["fixed 4 of 4 findings\n"]);
-    assert!(complaints.starts_with("the effect of the fixes in robots.txt:\n"), "{complaints}");
-    assert_has(&complaints, &["- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"]);
+    assert!(error.starts_with("the effect of the fixes in robots.txt:\n"), "{error}");
+    assert_has(&error, &["- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"]);
 }
 
 #[test]
 fn a_difference_changes_nothing_and_ends_with_1() {
     let folder = folder(&[("robots.txt", BAD), ("good.txt", "User-agent: *\nDisallow: /p\n")]);
-    let (status, out, complaints) = run(&folder, &["--diff", "robots.txt", "good.txt"], "");
+    let Ended { out, error, .. } = run(&folder, &["--diff", "robots.txt", "good.txt"], "").ends_with(1);
     let want = "--- robots.txt\n+++ robots.txt\n@@ -1,4 +1,3 @@\n-\u{feff}User-agent: *\r\n-Dissallow: /p # why\r\n\
                 +User-agent: *\r\n+Disallow: /p # why\r\n Disallow: b\r\n-Disallow: /p\r\n";
-    assert_eq!((status, &*out), (Some(1), want), "{complaints}");
-    assert_eq!(complaints, "robotsd: would fix 3 of 4 findings (1 needs --unsafe-fixes)\n");
+    assert_eq!((&*out, &*error), (want, "robotsd: would fix 3 of 4 findings (1 needs --unsafe-fixes)\n"));
     assert_eq!(folder.read("robots.txt"), BAD);
-    let (status, out, _) = run(&folder, &["--diff", "good.txt"], "");
-    assert_eq!((status, &*out), (Some(0), ""));
+    assert_eq!(run(&folder, &["--diff", "good.txt"], "").succeeded(), "");
 }
 
 #[test]
 fn standard_input_is_corrected_to_standard_output() {
     let folder = folder(&[]);
-    let (status, out, complaints) = run(&folder, &["--fix", "--stdin-filename", "x/robots.txt", "-"], BAD);
-    assert_eq!((status, &*out), (Some(1), "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n"), "{complaints}");
-    assert_has(&complaints, &["x/robots.txt:3:11: error: "]);
-    assert!(complaints.ends_with("robotsd: fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{complaints}");
+    let fixed = run(&folder, &["--fix", "--stdin-filename", "x/robots.txt", "-"], BAD).ends_with(1);
+    assert_eq!(fixed.out, "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n");
+    assert_has(&fixed.error, &["x/robots.txt:3:11: error: "]);
+    assert!(fixed.error.ends_with("robotsd: fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{fixed:?}");
 }
 
 #[test]
@@ -76,9 +70,7 @@ fn what_cannot_be_fixed_is_refused() {
         (&["--unsafe-fixes", "robots.txt"], "required"),
         (&["--fix", "missing.txt"], "missing.txt"),
     ] {
-        let (status, _, complaints) = run(&folder, arguments, BAD);
-        assert_eq!(status, Some(2), "{arguments:?}: {complaints}");
-        assert_has(&complaints, &[want]);
+        assert_has(run(&folder, arguments, BAD).failed(2), &[want]);
     }
     assert_eq!(folder.read("robots.txt"), BAD);
 }
@@ -86,7 +78,7 @@ fn what_cannot_be_fixed_is_refused() {
 #[test]
 fn every_format_says_what_can_be_fixed() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDissallow: /p\nDisallow: b\n")]);
-    let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").1;
+    let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").out;
     let text = of("text");
     let parts = [
         "= fix: --fix corrects it, and changes nothing for crawlers that read it now\n",
@@ -112,20 +104,19 @@ fn settings_stand_above_the_file() {
         ("public/en/robots-check.toml", "select = [\"path-without-slash\"]\n"),
         ("public/en/robots.txt", "User-agent: *\nDissallow: /p\n"),
     ]);
-    let (status, out, _) = run(&folder, &["--format", "concise", "public/robots.txt"], "");
-    assert_eq!((status, out.lines().count()), (Some(1), 1), "{out}");
-    let (status, out, _) = run(&folder, &["--format", "concise", "public/en/robots.txt"], "");
-    assert_eq!((status, &*out), (Some(0), ""));
+    let concise =
+        |arguments: &[&str], input: &str| run(&folder, &[&["--format", "concise"], arguments].concat(), input);
+    let out = concise(&["public/robots.txt"], "").ends_with(1).out;
+    assert_eq!(out.lines().count(), 1, "{out}");
+    assert_eq!(concise(&["public/en/robots.txt"], "").succeeded(), "");
     // Options win, and the file can be left out.
-    let (status, out, _) =
-        run(&folder, &["--format", "concise", "--ignore", "misspelled-directive", "public/robots.txt"], "");
-    assert!(status == Some(1) && out.contains("[path-without-slash]") && out.lines().count() == 1, "{out}");
-    let (_, out, _) = run(&folder, &["--format", "concise", "--isolated", "public/robots.txt"], "");
+    let out = concise(&["--ignore", "misspelled-directive", "public/robots.txt"], "").ends_with(1).out;
+    assert!(out.contains("[path-without-slash]") && out.lines().count() == 1, "{out}");
+    let out = concise(&["--isolated", "public/robots.txt"], "").out;
     assert_eq!(out.lines().count(), 2, "{out}");
     // So for the name that standard input has.
-    let arguments = ["--format", "concise", "--stdin-filename", "public/robots.txt", "-"];
-    let (_, out, _) = run(&folder, &arguments, "User-agent: *\nDisallow: b\n");
-    assert_eq!(out, "");
+    let arguments = ["--stdin-filename", "public/robots.txt", "-"];
+    assert_eq!(concise(&arguments, "User-agent: *\nDisallow: b\n").out, "");
 }
 
 #[test]
@@ -134,10 +125,9 @@ fn mistakes_of_the_settings_have_a_place() {
         ("robots-check.toml", "selekt = []\nignore = [\"secret-paths\"]\n"),
         ("public/robots.txt", "User-agent: *\nDisallow: /p\n"),
     ]);
-    let (status, _, complaints) = run(&folder, &["public/robots.txt"], "");
-    assert_eq!(status, Some(2), "{complaints}");
-    assert!(complaints.starts_with("robotsd: robots-check.toml:1:1: "), "{complaints}");
-    assert_has(&complaints, &["did you mean \"select\"?"]);
+    let error = run(&folder, &["public/robots.txt"], "").failed(2);
+    assert!(error.starts_with("robotsd: robots-check.toml:1:1: "), "{error}");
+    assert_has(error, &["did you mean \"select\"?"]);
 }
 
 #[cfg(unix)]
@@ -149,19 +139,17 @@ fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
     fs::create_dir(path("site/de")).expect("a folder");
     std::os::unix::fs::symlink("../../other.txt", path("site/de/robots.txt")).expect("a link");
     fs::hard_link(path("site/en/robots.txt"), path("linked.txt")).expect("a link");
-    let (status, out, complaints) = run(&folder, &["--fix", "site"], "");
-    assert_eq!(status, Some(2), "{out}{complaints}");
+    let Ended { out, error, .. } = run(&folder, &["--fix", "site"], "").ends_with(2);
     let parts = [
         "site/de/robots.txt: this leads out of site, so it is not corrected",
         "site/en/robots.txt: it has another name (a hard link)",
     ];
-    assert_has(&complaints, &parts);
+    assert_has(&error, &parts);
     assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));
     // What was left is not counted as fixed.
     assert_has(&out, &["fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"]);
     // It is checked without --fix, and corrected where it is named.
-    let (status, _, complaints) = run(&folder, &["site/de"], "");
-    assert_eq!((status, &*complaints), (Some(1), ""));
+    assert_eq!(run(&folder, &["site/de"], "").failed(1), "");
     run(&folder, &["--fix", "site/de/robots.txt"], "");
     assert!(!is_left("other.txt"));
 }
@@ -169,21 +157,16 @@ fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
 #[test]
 fn options_that_cannot_hold_together_are_refused_or_hold() {
     let folder = folder(&[("a/robots.txt", BAD), ("b/robots.txt", BAD), ("robots-check.toml", "ignore = [\"x\"]\n")]);
-    let (status, _, complaints) = run(&folder, &["."], "");
-    assert_eq!((status, complaints.matches("no lint has the code \"x\"").count()), (Some(2), 1), "{complaints}");
-    let (status, _, complaints) = run(&folder, &["--isolated", "--diff", "--format", "sarif", "a/robots.txt"], "");
-    assert_eq!(status, Some(2));
-    assert_has(&complaints, &["cannot be used with"]);
-    let (status, out, _) = run(&folder, &["--isolated", "--diff", "--exit-zero", "a/robots.txt"], "");
-    assert_eq!(status, Some(0), "{out}");
-    let (status, _, complaints) = run(&folder, &["-", "-"], "User-agent: *\n");
-    assert_eq!(status, Some(2));
-    assert_has(&complaints, &["standard input can be read once only"]);
+    let error = run(&folder, &["."], "").failed(2);
+    assert_eq!(error.matches("no lint has the code \"x\"").count(), 1, "{error}");
+    let error = run(&folder, &["--isolated", "--diff", "--format", "sarif", "a/robots.txt"], "").failed(2);
+    assert_has(error, &["cannot be used with"]);
+    run(&folder, &["--isolated", "--diff", "--exit-zero", "a/robots.txt"], "").succeeded();
+    assert_has(run(&folder, &["-", "-"], "User-agent: *\n").failed(2), &["standard input can be read once only"]);
     let word = "ftp://user:hunter2@example.com/robots.txt?key=hunter2";
     for options in [&[word][..], &["--fix", word], &["--format", "sarif", word]] {
-        let (status, out, complaints) = run(&folder, options, "");
-        assert_eq!(status, Some(2));
-        assert_has(&complaints, &["ftp://…@example.com/robots.txt"]);
-        assert!(!format!("{out}{complaints}").contains("hunter2"), "{out}{complaints}");
+        let refused = run(&folder, options, "").ends_with(2);
+        assert_has(&refused.error, &["ftp://…@example.com/robots.txt"]);
+        assert_lacks(refused.said(), &["hunter2"]);
     }
 }

@@ -20,6 +20,14 @@ fn resolver(fresh: Duration, answer: &'static Mutex<Option<Vec<IpAddr>>>) -> (Sh
     (SharedResources::with(resolver), asked)
 }
 
+/// A way to a server by its name, and what its site says.
+fn by_name(origin: &Origin, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Upstream, Events) {
+    let settings = settings([format!("http://app.test:{}", origin.address.port())]);
+    let (origins, events) = origins(&settings, limits, surroundings);
+    let upstream = worker(&origins);
+    (origins, upstream, events)
+}
+
 async fn until_answered(upstream: &Upstream, want: u16) {
     soon(async {
         while status(upstream, "GET").await != want {
@@ -34,9 +42,7 @@ async fn a_name_may_resolve_later() {
     let origin = Origin::always(OK);
     let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
     let (surroundings, _) = resolver(Duration::from_secs(600), answer);
-    let settings = settings([format!("http://app.test:{}", origin.address.port())]);
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &surroundings);
-    let upstream = worker(&origins);
+    let (origins, upstream, events) = by_name(&origin, UpstreamLimits::default(), &surroundings);
     origins.look_up();
     for _ in 0..3 {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
@@ -57,9 +63,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
     *answer.lock() = Some(vec![HOME]);
     let (surroundings, asked) = resolver(Duration::ZERO, answer);
-    let settings = settings([format!("http://app.test:{}", origin.address.port())]);
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &surroundings);
-    let upstream = worker(&origins);
+    let (_origins, upstream, events) = by_name(&origin, UpstreamLimits::default(), &surroundings);
     assert_eq!(status(&upstream, "GET").await, 200);
     *answer.lock() = None;
     soon(async {
@@ -126,10 +130,8 @@ async fn a_stuck_resolver_delays_no_request_beyond_the_deadline() {
         Ok(vec![HOME])
     }));
     let origin = Origin::always(OK);
-    let settings = settings([format!("http://app.test:{}", origin.address.port())]);
     let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
-    let (origins, _) = origins(&settings, limits, &surroundings);
-    let upstream = worker(&origins);
+    let (_origins, upstream, _) = by_name(&origin, limits, &surroundings);
     assert_eq!(ended(burst(&upstream, "GET")).await, [502; 100]);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     drop(release);
