@@ -1,7 +1,7 @@
 //! The admin interface of a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or both.
 //!
-//! It can change what is served, so access is restricted: [`access`] refuses what a web page, a proxy or a stray client could
-//! send. [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
+//! It can change what is served, so access is restricted: [`access_rule`] refuses what a web page, a proxy or a stray client
+//! could send. [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
 //! the answers; [`state`] is what they are made from, [`metrics`] the same for Prometheus.
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
