@@ -47,11 +47,15 @@ impl ConfigFile {
             return reader::read(&self.text).map_err(|faults| ConfigError::at(&self.path, &self.text, faults));
         };
         // What is wrong besides keys of before.
-        let others = reader::read::<RawConfig>(&self.text).err().unwrap_or_default();
-        let others = others.into_iter().filter(|fault| !translation.places.contains(&fault.span));
+        let mut others = reader::read::<RawConfig>(&self.text).err().unwrap_or_default();
+        others.retain(|fault| !translation.places.contains(&fault.span));
+        // What is no better is not offered.
+        let is_read =
+            |text: &str| reader::read::<RawConfig>(text).map_or_else(|faults| faults.len() <= others.len(), |_| true);
+        let text = Some(translation.text).filter(|text| is_read(text));
         let faults = translation.faults.into_iter().chain(others).collect();
         let translated = ConfigError::at(&self.path, &self.text, faults);
-        Err(ConfigError { translation: Some(translation.text), ..translated })
+        Err(ConfigError { translation: text, ..translated })
     }
 }
 

@@ -117,6 +117,7 @@ impl Settings {
         let mut raw: RawConfig = reader::read(text).ok()?;
         // Differences are logged.
         raw.site.iter_mut().for_each(|site| site.get_mut().robots.hide_secrets());
+        raw.agents.registry_url.iter_mut().for_each(|url| hide_behind(url.get_mut(), QUERY));
         // A table that comes or goes differs in what it sets: its other keys are what they are without it.
         raw.admin = raw.admin.or_else(RawAdmin::absent);
         // Fails for a path that is not UTF-8 only, and a text is.
@@ -286,7 +287,7 @@ impl RawRobots {
     /// Puts marks in place of what may be a secret: texts that differ have marks that do.
     fn hide_secrets(&mut self) {
         for hook in self.on_publish.iter_mut().map(Spanned::get_mut) {
-            hide_behind(hook.url.get_mut(), '/');
+            hide_behind(hook.url.get_mut(), &['/', '?', '#']);
             hook.body.iter_mut().for_each(|body| *body.get_mut() = mark(body.get_ref()));
             for value in hook.headers.values_mut() {
                 if let RawHeader::Text(text) = value.get_mut() {
@@ -294,14 +295,16 @@ impl RawRobots {
                 }
             }
         }
-        for url in self.append.iter_mut().filter_map(|part| part.get_mut().url.as_mut()) {
-            hide_behind(url.get_mut(), '?');
-        }
+        let parts = self.append.iter_mut().filter_map(|part| part.get_mut().url.as_mut());
+        parts.chain(&mut self.url).for_each(|url| hide_behind(url.get_mut(), QUERY));
     }
 }
 
-/// Hides what follows the host and this character of a URL, and a password before the host.
-fn hide_behind(url: &mut String, from: char) {
+/// Where the part of a URL begins that may hold a key.
+const QUERY: &[char] = &['?', '#'];
+
+/// Hides what follows the first of these characters behind the host of a URL, and a password before the host.
+fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
     let host = url[start..authority].rfind('@').map_or(start, |at| start + at + 1);
@@ -371,6 +374,14 @@ mod tests {
             assert!(all.len() == 1 && !all[0].contains("SECRET"), "{all:?}");
         }
         assert!(changes(&first, &first).is_empty());
+        for keyed in [
+            with("", "[[site.robots.on_publish]]\nurl = \"https://api.example.net?key=SECRET/x\"\n"),
+            with("", "robots = { source = \"url\", url = \"https://cms.test/robots?token=SECRET\" }\n"),
+            with("agents.registry_url = \"https://cms.test/registry?token=SECRET\"\n", ""),
+        ] {
+            let all = changes(&with("", ""), &keyed).join("\n");
+            assert!(all.contains(".test/") != all.contains("api.example.net?…") && !all.contains("SECRET"), "{all}");
+        }
     }
 
     #[test]

@@ -245,6 +245,37 @@ fn a_config_of_before_is_translated() {
 }
 
 #[test]
+fn a_translation_changes_nothing_in_silence() {
+    let old = |overrides: &str| format!("{LEAST}{overrides}");
+    let of = |scope: &str, modes: &str| format!("[[site.override]]\n{scope}\n{modes}\n");
+    let (gpt, training) = ("agent = \"GPTBot\"", "category = \"ai-training\"");
+    // Another one stands between two of one crawler.
+    let moved = of(gpt, "mode = \"refuse\"") + &of(training, "mode = \"tag\"") + &of(gpt, "rate = \"off\"");
+    let text = refused(&old(&moved)).1.expect("a translation");
+    let want = "\"category:ai-training\" = \"tag\"\n# The first of these stood above others, which counted before it: see whether \
+                that is meant.\n\"agent:GPTBot\" = [\"refuse\", { rate = \"off\" }]\n";
+    assert!(text.contains(want), "{text}");
+    let beside = of(training, "mode = \"tag\"") + &of(gpt, "mode = \"refuse\"") + &of(gpt, "rate = \"off\"");
+    assert!(!refused(&old(&beside)).1.expect("a translation").contains("stood above"));
+    // What was wrong before is said, and no file without it is offered.
+    let (said, text) = refused(&old(&of(gpt, "mode = \"off\"\nuntill = 2027-01-31")));
+    assert!(said.contains("an override has no key \"untill\"") && text.is_none(), "{said}: {text:?}");
+    let (_, text) = refused(&old(&of("agent = \"\"\"GPTBot\"\"\"", "mode = \"off\"")));
+    assert_eq!(text, None);
+    let (_, text) = refused(&format!("\u{feff}{}", old("enforcement.grace = \"1h\"\n")));
+    assert!(text.expect("a translation").starts_with("\u{feff}grace = \"1h\"\n"));
+}
+
+/// What is said of a config that is not taken, and its translation.
+fn refused(text: &str) -> (String, Option<String>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("robotsd.toml");
+    std::fs::write(&path, text).expect("written");
+    let error = Config::load(&path).expect_err("an invalid config");
+    (error.to_string(), error.translation)
+}
+
+#[test]
 fn no_password_of_a_store_is_shown_wherever_it_stands() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robotsd.toml");

@@ -22,6 +22,12 @@ pub(crate) struct Translation {
 /// Tables that there may be none of, whose mode is now `enabled`.
 const SWITCHED: [&str; 3] = ["gate", "admin", "board"];
 
+/// Of an override.
+const OVERRIDE: [&str; 7] = ["category", "agent", "pattern", "index", "mode", "rate", "until"];
+
+/// What stands above exceptions that now count after others which stood between them.
+const MOVED: &str = "# The first of these stood above others, which counted before it: see whether that is meant.\n";
+
 /// Keys of a site's tables whose names or places are others now.
 struct Translator<'t> {
     text: &'t str,
@@ -196,7 +202,9 @@ impl Translator<'_> {
             return self.below_comments((self.line_end(mode.span().end) + 1).min(self.text.len()));
         }
         let first = document.keys().map(|key| key.span().start).min();
-        first.map_or(self.text.len(), |first| self.line_start(first))
+        let first = first.map_or(self.text.len(), |first| self.line_start(first));
+        // A byte order mark stays the first character.
+        if self.text.starts_with('\u{feff}') { first.max('\u{feff}'.len_utf8()) } else { first }
     }
 
     /// `[[site.override]]` is an entry of `[site.modes]`.
@@ -211,6 +219,13 @@ impl Translator<'_> {
         let mut blocks = Vec::new();
         for item in items {
             let Some(table) = as_table(item.get_ref()) else { return };
+            if let Some(unknown) = table.keys().find(|known| !OVERRIDE.contains(&&**known.get_ref())) {
+                let message = format!("an override has no key {:?}", unknown.get_ref());
+                let help = format!("its keys were {}", OVERRIDE.join(", "));
+                self.faults.push(Fault::new(unknown.span(), message).help(help));
+                self.places.extend([key.clone(), value.span()]);
+                return;
+            }
             let (place, help) = (item.span(), "write it in [site.modes]");
             let Some((scope, modes)) = self.exception(table) else {
                 let message = "an override has exactly one of category, agent, pattern and index = true";
@@ -224,10 +239,15 @@ impl Translator<'_> {
             let comments = self.comments(block.clone(), table);
             blocks.push(block);
             // The last one that fits counts.
-            let earlier = exceptions.iter().position(|(other, ..)| *other == scope).map(|at| exceptions.remove(at));
+            let earlier = exceptions.iter().position(|(other, ..)| *other == scope);
+            let is_moved = earlier.is_some_and(|at| at + 1 < exceptions.len());
+            let earlier = earlier.map(|at| exceptions.remove(at));
             let (mut all, mut above) = earlier.map_or_else(Default::default, |(_, all, above)| (all, above));
             all.push(modes);
             above += &comments;
+            if is_moved && !above.contains(MOVED) {
+                above += MOVED;
+            }
             exceptions.push((scope, all, above));
         }
         self.places.extend([key.clone(), value.span()]);

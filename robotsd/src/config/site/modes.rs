@@ -63,10 +63,14 @@ impl Value for RawModes {
         for (key, value) in in_order(written) {
             let key = Spanned::new(key.span(), key.get_ref().to_string());
             let place = Place { table: &table, key: key.get_ref() };
-            let items = match value.get_ref() {
+            let items: Vec<_> = match value.get_ref() {
                 DeValue::Array(items) => items.iter().collect(),
                 _ => vec![value],
             };
+            if items.is_empty() {
+                let help = format!("write {:?} = \"tag\", or take it out", key.get_ref());
+                reader.faults.push(Fault::new(value.span(), "there is no mode in the list").help(help));
+            }
             for item in items {
                 let scope = Scope::read(reader, &key);
                 if let (Some(scope), Some(modes)) = (scope, RawMode::either(reader, place, item)) {
