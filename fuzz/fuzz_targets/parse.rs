@@ -9,9 +9,9 @@ fuzz_target!(|file: &[u8]| {
     let lines = robots.lines().count();
     let mut end = 0;
     for line in robots.lines() {
-        assert!(line.range().start >= end && line.range().end <= file.len());
-        assert!(line.content().start >= line.range().start && line.content().end <= line.range().end);
-        end = line.range().end;
+        assert!(line.range.start >= end && line.range.end <= file.len());
+        assert!(line.content().start >= line.range.start && line.content().end <= line.range.end);
+        end = line.range.end;
     }
     for group in robots.groups() {
         assert!(group.names().len() > 0);
@@ -19,7 +19,7 @@ fuzz_target!(|file: &[u8]| {
     }
     for extension in robots.extensions() {
         let _ = extension.meaning();
-        assert!(extension.line() <= lines && extension.range().end <= file.len());
+        assert!(extension.line <= lines && extension.field.value_range.end <= file.len());
     }
     assert!(robots.notes().is_sorted_by_key(|note| note.line));
     for reading in [Reading::Standard, Reading::Reference, Reading::Legacy] {
