@@ -264,7 +264,7 @@ impl Enforcer {
         Decided { action: decision.action, reason: decision.reason, record }
     }
 
-    /// The answer to a request that nobody wants a record of, which is nearly every one.
+    /// The answer to a request of which no record is wanted, as of nearly every one.
     #[inline]
     fn pass(
         &self,

@@ -73,6 +73,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "shared_rate",
             "refusal",
             "publish_hook",
+            "word_enum",
         ],
     ),
     ("expectations", &["render", "input", "target_url", "config"]),

@@ -1,4 +1,4 @@
-//! Bytes of a robots.txt to a verdict on a path: for whoever reads, writes or obeys a robots.txt, crawlers and editors included.
+//! Bytes of a robots.txt to a verdict on a path: for programs that read, write or obey a robots.txt, crawlers and editors included.
 //!
 //! [`RobotsTxt`] is the document: every line with its number, the groups, what was ignored and why. Parsing never
 //! fails, because a crawler accepts the rest of a broken file. [`RuleSet`] is the document compiled for a

@@ -87,18 +87,10 @@ macro_rules! tables {
 /// Declares the values of keys that are one of several words.
 macro_rules! words {
     ($($(#[$about:meta])* $name:ident { $($(#[$of_word:meta])* $word:ident = $text:literal,)+ })*) => {$(
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-        pub(crate) enum $name { $($(#[$of_word])* #[serde(rename = $text)] $word,)+ }
-
-        impl $name {
-            const ALL: &'static [Self] = &[$(Self::$word),+];
-
-            pub(crate) const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$word => $text,)+
-                }
-            }
+        $crate::word_enum::word_enum! {
+            $(#[$about])*
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+            pub(crate) enum $name { $($(#[$of_word])* #[serde(rename = $text)] $word = $text,)+ }
         }
 
         $crate::config::word_values! { $name: Self::ALL, Some(Self::default()); }
@@ -144,7 +136,7 @@ word_values! {
     PathForm: FORMS, None;
 }
 
-/// All forms, so that one that is always judged is told to be.
+/// All forms: the message about one that is always judged says so.
 const FORMS: [PathForm; 8] = [
     PathForm::Verbatim,
     PathForm::Standard,

@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::file::RawConfig;
@@ -7,10 +8,16 @@ use crate::edge;
 use crate::render::Colour;
 use crate::upstream;
 
-fn load(text: &str) -> Config {
+/// A config file, in a folder of its own that goes with it.
+fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robotsd.toml");
     std::fs::write(&path, text).expect("written");
+    (folder, path)
+}
+
+fn load(text: &str) -> Config {
+    let (_folder, path) = file(text);
     let config = Config::load(&path).expect("a valid config");
     // Paths are relative to the folder, which is another one in every test.
     Config {
@@ -63,9 +70,7 @@ fn the_shipped_config_names_every_key() {
 
 #[test]
 fn a_config_that_is_shown_resolves_to_the_same_settings() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("robotsd.toml");
-    std::fs::write(&path, SHIPPED).expect("written");
+    let (_folder, path) = file(SHIPPED);
     let shown = Config::show(&path).expect("a config that can be shown");
     assert!(shown.contains("star_scope = \"declared\""), "{shown}");
     assert!(shown.contains("header_read = \"10s\""), "{shown}");
@@ -148,9 +153,7 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
 
 #[test]
 fn with_further_admin_listeners_alone_commands_ask_where_they_do_without_the_table() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("robotsd.toml");
-    std::fs::write(&path, format!("{LEAST}[[admin.listener]]\naddress = \"0.0.0.0:1\"\n")).unwrap();
+    let (_folder, path) = file(&format!("{LEAST}[[admin.listener]]\naddress = \"0.0.0.0:1\"\n"));
     let served = Config::load(&path).unwrap().admin.unwrap();
     let usual = AdminSettings::usual(&path);
     assert_eq!(served.listeners.len(), 1);
@@ -161,9 +164,7 @@ fn with_further_admin_listeners_alone_commands_ask_where_they_do_without_the_tab
 
 #[test]
 fn the_admin_is_found_in_a_config_that_is_broken_otherwise() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("robotsd.toml");
-    std::fs::write(&path, "no_such_key = 1\n[admin]\naddress = \"127.0.0.1:7\"\n").unwrap();
+    let (folder, path) = file("no_such_key = 1\n[admin]\naddress = \"127.0.0.1:7\"\n");
     assert!(Config::load(&path).is_err());
     assert_eq!(AdminSettings::load(&path).unwrap().unwrap().address, Some(([127, 0, 0, 1], 7).into()));
     std::fs::write(&path, "mode = \"tag\"\n").unwrap();
@@ -268,9 +269,7 @@ fn a_translation_changes_nothing_in_silence() {
 
 /// What is said of a config that is not taken, and its translation.
 fn refused(text: &str) -> (String, Option<String>) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("robotsd.toml");
-    std::fs::write(&path, text).expect("written");
+    let (_folder, path) = file(text);
     let error = Config::load(&path).expect_err("an invalid config");
     (error.to_string(), error.translation)
 }
@@ -319,9 +318,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
 
 /// The answers to a config, a line each; every one of them is shown with a caret, too.
 fn answers(text: &str) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("robotsd.toml");
-    std::fs::write(&path, text).expect("written");
+    let (folder, path) = file(text);
     let error = Config::load(&path).expect_err(text);
     let answer = |problem: &crate::render::Diagnostic| {
         let snippet = problem.snippet(Colour::Plain);

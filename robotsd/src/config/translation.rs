@@ -22,8 +22,9 @@ pub(crate) struct Translation {
 /// Tables that there may be none of, whose mode is now `enabled`.
 const SWITCHED: [&str; 3] = ["gate", "admin", "board"];
 
-/// Of an override.
-const OVERRIDE: [&str; 7] = ["category", "agent", "pattern", "index", "mode", "rate", "until"];
+/// Whom an override was for, besides `index`, and what it said.
+const SCOPES: [&str; 3] = ["category", "agent", "pattern"];
+const MODES: [&str; 3] = ["mode", "rate", "until"];
 
 /// What stands above exceptions that now count after others which stood between them.
 const MOVED: &str = "# The first of these stood above others, which counted before it: see whether that is meant.\n";
@@ -219,9 +220,10 @@ impl Translator<'_> {
         let mut blocks = Vec::new();
         for item in items {
             let Some(table) = as_table(item.get_ref()) else { return };
-            if let Some(unknown) = table.keys().find(|known| !OVERRIDE.contains(&&**known.get_ref())) {
+            let known = [&SCOPES[..], &["index"], &MODES].concat();
+            if let Some(unknown) = table.keys().find(|key| !known.contains(&&**key.get_ref())) {
                 let message = format!("an override has no key {:?}", unknown.get_ref());
-                let help = format!("its keys were {}", OVERRIDE.join(", "));
+                let help = format!("its keys were {}", known.join(", "));
                 self.faults.push(Fault::new(unknown.span(), message).help(help));
                 self.places.extend([key.clone(), value.span()]);
                 return;
@@ -273,7 +275,7 @@ impl Translator<'_> {
     /// The key and the value of an override as they are written now.
     fn exception(&self, table: &DeTable<'_>) -> Option<(String, String)> {
         let written = |key: &str| table.get(key).map(|value| self.written(value.span()));
-        let mut scopes = ["category", "agent", "pattern"].iter().filter_map(|key| {
+        let mut scopes = SCOPES.iter().filter_map(|key| {
             let text = written(key)?;
             let (quote, rest) = text.split_at_checked(1)?;
             Some(format!("{quote}{key}:{rest}"))
@@ -283,8 +285,7 @@ impl Translator<'_> {
         if scopes.next().is_some() || (index.is_some() && !scope.starts_with("\"index")) {
             return None;
         }
-        let more: Vec<_> =
-            ["mode", "rate", "until"].iter().filter_map(|key| Some(format!("{key} = {}", written(key)?))).collect();
+        let more: Vec<_> = MODES.iter().filter_map(|key| Some(format!("{key} = {}", written(key)?))).collect();
         let modes = match (written("mode"), &more[..]) {
             (Some(mode), [_]) => mode.to_owned(),
             (_, []) => "{}".to_owned(),

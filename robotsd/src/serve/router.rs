@@ -102,7 +102,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
         if matches!(answer.outcome, Outcome::Respond(_)) {
-            // Nobody behind reads it from the response.
+            // It is not read from the response here.
             answer.record = None;
         }
         let response = match answer.carry_out(&mut request) {

@@ -49,7 +49,7 @@ struct OpenFailure {
 }
 
 impl OpenFailure {
-    /// There was no time, which is held against nobody.
+    /// There was no time, which counts against no server.
     fn late(why: &str) -> Self {
         Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), is_of_server: false }
     }

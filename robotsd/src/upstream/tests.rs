@@ -109,7 +109,7 @@ impl Origin {
         })
     }
 
-    /// Says one thing, whatever it is asked in, and keeps the connection open.
+    /// Sends this text, whichever protocol it is asked in, and keeps the connection open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             peer.try_send(text).await;
