@@ -139,7 +139,7 @@ fn main() {
             is_over.store(true, Ordering::Relaxed);
             (with, counted.join().expect("no panic"))
         });
-        let lookups = verifier.status().lookups.unwrap_or_default();
+        let status = verifier.status();
         println!(
             "| {} | {:?}, {:?} | {:?}, {:?} | {most} | {}, {} | {} KiB |",
             run + 1,
@@ -147,8 +147,8 @@ fn main() {
             with[0],
             without[1],
             with[1],
-            lookups.known,
-            lookups.waiting,
+            status.known_names.unwrap_or_default(),
+            status.waiting_names,
             memory()
         );
         ratios.push(with[1].as_secs_f64() / without[1].as_secs_f64());

@@ -322,10 +322,14 @@ pub enum Scheme {
 /// assert_eq!(Origin::of_robots_txt("http://example.com/folder/robots.txt"), None);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Origin {
-    scheme: Scheme,
-    host: String,
-    port: u16,
+    /// How it is spoken to.
+    pub scheme: Scheme,
+    /// The host in ASCII and lower case; an IPv6 address in brackets.
+    pub host: String,
+    /// The port, written or not.
+    pub port: u16,
 }
 
 impl Scheme {
@@ -368,21 +372,6 @@ impl Origin {
     /// Whether a URL is of this origin, and so whether its robots.txt is the one that counts.
     pub fn covers(&self, url: &str) -> bool {
         Self::of(url).is_some_and(|origin| origin == *self)
-    }
-
-    /// How it is spoken to.
-    pub const fn scheme(&self) -> Scheme {
-        self.scheme
-    }
-
-    /// The host in ASCII and lower case; an IPv6 address in brackets.
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// The port, written or not.
-    pub const fn port(&self) -> u16 {
-        self.port
     }
 
     fn split(url: &str) -> Option<(Self, &str)> {

@@ -119,7 +119,9 @@ impl ClaimEvidence for NotedEvidence<'_> {
                 }
             });
         }
-        let lists = copies.iter().map(|(_, copy)| copy.as_ref().map(ListCopy::evidence));
+        let lists = copies
+            .iter()
+            .map(|(_, copy)| copy.as_ref().map(|copy| ListEvidence { set: &copy.list.set, confirmed: copy.confirmed }));
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)("a list refutes no request unless its server confirmed it within a day".to_owned());
@@ -135,7 +137,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
         };
         let note = |question: &RdnsQuestion<'_>, answer: &DnsAnswer| (self.note)(answered(question, answer));
-        let outcome = runtime.block_on(resolver.check_noting(address, patterns, note));
+        let outcome = runtime.block_on(resolver.check(address, patterns, note));
         let meant = RdnsCheck::through(outcome, None, now);
         if outcome != meant {
             (self.note)(

@@ -80,7 +80,7 @@ impl AnswerKind {
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
                 // Where a server leads is its own doing, so it is no trouble of the way to it.
-                let was_reached = chain.redirects() > 0 || chain.last.address.is_some();
+                let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
             (Ok(answer), ChainEnd::Reached) => answer.status,

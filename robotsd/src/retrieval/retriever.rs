@@ -169,13 +169,13 @@ impl Retriever {
         if wanted.codings == RequestedCodings::Accepted {
             request = request.field(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
         }
-        if let Some(address) = from.and_then(|hop| hop.address) {
+        if let Some(address) = from.and_then(Hop::address) {
             request = request.led_from(address.ip());
         }
-        let (address, answer) = match self.requests.fetch_add(1, Ordering::Relaxed) {
+        let answer = match self.requests.fetch_add(1, Ordering::Relaxed) {
             MOST_REQUESTS.. => failed(FetchErrorKind::Stopped, format!("there were {MOST_REQUESTS} requests already")),
             _ => match timeout_at(self.over.into(), self.fetcher.exchange(request)).await {
-                Ok(exchange) => (exchange.address, exchange.answer),
+                Ok(answer) => answer,
                 Err(_) => {
                     let whole = humantime::format_duration(self.whole);
                     let cause = format!("all requests together may take {whole}, and that time is over");
@@ -183,20 +183,18 @@ impl Retriever {
                 }
             },
         };
-        Hop { url, address, answer }
+        Hop { url, answer }
     }
 }
 
-fn failed(kind: FetchErrorKind, cause: String) -> (Option<SocketAddr>, Result<FetchAnswer, FetchError>) {
-    (None, Err(FetchError::with_cause(kind, cause)))
+fn failed(kind: FetchErrorKind, cause: String) -> Result<FetchAnswer, FetchError> {
+    Err(FetchError::with_cause(kind, cause))
 }
 
 /// One request and what came of it.
 #[derive(Debug)]
 pub(crate) struct Hop {
     pub(crate) url: FetchUrl,
-    /// The address that was connected to; none where there was no connection.
-    pub(crate) address: Option<SocketAddr>,
     pub(crate) answer: Result<FetchAnswer, FetchError>,
 }
 
@@ -223,6 +221,11 @@ pub(crate) struct RetrievalChain {
 }
 
 impl Hop {
+    /// The address that was connected to; none where there was no connection.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)
+    }
+
     /// The redirect's target as the server wrote it; none where this is no redirect that is followed.
     pub(super) fn location(&self) -> Option<Option<&[u8]>> {
         let answer = self.answer.as_ref().ok()?;

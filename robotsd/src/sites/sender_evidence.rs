@@ -118,12 +118,11 @@ impl SenderEvidence {
             networks: suspect.networks.iter().map(ToString::to_string).collect(),
             last_verified: suspect.last_verified.map(rfc3339),
         });
-        let lookups = status.lookups.unwrap_or_default();
         IdentityReport {
             lists: lists.collect(),
             directories: directories.collect(),
-            names_known: lookups.known,
-            names_waiting: lookups.waiting,
+            names_known: status.known_names.unwrap_or_default(),
+            names_waiting: status.waiting_names,
             suspects: suspects.collect(),
             troubles,
             paths_trouble: status.paths_trouble.map(|trouble| trouble.to_string()),

@@ -129,13 +129,13 @@ impl SiteDocuments {
                 .at_most(MOST_OCTETS as u64 + 1);
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
-            let exchange = self.runtime.block_on(async { timeout(left, fetching).await });
-            let exchange = exchange.map_err(|_| format!("{url}: {}", late()))?;
-            match exchange.answer {
+            let fetched = self.runtime.block_on(async { timeout(left, fetching).await });
+            let error = match fetched.map_err(|_| format!("{url}: {}", late()))? {
                 Ok(answer) => return Ok((answer, body)),
-                Err(error) => trouble = format!("{url}: {error}"),
-            }
-            if exchange.address.is_some() {
+                Err(error) => error,
+            };
+            trouble = format!("{url}: {error}");
+            if error.address.is_some() {
                 break;
             }
         }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs;
 use std::hash::BuildHasher;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
@@ -20,7 +19,7 @@ use super::verified_claims::{minute, number};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
-use crate::source::follow::read_json;
+use crate::source::follow::{read_json, write_json};
 
 /// Paths that have a breaker of their own. Where crawlers were lately verified on so many, nothing is refuted on others.
 const MOST: usize = 4_096;
@@ -161,8 +160,8 @@ impl ClaimPaths {
                 site: counted.site.to_string(),
                 listener: counted.listener.to_string(),
                 crawler: counted.crawler.to_string(),
-                verified: lately(counted.breaker.last_verified()),
-                signed: lately(counted.breaker.last_signed()),
+                verified: lately(counted.breaker.last_verified(IdentityMethod::Range)),
+                signed: lately(counted.breaker.last_verified(IdentityMethod::Signature)),
             }));
         }
         verified.retain(|path| path.verified.is_some() || path.signed.is_some());
@@ -177,7 +176,7 @@ impl ClaimPaths {
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
         for path in verified.into_iter().take(MOST) {
-            let breaker = PathBreaker::new(lately(path.verified)).with_last_signed(lately(path.signed));
+            let breaker = PathBreaker::new(lately(path.verified), lately(path.signed));
             let of_path = ClaimPath { site: &path.site, listener: &path.listener };
             let key = self.of_crawler(of_path, &path.crawler).key;
             let used = path.verified.max(path.signed).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -235,8 +234,7 @@ impl ClaimPaths {
 impl Counted {
     /// Whether its crawler was verified on it within a day.
     fn is_verified(&self, now: SystemTime) -> bool {
-        let times = [self.breaker.last_verified(), self.breaker.last_signed()];
-        times.into_iter().flatten().any(|at| is_of_last_day(at, now))
+        METHODS.iter().filter_map(|method| self.breaker.last_verified(*method)).any(|at| is_of_last_day(at, now))
     }
 
     fn suspect(&self, method: IdentityMethod, now: SystemTime) -> Option<SuspectPath> {
@@ -250,10 +248,7 @@ impl Counted {
             crawler: self.crawler.to_string(),
             method,
             networks,
-            last_verified: match method {
-                IdentityMethod::Signature => self.breaker.last_signed(),
-                _ => self.breaker.last_verified(),
-            },
+            last_verified: self.breaker.last_verified(method),
         })
     }
 }
@@ -391,7 +386,7 @@ impl SavedPaths {
             }
             let (file, to_write) = (self.clone(), text.clone());
             // A disk takes its time.
-            let saved = tokio::task::spawn_blocking(move || file.write(&to_write)).await;
+            let saved = tokio::task::spawn_blocking(move || write_json(&file.0, &to_write)).await;
             match saved {
                 Ok(Ok(())) => {
                     paths.saved();
@@ -401,16 +396,6 @@ impl SavedPaths {
                 Err(_) => return,
             }
         }
-    }
-
-    /// In one step: a process that ends meanwhile leaves the file before.
-    fn write(&self, text: &str) -> io::Result<()> {
-        if let Some(folder) = self.0.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let draft = self.0.with_extension("tmp");
-        fs::write(&draft, text)?;
-        fs::rename(&draft, &self.0)
     }
 }
 

@@ -1,58 +1,17 @@
-//! What is known of addresses that claim to be crawlers: when each was first seen, and how many of its signatures fail.
-//! In bounded memory.
+//! When addresses that claim to be crawlers were first seen, and the map of bounded memory that such facts are kept in.
 
 use crate::live::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::MutexGuard;
 use std::time::SystemTime;
 
 use foldhash::fast::RandomState;
 
 use super::lookup_queue::RecentMarks;
-use super::verified_claims::{minute, second};
+use super::verified_claims::minute;
 use crate::agent::Network;
 use crate::identity::PublicAddress;
-
-/// Checks that may fail for one address within a second: half a millisecond of work. More are not made.
-const MOST_A_SECOND: u32 = 10;
-
-/// Addresses that are counted.
-const MOST_ADDRESSES: usize = 16_384;
-
-/// Counts failing checks in the current second, for each IPv4 address and each /64 of IPv6. Requests whose address says nothing
-/// about the client count as from one.
-#[derive(Debug)]
-pub(super) struct FailingChecks(Generations<IpAddr, (u64, u32)>);
-
-impl Default for FailingChecks {
-    fn default() -> Self {
-        Self(Generations::new(MOST_ADDRESSES))
-    }
-}
-
-impl FailingChecks {
-    /// Whether so many failed in this second that no more are to be made.
-    pub(super) fn are_too_many(&self, address: Option<PublicAddress>, now: SystemTime) -> bool {
-        self.failed(client(address), second(now)) >= MOST_A_SECOND
-    }
-
-    pub(super) fn count(&self, address: Option<PublicAddress>, failures: usize, now: SystemTime) {
-        let (client, second) = (client(address), second(now));
-        let failures = u32::try_from(failures).unwrap_or(u32::MAX);
-        let failed = self.failed(client, second).saturating_add(failures);
-        self.0.insert(client, (second, failed));
-    }
-
-    fn failed(&self, client: IpAddr, second: u64) -> u32 {
-        self.0.get(&client).filter(|(counted, _)| *counted == second).map_or(0, |(_, failed)| failed)
-    }
-}
-
-fn client(address: Option<PublicAddress>) -> IpAddr {
-    address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first())
-}
 
 /// Addresses that are remembered.
 const MOST: usize = 65_536;

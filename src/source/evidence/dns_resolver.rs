@@ -48,13 +48,8 @@ impl DnsResolver {
         Ok(Self { resolver: builder.build().map_err(io::Error::other)?, gate: QuestionGate::default() })
     }
 
-    /// Asks what a check needs: its outcome, and how long the records hold that it is from.
-    pub(super) async fn check(&self, check: RdnsCheck) -> (MethodOutcome, Duration) {
-        self.check_noting(check, |_, _| ()).await
-    }
-
-    /// The same, with a function that is called for every answer.
-    pub(super) async fn check_noting(
+    /// Asks what a check needs: its outcome, and how long the records hold that it is from. `note` is called for every answer.
+    pub(super) async fn check(
         &self,
         mut check: RdnsCheck,
         mut note: impl FnMut(&RdnsQuestion<'_>, &DnsAnswer),
@@ -180,13 +175,9 @@ impl NameResolver {
 
     /// What the names of an address say about the claim of a crawler whose addresses have names of these patterns.
     ///
-    /// A failure counts only while the resolver is known to answer for that operator ([`RdnsCheck::through`]).
-    pub async fn check(&self, address: PublicAddress, patterns: Arc<[NamePattern]>) -> MethodOutcome {
-        self.check_noting(address, patterns, |_, _| ()).await
-    }
-
-    /// As [`check`](Self::check), with a function that is called for every answer.
-    pub async fn check_noting(
+    /// A failure counts only while the resolver is known to answer for that operator ([`RdnsCheck::through`]). `note` is called for
+    /// every answer.
+    pub async fn check(
         &self,
         address: PublicAddress,
         patterns: Arc<[NamePattern]>,
@@ -194,7 +185,7 @@ impl NameResolver {
     ) -> MethodOutcome {
         // The semaphore is never closed.
         let _permit = self.in_flight.acquire().await;
-        self.resolver.check_noting(RdnsCheck::new(address, patterns), note).await.0
+        self.resolver.check(RdnsCheck::new(address, patterns), note).await.0
     }
 }
 

@@ -19,7 +19,8 @@ impl Document for RangeList {
 
     /// About daily, and not more than hourly (draft-illyes-webbotauth-jafar).
     fn schedule() -> Schedule {
-        Schedule::new().every(24 * HOUR).between(HOUR, 24 * HOUR).retry(MINUTE, HOUR)
+        let day = 24 * HOUR;
+        Schedule { every: day, least: HOUR, most: day, retry_first: MINUTE, retry_most: HOUR, ..Schedule::default() }
     }
 
     fn read(_: &EvidenceVersion, octets: &[u8]) -> Result<Self, String> {
@@ -32,6 +33,14 @@ impl Document for RangeList {
 
     fn check_after(&self, before: &Self) -> Result<(), String> {
         Self::check_after(self, &before.set).map_err(|error| error.to_string())
+    }
+
+    fn entries(&self) -> usize {
+        self.prefixes
+    }
+
+    fn created(&self) -> Option<String> {
+        self.created.as_deref().map(str::to_owned)
     }
 
     fn renewed(version: &EvidenceVersion) {
@@ -48,7 +57,8 @@ impl Document for KeySet {
     type Reading = ();
 
     fn schedule() -> Schedule {
-        Schedule::new().every(HOUR).between(5 * MINUTE, 24 * HOUR).retry(MINUTE / 2, 5 * MINUTE)
+        let (retry_first, retry_most) = (MINUTE / 2, 5 * MINUTE);
+        Schedule { least: 5 * MINUTE, retry_first, retry_most, ..Schedule::default() }
     }
 
     fn read((): &(), octets: &[u8]) -> Result<Self, String> {
@@ -57,6 +67,10 @@ impl Document for KeySet {
 
     fn check_media_type(_: &str) -> Result<(), String> {
         Ok(())
+    }
+
+    fn entries(&self) -> usize {
+        self.len()
     }
 }
 
@@ -90,6 +104,10 @@ impl Document for Registry {
         let registry = reading(check_text(octets)?)?;
         check_use(&registry)?;
         Ok(registry)
+    }
+
+    fn entries(&self) -> usize {
+        self.crawlers().len()
     }
 
     /// The first is compared with the built-in rows.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::identity::{EmbeddedList, ListEvidence, RangeList};
+use crate::identity::{EmbeddedList, RangeList};
 use crate::source::fetch::FetchUrl;
 use crate::source::file;
 use crate::source::follow::{DocumentOrigin, FollowError, SavedDocuments};
@@ -34,11 +34,7 @@ impl ListCopy {
 
     /// The list that a [`Verifier`](super::Verifier) fetched from a URL and saved in a folder, read by another program: nothing is
     /// fetched or written. `None` if none was saved; the folder need not exist.
-    ///
-    /// # Errors
-    ///
-    /// If the URL is none that is fetched, or the file cannot be read or holds no list.
-    pub fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
+    fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
         let list = RangeList::parse(&saved.octets)
@@ -62,11 +58,6 @@ impl ListCopy {
         let list = EmbeddedList::all().iter().find(|list| list.url == url)?;
         let fetched = Some(list.fetched);
         Some(Self { list: RangeList::from(list), origin: DocumentOrigin::Embedded, confirmed: None, fetched })
-    }
-
-    /// What the list says about addresses.
-    pub fn evidence(&self) -> ListEvidence<'_> {
-        ListEvidence { set: &self.list.set, confirmed: self.confirmed }
     }
 }
 

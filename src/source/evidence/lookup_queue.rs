@@ -80,8 +80,7 @@ impl<T> LookupQueue<T> {
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);
-        let (waiting, under_way) = (places.waiting(networks), places.under_way(networks));
-        let ahead = [waiting[0] + under_way[0], waiting[1] + under_way[1]];
+        let ahead = networks.count(places.waiting.iter().map(|waiting| &waiting.networks).chain(&places.in_flight));
         places.waiting.push(Waiting { networks, ahead, lookup });
         let left_out = if places.waiting.len() > QUEUE {
             let last = places.waiting.iter().enumerate().max_by_key(|(at, waiting)| (waiting.ahead, *at));
@@ -121,20 +120,12 @@ impl<T> LookupQueue<T> {
 }
 
 impl<T> Places<T> {
-    fn waiting(&self, networks: Networks) -> [usize; 2] {
-        networks.count(self.waiting.iter().map(|waiting| &waiting.networks))
-    }
-
-    fn under_way(&self, networks: Networks) -> [usize; 2] {
-        networks.count(self.in_flight.iter())
-    }
-
     fn next(&mut self) -> Option<(Networks, T)> {
         if self.in_flight.len() >= IN_FLIGHT {
             return None;
         }
         let has_room = |waiting: &Waiting<T>| {
-            let [narrow, wide] = self.under_way(waiting.networks);
+            let [narrow, wide] = waiting.networks.count(self.in_flight.iter());
             narrow < MOST_NARROW && wide < MOST_WIDE
         };
         let next = self.waiting.iter().enumerate().filter(|(_, waiting)| has_room(waiting));

@@ -44,8 +44,8 @@ pub(super) struct OperatorNames {
 /// The look-ups of a process.
 #[derive(Debug)]
 pub(super) struct Lookups {
-    known: KnownNames,
-    queue: Arc<LookupQueue<Lookup>>,
+    pub(super) known: KnownNames,
+    pub(super) queue: Arc<LookupQueue<Lookup>>,
     /// Wakes those that wait for a look-up to end.
     ended: Notify,
     clock: Clock,
@@ -131,16 +131,6 @@ impl Lookups {
         self.ended.notified()
     }
 
-    /// How many outcomes are kept.
-    pub(super) fn known(&self) -> usize {
-        self.known.len()
-    }
-
-    /// How many addresses wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.queue.waiting()
-    }
-
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
@@ -172,7 +162,7 @@ impl Lookups {
             let (lookups, resolver) = (lookups.clone(), resolver.clone());
             tokio::spawn(async move {
                 let check = RdnsCheck::new(lookup.address, lookup.names.patterns.clone());
-                let (outcome, holds) = resolver.check(check).await;
+                let (outcome, holds) = resolver.check(check, |_, _| ()).await;
                 if let Some(lookups) = lookups.upgrade() {
                     lookups.conclude(&lookup, outcome, holds);
                 }
@@ -229,7 +219,7 @@ type NameKey = (PublicAddress, u32);
 /// of others be forgotten. Addresses of one network, /24 or /48, displace only the few in the same part, of one network in
 /// 256, however many there are of them.
 #[derive(Debug)]
-struct KnownNames {
+pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,
     others: Generations<NameKey, Known>,
 }
@@ -271,7 +261,7 @@ impl KnownNames {
     }
 
     /// How many outcomes are kept.
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.verified.len() + self.others.len()
     }
 }

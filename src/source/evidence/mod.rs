@@ -14,7 +14,7 @@
 //!    (`verified_claims`).
 //! 5. Claims are counted by the path that they come on; when each path last verified its crawler outlives the process
 //!    (`claim_paths`).
-//! 6. What cannot be fetched is reported once by its cause (`verifier_status`).
+//! 6. What cannot be fetched is reported once by its cause ([`VerifierStatus`]).
 //!
 //! A registry of crawlers, which says whose evidence is fetched, is followed alike (`documents`).
 //!
@@ -35,7 +35,6 @@ mod verification_plan;
 mod verified_claims;
 mod verifier;
 mod verifier_builder;
-mod verifier_status;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -43,5 +42,4 @@ pub(crate) mod tests;
 pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::dns_resolver::NameResolver;
 pub use self::list_copies::ListCopy;
-pub use self::verifier::Verifier;
-pub use self::verifier_status::{EvidenceStatus, LookupStatus, VerifierStatus};
+pub use self::verifier::{Verifier, VerifierStatus};

@@ -49,16 +49,11 @@ struct MethodBreaker {
 }
 
 impl PathBreaker {
-    /// A breaker that has counted nothing. `last_verified` is when the crawler was last verified by its address on this path,
-    /// where that is known from an earlier process.
-    pub(super) fn new(last_verified: Option<SystemTime>) -> Self {
-        Self { addresses: MethodBreaker { last_verified, ..MethodBreaker::default() }, ..Self::default() }
-    }
-
-    /// The same, with when a signature of the crawler was last verified on this path.
-    pub(super) fn with_last_signed(mut self, last_signed: Option<SystemTime>) -> Self {
-        self.signatures.last_verified = last_signed;
-        self
+    /// A breaker that has counted nothing. The times are when the crawler was last verified on this path by its address, and by a
+    /// signature, where that is known from an earlier process.
+    pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
+        let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
+        Self { addresses: of_time(last_verified), signatures: of_time(last_signed), current: 0 }
     }
 
     /// Counts what the methods say about a request from this address, before [`applied_to`](Self::applied_to).
@@ -97,14 +92,9 @@ impl PathBreaker {
         }
     }
 
-    /// When the crawler was last verified by its address on this path.
-    pub(super) const fn last_verified(&self) -> Option<SystemTime> {
-        self.addresses.last_verified
-    }
-
-    /// When a signature of the crawler was last verified on this path.
-    pub(super) const fn last_signed(&self) -> Option<SystemTime> {
-        self.signatures.last_verified
+    /// When the crawler was last verified by this method on this path: by its address, or by a signature.
+    pub(super) const fn last_verified(&self, method: IdentityMethod) -> Option<SystemTime> {
+        self.of_method(method).last_verified
     }
 
     /// The networks that the clients of the last day are in whose claims this method refuted, at most three: where addresses
@@ -331,7 +321,7 @@ mod tests {
         assert_eq!(path.0.applied_to(REFUTED, at(1)), REFUTED);
         assert_eq!(path.0.applied_to(REFUTED, at(24 * 60)), REFUTED);
         assert_eq!(path.0.applied_to(REFUTED, at(24 * 60 + 1)), SUSPECT);
-        let earlier = PathBreaker::new(Some(at(0)));
+        let earlier = PathBreaker::new(Some(at(0)), None);
         assert_eq!(earlier.applied_to(REFUTED, at(60)), REFUTED);
         assert_eq!(earlier.applied_to(REFUTED, at(24 * 60)), SUSPECT);
     }
@@ -452,18 +442,18 @@ mod tests {
         let forged = Identity::Refuted(Refutation::BadSignature);
         let mut path = Path::new();
         path.requests(signed, 5, 0);
-        assert_eq!(path.0.last_verified(), None);
+        assert_eq!(path.0.last_verified(IdentityMethod::Range), None);
         assert_eq!((path.requests(REFUTED, 1, 1), path.requests(forged, 1, 1)), (SUSPECT, forged));
         let mut path = Path::new();
         path.requests(VERIFIED, 5, 0);
         assert_eq!((path.requests(REFUTED, 1, 1), path.requests(forged, 1, 1)), (REFUTED, SUSPECT));
         path.0.record(Identity::Verified(IdentityMethod::Rdns), address(1), at(2));
-        assert_eq!(path.0.last_verified(), Some(at(2)));
+        assert_eq!(path.0.last_verified(IdentityMethod::Range), Some(at(2)));
     }
 
     #[test]
     fn a_time_ahead_of_the_clock_proves_nothing() {
-        let refuted = |last: u64, now| PathBreaker::new(Some(at(last))).applied_to(REFUTED, at(now));
+        let refuted = |last: u64, now| PathBreaker::new(Some(at(last)), None).applied_to(REFUTED, at(now));
         assert_eq!(refuted(10, 0), REFUTED);
         assert_eq!(refuted(11, 0), SUSPECT);
         assert_eq!(refuted(24 * 60, 0), SUSPECT);

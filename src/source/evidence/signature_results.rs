@@ -1,5 +1,6 @@
 //! Results of signatures, kept until they expire, and a bound on those that fail.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -7,8 +8,9 @@ use foldhash::fast::RandomState;
 
 use robots_core::internals::{KeptChecks, SignatureLines};
 
-use super::claimants::{FailingChecks, Generations};
-use crate::agent::Refutation;
+use super::claimants::Generations;
+use super::verified_claims::second;
+use crate::agent::{Network, Refutation};
 use crate::identity::{
     DirectoryKeys, DirectoryUrl, MessageHead, MethodOutcome, PublicAddress, SignatureChecks, TestKeys,
 };
@@ -19,6 +21,12 @@ const MOST_VALID: usize = 4_096;
 /// Requests whose signatures fail, by their signature fields and target.
 const MOST_FAILED: usize = 1_024;
 
+/// Checks that may fail for one address within a second: half a millisecond of work. More are not made.
+const MOST_A_SECOND: u32 = 10;
+
+/// Addresses that are counted.
+const MOST_ADDRESSES: usize = 16_384;
+
 /// What signatures of requests said. To check one costs some 50 µs.
 ///
 /// What is kept holds for requests that bear the same lines of `Signature`, `Signature-Input` and `Signature-Agent`, and have the
@@ -28,7 +36,9 @@ const MOST_FAILED: usize = 1_024;
 pub(super) struct SignatureResults {
     valid: Generations<u64, Arc<KeptChecks>>,
     failed: Generations<u64, Arc<KeptChecks>>,
-    failing: FailingChecks,
+    /// Checks that failed in a second, for each IPv4 address and each /64 of IPv6. Requests whose address says nothing about the
+    /// client count as from one.
+    failing: Generations<IpAddr, (u64, u32)>,
     hasher: RandomState,
 }
 
@@ -37,7 +47,7 @@ impl Default for SignatureResults {
         Self {
             valid: Generations::new(MOST_VALID),
             failed: Generations::new(MOST_FAILED),
-            failing: FailingChecks::default(),
+            failing: Generations::new(MOST_ADDRESSES),
             hasher: RandomState::default(),
         }
     }
@@ -66,18 +76,27 @@ impl SignatureResults {
         if let Some(checks) = find(&self.failed, key_for_target) {
             return checks;
         }
-        let is_busy = || self.failing.are_too_many(address, now);
+        let client =
+            address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first());
+        let is_busy = || self.failed(client, now) >= MOST_A_SECOND;
         let (checks, kept) = KeptChecks::check(lines, message, now, test_keys, &keys, is_busy);
         let failed = MethodOutcome::Failed(Refutation::BadSignature);
         let failures = checks.iter().filter(|check| check.outcome == failed).count();
         if failures > 0 {
-            self.failing.count(address, failures, now);
+            let failed = self.failed(client, now).saturating_add(u32::try_from(failures).unwrap_or(u32::MAX));
+            self.failing.insert(client, (second(now), failed));
         }
         let (kept_in, key) = if failures == 0 { (&self.valid, key) } else { (&self.failed, key_for_target) };
         if let Some(kept) = kept {
             kept_in.insert(key, Arc::new(kept));
         }
         checks
+    }
+
+    /// How many checks of a client have failed in this second.
+    fn failed(&self, client: IpAddr, now: SystemTime) -> u32 {
+        let counted = self.failing.get(&client).filter(|(counted, _)| *counted == second(now));
+        counted.map_or(0, |(_, failed)| failed)
     }
 
     /// How many results are kept.

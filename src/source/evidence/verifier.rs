@@ -17,7 +17,7 @@ use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
 use super::verification_plan::{CrawlerMethods, MethodTable, OperatorTable, VerificationPlan};
 use super::verified_claims::{ClaimKey, EvidenceVersion, VerifiedClaims};
-use super::{ClaimPath, EvidenceStatus, ListCopy, LookupStatus, VerifierStatus};
+use super::{ClaimPath, ListCopy, SuspectPath};
 use crate::agent::{Agent, Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
@@ -25,7 +25,7 @@ use crate::identity::{
 };
 use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
-use crate::source::follow::{FollowBuilder, FollowError, Following, Held, Published};
+use crate::source::follow::{FollowBuilder, FollowError, Following, Held, Published, PublishedStatus};
 
 /// Keeps the evidence about crawlers fresh, and says what it shows about a request.
 ///
@@ -188,7 +188,7 @@ impl Verifier {
     }
 
     /// Whether names of the sender's address are being looked up, and would say more than is known. It counts no claim.
-    pub fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
+    pub(crate) fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
         request.identify(self, now).identity == Identity::Undecided(UndecidedReason::Pending)
     }
 
@@ -203,7 +203,7 @@ impl Verifier {
     }
 
     /// Completes when names have been looked up after the call; never where none are looked up.
-    pub async fn looked_up(&self) {
+    pub(crate) async fn looked_up(&self) {
         match &self.inner.lookups {
             Some(lookups) => lookups.ended().await,
             None => std::future::pending().await,
@@ -215,17 +215,22 @@ impl Verifier {
         let evidence = &*self.inner;
         let (lists, unnamed_lists) = {
             let lists = evidence.lists.lock();
-            (lists.values().map(EvidenceStatus::of_list).collect(), evidence.configured.unnamed(lists.keys()))
+            (lists.values().map(Published::status).collect(), evidence.configured.unnamed(lists.keys()))
         };
         let directories = evidence.directories.load();
-        let mut directories: Vec<_> = directories.values().map(EvidenceStatus::of_directory).collect();
+        let mut directories: Vec<_> = directories.values().map(Published::status).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
         let lookups = evidence.lookups.as_ref();
-        let lookups = lookups.map(|lookups| LookupStatus { known: lookups.known(), waiting: lookups.waiting() });
-        let suspects = evidence.paths.suspects(evidence.following.clock.now());
-        let known_signatures = evidence.signatures.known();
-        let paths_trouble = evidence.paths.trouble();
-        VerifierStatus { lists, directories, unnamed_lists, lookups, known_signatures, suspects, paths_trouble }
+        VerifierStatus {
+            lists,
+            directories,
+            unnamed_lists,
+            known_names: lookups.map(|lookups| lookups.known.len()),
+            waiting_names: lookups.map_or(0, |lookups| lookups.queue.waiting()),
+            known_signatures: evidence.signatures.known(),
+            suspects: evidence.paths.suspects(evidence.following.clock.now()),
+            paths_trouble: evidence.paths.trouble(),
+        }
     }
 
     /// Whether every list was requested once, successfully or not.
@@ -316,4 +321,70 @@ impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verifier").field("status", &self.status()).finish_non_exhaustive()
     }
+}
+
+/// What evidence a [`Verifier`] has at hand.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct VerifierStatus {
+    /// The published lists, by URL.
+    pub lists: Vec<PublishedStatus>,
+    /// The key directories, by URL. One is fetched once a request needs it.
+    pub directories: Vec<PublishedStatus>,
+    /// Copies of lists that no row of the registry names, a line each with the URL that is probably meant: they verify nothing.
+    pub unnamed_lists: Vec<String>,
+    /// How many outcomes of look-ups of names are kept, at most 65,536; `None` where none are looked up.
+    pub known_names: Option<usize>,
+    /// How many addresses wait to be looked up: at most 256.
+    pub waiting_names: usize,
+    /// How many results of signatures of requests are kept: at most 5,120.
+    pub known_signatures: usize,
+    /// The paths on which claims fail and are not refuted, because no crawler has shown that its address comes through.
+    pub suspects: Vec<SuspectPath>,
+    /// Why what is known of paths will not outlive this process, or why what an earlier one knew is lost: until a crawler is
+    /// verified on a path, nothing is refuted there.
+    pub paths_trouble: Option<Arc<str>>,
+}
+
+impl VerifierStatus {
+    /// What is wrong with the evidence, a line for each cause with the number of lists and directories that have it and one of them; and
+    /// that nothing can refute a claim at all, where that is so.
+    pub fn troubles(&self) -> Vec<String> {
+        self.by_cause().into_values().collect()
+    }
+
+    /// The same by cause, the text up to its details: one network that is down is one line, not one for each list.
+    pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
+        let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.trouble.as_deref()?, true)));
+        let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.trouble.as_deref()?, false)));
+        let mut causes: BTreeMap<&str, ([usize; 2], &str, &str)> = BTreeMap::new();
+        for (url, trouble, is_list) in lists.chain(directories) {
+            let cause = trouble.split_once(": ").map_or(trouble, |(cause, _)| cause);
+            let (counts, ..) = causes.entry(cause).or_insert(([0; 2], url, trouble));
+            counts[usize::from(!is_list)] += 1;
+        }
+        let line = |(cause, ([lists, directories], url, trouble)): (&str, ([usize; 2], &str, &str))| {
+            let lists = counted(lists, self.lists.len(), "published list", "published lists");
+            let directories = counted(directories, self.directories.len(), "key directory", "key directories");
+            let of: Vec<_> = [lists, directories].into_iter().flatten().collect();
+            (
+                cause.to_owned(),
+                format!("{} cannot be fetched, so they refute no claim, such as {url}: {trouble}", of.join(" and ")),
+            )
+        };
+        let mut causes: BTreeMap<_, _> = causes.into_iter().map(line).collect();
+        for url in &self.unnamed_lists {
+            causes.insert(url.to_string(), url.to_string());
+        }
+        if !causes.is_empty() && self.known_names.is_none() && self.lists.iter().all(|list| list.confirmed.is_none()) {
+            let text = "nothing can refute a claim: no list was confirmed by its server, and no names are looked up, so impostors pass";
+            causes.insert("nothing".to_owned(), text.to_owned());
+        }
+        causes
+    }
+}
+
+/// `41 of 43 published lists`.
+fn counted(count: usize, of: usize, one: &str, several: &str) -> Option<String> {
+    (count > 0).then(|| format!("{count} of {of} {}", if of == 1 { one } else { several }))
 }

@@ -111,7 +111,7 @@ impl FollowBuilder<VerifierSettings> {
     pub fn start(self) -> Result<Verifier, FollowError> {
         let failed = |what: &str, error: &dyn fmt::Display| FollowError::new(format!("{what}: {error}"));
         let (settings, following) = self.into_parts().map_err(|error| failed("no thread to fetch on", &error))?;
-        let (clock, fetching) = (&following.clock, following.fetcher.handle());
+        let (clock, fetching) = (&following.clock, &following.fetcher.handle);
         let version = EvidenceVersion::default();
         let lookups = if settings.looks_names_up {
             // Its sockets belong to the fetcher's thread.
@@ -147,7 +147,7 @@ impl FollowBuilder<VerifierSettings> {
         let verifier = Verifier { inner };
         verifier.follow(&settings.registry)?;
         let report = report(Arc::downgrade(&verifier.inner), settings.listeners);
-        verifier.inner.following.fetcher.handle().spawn(report);
+        verifier.inner.following.fetcher.handle.spawn(report);
         Ok(verifier)
     }
 }

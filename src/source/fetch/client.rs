@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Empty;
 use robots_core::internals::AddressClass;
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -34,6 +34,8 @@ pub(in crate::source) struct Client {
     pub(super) network: Resolver,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::Tls,
+    /// Fetches that may begin yet.
+    pub(in crate::source) permits: Semaphore,
 }
 
 /// Where a document is, for whom it is fetched, and how to get there.
@@ -95,37 +97,34 @@ impl Client {
     }
 
     /// Makes one request; a redirect is an answer like any other.
-    pub(super) async fn exchange(&self, request: &FetchRequest) -> FetchExchange {
+    pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
-        let answer = match timeout(self.total, self.answer(request, &mut address)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(self.late()),
-        };
-        FetchExchange { address, answer }
+        let answer = timeout(self.total, self.answer(request, &mut address)).await;
+        answer.unwrap_or_else(|_| Err(self.late())).map_err(|error| FetchError { address, ..error })
     }
 
     /// Makes one request, and hands over its answer without the body, and the body as it comes.
     pub(super) async fn stream(
         &self,
         request: &FetchRequest,
-        answered: oneshot::Sender<FetchExchange>,
+        answered: oneshot::Sender<Result<FetchAnswer, FetchError>>,
         parts: &mpsc::Sender<Result<Bytes, FetchError>>,
     ) {
         let (mut address, mut answered) = (None, Some(answered));
         let streaming = async {
             let stream = self.approach(request, &mut address).await?;
             let hand_over = |head| {
-                let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most);
+                let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most, address);
                 // Who does not want the answer does not want the body either.
                 if let Some(answered) = answered.take() {
-                    drop(answered.send(FetchExchange { address, answer: Ok(answer) }));
+                    drop(answered.send(Ok(answer)));
                 }
             };
             wire::stream(stream, request.head(&self.user_agent)?, request.most, hand_over, parts).await
         };
         let Err(error) = timeout(self.total, streaming).await.unwrap_or_else(|_| Err(self.late())) else { return };
         match answered {
-            Some(answered) => drop(answered.send(FetchExchange { address, answer: Err(error) })),
+            Some(answered) => drop(answered.send(Err(FetchError { address, ..error }))),
             None => drop(parts.send(Err(error)).await),
         }
     }
@@ -139,7 +138,7 @@ impl Client {
         let head = request.head(&self.user_agent)?;
         // An octet more than is kept shows that there is more.
         let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
-        Ok(FetchAnswer::new(response, request.most))
+        Ok(FetchAnswer::new(response, request.most, *at))
     }
 
     /// Notes the address as soon as there is a connection, so that it is known whatever comes of that.
@@ -305,6 +304,8 @@ pub struct FetchRequest {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchAnswer {
+    /// The address that was connected to, where the system says so.
+    pub address: Option<SocketAddr>,
     /// The status.
     pub status: StatusCode,
     /// The fields.
@@ -313,16 +314,6 @@ pub struct FetchAnswer {
     pub body: Vec<u8>,
     /// Whether there was more than was to be read.
     pub is_cut: bool,
-}
-
-/// What came of a [`FetchRequest`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FetchExchange {
-    /// The address that was connected to; `None` where no connection could be made.
-    pub address: Option<SocketAddr>,
-    /// What the server sent, or why that is not known.
-    pub answer: Result<FetchAnswer, FetchError>,
 }
 
 impl FetchRequest {
@@ -367,11 +358,11 @@ impl FetchRequest {
 
 impl FetchAnswer {
     /// Of a body that was read an octet further than it may be long, if there was one more.
-    pub(super) fn new(response: Response<Vec<u8>>, most: u64) -> Self {
+    fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let is_cut = body.len() > most;
         body.truncate(most);
-        Self { status: head.status, headers: head.headers, body, is_cut }
+        Self { address, status: head.status, headers: head.headers, body, is_cut }
     }
 }

@@ -56,7 +56,7 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
-    unreachable: Unreachable,
+    goes_by_last_copy: bool,
 }
 
 /// What the last answer that was no failure came to.
@@ -93,27 +93,16 @@ pub enum CrawlerReading<'a> {
     DisallowAll,
 }
 
-/// What to do about a site whose robots.txt cannot be fetched anew.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Unreachable {
-    /// Fetch nothing from it, for 30 days (RFC 9309, section 2.3.1.4). The default.
-    #[default]
-    DisallowAll,
-    /// Go on by the last copy, where there is one, as section 2.4 permits.
-    LastCopy,
-}
-
 impl CrawlerCache {
     /// Knows nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What to do while fetching fails. Default: [`Unreachable::DisallowAll`].
-    pub fn unreachable(mut self, unreachable: Unreachable) -> Self {
-        self.unreachable = unreachable;
-        self
+    /// Goes on by the last copy while fetching fails, where there is one, as RFC 9309 permits (section 2.4). Default: everything is
+    /// disallowed for 30 days (section 2.3.1.4).
+    pub fn by_last_copy(self) -> Self {
+        Self { goes_by_last_copy: true, ..self }
     }
 
     /// Takes in what came of a fetch.
@@ -152,9 +141,7 @@ impl CrawlerCache {
         };
         let has_given_up = now.duration_since(failing.since).is_ok_and(|time| time > GIVE_UP);
         match &self.known {
-            CachedAnswer::Copy { bytes, is_storable: true, .. }
-                if has_given_up || self.unreachable == Unreachable::LastCopy =>
-            {
+            CachedAnswer::Copy { bytes, is_storable: true, .. } if has_given_up || self.goes_by_last_copy => {
                 CrawlerReading::Rules(bytes)
             }
             _ if has_given_up => CrawlerReading::AllowAll,

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::resolver::Resolver;
 use super::{
-    Client, FetchError, FetchErrorKind, FetchExchange, FetchMode, FetchOutcome, FetchRequest, FetchTarget, FetchUrl,
+    Client, FetchAnswer, FetchError, FetchErrorKind, FetchMode, FetchOutcome, FetchRequest, FetchTarget, FetchUrl,
     Validators,
 };
 use crate::live::LiveRobots;
@@ -29,16 +29,10 @@ const HELPERS: usize = 16;
 /// is spoken, and every fetch has a connection of its own.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
-    inner: Arc<FetchThread>,
-}
-
-#[derive(Debug)]
-struct FetchThread {
-    handle: Handle,
-    client: Arc<Client>,
-    permits: Arc<Semaphore>,
-    /// The thread runs until this is dropped.
-    _stop: oneshot::Sender<()>,
+    pub(in crate::source) handle: Handle,
+    pub(in crate::source) client: Arc<Client>,
+    /// The thread runs until the last of these is dropped.
+    _stop: Arc<oneshot::Sender<()>>,
 }
 
 /// Starts a [`Fetcher`].
@@ -46,7 +40,6 @@ struct FetchThread {
 #[must_use]
 pub struct FetcherBuilder {
     client: Client,
-    at_once: usize,
 }
 
 /// The body of an answer, in parts as they come. Once this is dropped, the request ends with the next part.
@@ -74,8 +67,9 @@ impl Fetcher {
             network: Resolver::default(),
             #[cfg(feature = "tls")]
             tls: super::tls::Tls::default(),
+            permits: Semaphore::new(64),
         };
-        FetcherBuilder { client, at_once: 64 }
+        FetcherBuilder { client }
     }
 
     /// Fetches a robots.txt as a crawler does: redirects may lead to any host, but not from a public address to one that
@@ -98,7 +92,10 @@ impl Fetcher {
     /// crawler is said by [`Fetcher::fetch`].
     ///
     /// The future needs no runtime of its own.
-    pub fn exchange(&self, request: FetchRequest) -> impl Future<Output = FetchExchange> + Send + use<> {
+    pub fn exchange(
+        &self,
+        request: FetchRequest,
+    ) -> impl Future<Output = Result<FetchAnswer, FetchError>> + Send + use<> {
         exchanged(self.spawn(async move |client| client.exchange(&request).await))
     }
 
@@ -111,16 +108,19 @@ impl Fetcher {
     ///
     /// # async fn read() -> Result<usize, Box<dyn std::error::Error>> {
     /// let request = FetchRequest::new("https://example.com/sitemap.xml".parse()?).at_most(50 << 20);
-    /// let (exchanging, mut body) = Fetcher::new()?.stream(request);
+    /// let (answering, mut body) = Fetcher::new()?.stream(request);
     /// let mut octets = 0;
-    /// if exchanging.await.answer?.status.is_success() {
+    /// if answering.await?.status.is_success() {
     ///     while let Some(part) = body.part().await {
     ///         octets += part?.len();
     ///     }
     /// }
     /// # Ok(octets) }
     /// ```
-    pub fn stream(&self, request: FetchRequest) -> (impl Future<Output = FetchExchange> + Send + use<>, FetchBody) {
+    pub fn stream(
+        &self,
+        request: FetchRequest,
+    ) -> (impl Future<Output = Result<FetchAnswer, FetchError>> + Send + use<>, FetchBody) {
         let (answered, answer) = oneshot::channel();
         let (parts, body) = mpsc::channel(1);
         let _ended = self.spawn(async move |client| client.stream(&request, answered, &parts).await);
@@ -135,24 +135,12 @@ impl Fetcher {
         W: Future<Output = T> + Send + 'static,
     {
         let (sender, receiver) = oneshot::channel();
-        let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
-        self.inner.handle.spawn(async move {
-            let Ok(_permit) = permits.acquire().await else { return };
-            let _ = sender.send(work(client).await);
+        let client = self.client.clone();
+        self.handle.spawn(async move {
+            let Ok(_permit) = client.permits.acquire().await else { return };
+            let _ = sender.send(work(client.clone()).await);
         });
         receiver
-    }
-
-    pub(in crate::source) fn handle(&self) -> &Handle {
-        &self.inner.handle
-    }
-
-    pub(in crate::source) fn client(&self) -> &Arc<Client> {
-        &self.inner.client
-    }
-
-    pub(in crate::source) fn permits(&self) -> &Arc<Semaphore> {
-        &self.inner.permits
     }
 }
 
@@ -192,7 +180,7 @@ impl FetcherBuilder {
 
     /// How many fetches may be under way at once. Default: 64; at least one.
     pub fn at_once(mut self, fetches: usize) -> Self {
-        self.at_once = fetches.clamp(1, Semaphore::MAX_PERMITS);
+        self.client.permits = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
         self
     }
 
@@ -239,13 +227,7 @@ impl FetcherBuilder {
             // No thread waits for a name that is being resolved.
             runtime.shutdown_background();
         })?;
-        let inner = FetchThread {
-            handle,
-            client: Arc::new(self.client),
-            permits: Arc::new(Semaphore::new(self.at_once)),
-            _stop: stop,
-        };
-        Ok(Fetcher { inner: Arc::new(inner) })
+        Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })
     }
 }
 
@@ -260,7 +242,6 @@ impl FetchBody {
     }
 }
 
-async fn exchanged(exchange: oneshot::Receiver<FetchExchange>) -> FetchExchange {
-    let stopped = |_| FetchExchange { address: None, answer: Err(FetchError::new(FetchErrorKind::Stopped)) };
-    exchange.await.unwrap_or_else(stopped)
+async fn exchanged(answer: oneshot::Receiver<Result<FetchAnswer, FetchError>>) -> Result<FetchAnswer, FetchError> {
+    answer.await.unwrap_or_else(|_| Err(FetchError::new(FetchErrorKind::Stopped)))
 }

@@ -154,68 +154,30 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 /// use std::time::Duration;
 /// use tower_robots::source::fetch::Schedule;
 ///
-/// let often = Schedule::new().every(Duration::from_secs(300)).hold(Duration::from_secs(3600));
+/// let (every, hold) = (Duration::from_secs(300), Duration::from_secs(3600));
+/// let often = Schedule { every, hold, ..Schedule::default() };
 /// # let _ = often;
 /// ```
-#[derive(Clone, Debug)]
-#[must_use]
+#[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    every: Duration,
-    least: Duration,
-    most: Duration,
-    retry_first: Duration,
-    retry_most: Duration,
-    pub(super) hold: Duration,
+    /// How often to fetch where `Cache-Control` says nothing. Default: one hour.
+    pub every: Duration,
+    /// The lower bound for `Cache-Control`: `s-maxage`, or else `max-age`, less `Age`. It is also what `no-cache` and `no-store`
+    /// mean. Default: one minute.
+    pub least: Duration,
+    /// The upper bound for it. Default: 24 hours.
+    pub most: Duration,
+    /// How soon to fetch again after a failure; then after twice as long each time, less up to half of it at random. Default: five
+    /// seconds.
+    pub retry_first: Duration,
+    /// Up to how long that grows. `Retry-After` may demand more, up to four times this. Default: 15 minutes.
+    pub retry_most: Duration,
+    /// How long a robots.txt that was there stays in force once it is answered with 404 or another 4xx. Default: 24
+    /// hours.
+    pub hold: Duration,
 }
 
 impl Schedule {
-    /// How often to fetch by default where `Cache-Control` says nothing.
-    pub const DEFAULT_EVERY: Duration = Duration::from_secs(3600);
-
-    /// How long a file that is missing at its source stays in force by default.
-    pub const DEFAULT_HOLD: Duration = Duration::from_secs(24 * 3600);
-
-    /// The defaults.
-    pub const fn new() -> Self {
-        Self {
-            every: Self::DEFAULT_EVERY,
-            least: Duration::from_secs(60),
-            most: Duration::from_secs(24 * 3600),
-            retry_first: Duration::from_secs(5),
-            retry_most: Duration::from_secs(15 * 60),
-            hold: Self::DEFAULT_HOLD,
-        }
-    }
-
-    /// How often to fetch where `Cache-Control` says nothing. Default: one hour.
-    pub const fn every(mut self, every: Duration) -> Self {
-        self.every = every;
-        self
-    }
-
-    /// The bounds for `Cache-Control`: `s-maxage`, or else `max-age`, less `Age`. Default: one minute,
-    /// which is also what `no-cache` and `no-store` mean, to 24 hours.
-    pub const fn between(mut self, least: Duration, most: Duration) -> Self {
-        self.least = least;
-        self.most = most;
-        self
-    }
-
-    /// How soon to fetch again after a failure: after `first`, then after twice as long each time up to `most`, less up to
-    /// half of it at random. `Retry-After` may demand more, up to four times `most`. Default: five seconds to 15 minutes.
-    pub const fn retry(mut self, first: Duration, most: Duration) -> Self {
-        self.retry_first = first;
-        self.retry_most = most;
-        self
-    }
-
-    /// How long a robots.txt that was there stays in force once it is answered with 404 or another 4xx. Default: 24
-    /// hours.
-    pub const fn hold(mut self, hold: Duration) -> Self {
-        self.hold = hold;
-        self
-    }
-
     /// How long until the next fetch after an answer that was taken.
     pub(in crate::source) fn interval(&self, freshness: Freshness) -> Duration {
         let wanted = freshness.shared().unwrap_or(self.every);
@@ -235,7 +197,14 @@ const FLOOR: Duration = Duration::from_millis(10);
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self::new()
+        Self {
+            every: Duration::from_secs(3600),
+            least: Duration::from_secs(60),
+            most: Duration::from_secs(24 * 3600),
+            retry_first: Duration::from_secs(5),
+            retry_most: Duration::from_secs(15 * 60),
+            hold: Duration::from_secs(24 * 3600),
+        }
     }
 }
 
@@ -346,7 +315,7 @@ mod tests {
 
     #[test]
     fn cache_control_sets_the_interval_within_bounds() {
-        let schedule = Schedule::new();
+        let schedule = Schedule::default();
         assert_eq!(interval(&schedule, ""), 3600);
         assert_eq!(interval(&schedule, "max-age=600"), 600);
         assert_eq!(interval(&schedule, "max-age=600, s-maxage=120"), 120);
@@ -358,7 +327,7 @@ mod tests {
 
     #[test]
     fn retry_after_is_honoured_within_bounds() {
-        let schedule = Schedule::new();
+        let schedule = Schedule::default();
         let pause = |seconds| schedule.pause(1, Some(Duration::from_secs(seconds)), 0).as_secs_f64();
         assert_eq!(pause(0), 2.5);
         assert_eq!(pause(120), 120.0);
@@ -370,12 +339,13 @@ mod tests {
     #[test]
     fn no_setting_makes_it_ask_without_end_or_panics() {
         let zero = Duration::ZERO;
-        let schedule = Schedule::new().every(zero).between(zero, zero).retry(zero, zero);
+        let schedule =
+            Schedule { every: zero, least: zero, most: zero, retry_first: zero, retry_most: zero, hold: zero };
         assert_eq!(schedule.interval(Freshness::default()), FLOOR);
         assert_eq!(schedule.pause(1, None, 0), FLOOR);
-        let crossed = Schedule::new().between(Duration::MAX, zero);
+        let crossed = Schedule { least: Duration::MAX, most: zero, ..Schedule::default() };
         assert_eq!(crossed.interval(Freshness::default()), FLOOR);
-        let huge = Schedule::new().retry(Duration::MAX, Duration::MAX);
+        let huge = Schedule { retry_first: Duration::MAX, retry_most: Duration::MAX, ..Schedule::default() };
         assert_eq!(huge.pause(9, Some(Duration::MAX), u32::MAX), Duration::MAX);
     }
 }

@@ -29,8 +29,8 @@ mod wire;
 mod tests;
 
 pub(super) use self::client::{Client, FetchMode, FetchTarget};
-pub use self::client::{FetchAnswer, FetchExchange, FetchRequest};
-pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
+pub use self::client::{FetchAnswer, FetchRequest};
+pub use self::crawler::{CrawlerCache, CrawlerReading};
 pub use self::fetcher::{FetchBody, Fetcher, FetcherBuilder};
 pub(super) use self::freshness::later;
 pub use self::freshness::{Freshness, Schedule};

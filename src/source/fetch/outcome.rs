@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -114,7 +115,10 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 pub struct FetchError {
     /// What went wrong.
     pub kind: FetchErrorKind,
-    cause: Option<Arc<dyn Error + Send + Sync>>,
+    /// The address that a single request connected to; `None` where no connection could be made, and for a fetch that follows
+    /// redirects.
+    pub address: Option<SocketAddr>,
+    pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 keyword_enum! {
@@ -149,12 +153,12 @@ keyword_enum! {
 impl FetchError {
     /// An error of a kind, for crawlers that fetch by other means.
     pub const fn new(kind: FetchErrorKind) -> Self {
-        Self { kind, cause: None }
+        Self { kind, address: None, cause: None }
     }
 
     /// An error with what caused it.
     pub fn with_cause(kind: FetchErrorKind, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind, cause: Some(Arc::from(cause.into())) }
+        Self { cause: Some(Arc::from(cause.into())), ..Self::new(kind) }
     }
 }
 

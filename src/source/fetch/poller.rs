@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::site_freshness::{LiveVersion, Settled, SiteFreshness, Step, Trouble};
+use super::site_freshness::{SiteFreshness, Step, Trouble};
 use super::{Client, FetchErrorKind, FetchOutcome, FetchTarget, Fetcher, Schedule};
 use crate::live::{
     Candidate, Cause, Clock, Completion, FetchStatus, Mutex, Rejection, RejectionKind, Reload, ReloadOutcome,
@@ -37,7 +37,6 @@ struct WaitingCaller {
 
 struct PollTask {
     target: FetchTarget,
-    client: Arc<Client>,
     site: Weak<Site>,
     clock: Clock,
     /// What was fetched and taken last, for when it has not changed.
@@ -64,7 +63,6 @@ impl SitePoller {
         let status = Arc::new(Mutex::new(state.status()));
         let task = PollTask {
             target,
-            client: fetcher.client().clone(),
             site: Arc::downgrade(site),
             clock: site.clock.clone(),
             last: None,
@@ -75,8 +73,7 @@ impl SitePoller {
             dice: RandomState::new(),
         };
         let first_request = WaitingCaller { completion: Some(completion), origin: origin.clone() };
-        let permits = fetcher.permits().clone();
-        let task = fetcher.handle().spawn(task.run(inbox, first_request, permits)).abort_handle();
+        let task = fetcher.handle.spawn(task.run(inbox, first_request, fetcher.client.clone())).abort_handle();
         (Self { requests, status, task, origin: origin.clone(), _fetcher: fetcher }, first)
     }
 
@@ -98,12 +95,7 @@ impl Drop for SitePoller {
 }
 
 impl PollTask {
-    async fn run(
-        mut self,
-        mut inbox: UnboundedReceiver<WaitingCaller>,
-        first: WaitingCaller,
-        permits: Arc<tokio::sync::Semaphore>,
-    ) {
+    async fn run(mut self, mut inbox: UnboundedReceiver<WaitingCaller>, first: WaitingCaller, client: Arc<Client>) {
         let mut waiting = vec![first];
         let mut cause = self.opened_by;
         loop {
@@ -122,9 +114,9 @@ impl PollTask {
             if !cause.is_opening() {
                 cause = if waiting.is_empty() { Cause::Poll } else { Cause::Request };
             }
-            let Ok(permit) = permits.acquire().await else { return };
+            let Ok(permit) = client.permits.acquire().await else { return };
             self.target.known = self.state.validators.clone();
-            let answer = self.client.fetch_apart(self.target.clone()).await;
+            let answer = client.fetch_apart(self.target.clone()).await;
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
             *self.status.lock() = self.state.status();
@@ -138,7 +130,7 @@ impl PollTask {
     /// Carries out the meaning of a response; `None` once the site is gone.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.site.upgrade()?.live();
-        self.state.observe(if live.is_some() { LiveVersion::Something } else { LiveVersion::Nothing });
+        self.state.observe(live);
         let now = self.clock.now();
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
@@ -165,12 +157,13 @@ impl PollTask {
         };
         let reload = self.offer(cause, candidate).await?;
         if let Some((version, validators, interval)) = found {
-            let settled = match reload.outcome {
-                ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => Settled::Taken,
-                _ => Settled::Refused,
-            };
             self.last = Some(version);
-            self.state.settle(settled, validators, interval, now);
+            match reload.outcome {
+                ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => {
+                    self.state.taken(validators, interval, now);
+                }
+                _ => self.state.refused(),
+            }
         }
         Some(reload)
     }

@@ -108,7 +108,7 @@ impl LiveBuilder<RemoteSource> {
         self.with_source(|source| source.fetcher = Some(fetcher.clone()))
     }
 
-    /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::new`].
+    /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::default`].
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.schedule = schedule)
     }
@@ -132,7 +132,7 @@ impl sealed::Opens for RemoteSource {
 
 impl RemoteSource {
     fn at(target: FetchTarget) -> Self {
-        Self { target, schedule: Schedule::new(), fetcher: None }
+        Self { target, schedule: Schedule::default(), fetcher: None }
     }
 
     /// Starts to fetch. Only where a start without a robots.txt is to fail it waits for the first answer.

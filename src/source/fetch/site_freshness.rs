@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use super::resolver;
 use super::{FetchError, FetchErrorKind, FetchOutcome, Found, Schedule, Validators, later};
-use crate::live::FetchStatus;
+use crate::live::{FetchStatus, VersionHash};
 
 #[derive(Debug)]
 pub(super) struct SiteFreshness {
@@ -33,7 +33,7 @@ enum LastKnown {
 /// What to do about an answer.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Offer it to the site; [`SiteFreshness::settle`] has to follow.
+    /// Offer it to the site; [`SiteFreshness::taken`] or [`SiteFreshness::refused`] has to follow.
     Offer(Box<Found>),
     /// What is live was confirmed.
     Confirm,
@@ -50,13 +50,6 @@ pub(super) enum Step {
 pub(super) enum Trouble {
     Status(StatusCode),
     Failed(FetchError),
-}
-
-/// What came of an offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Settled {
-    Taken,
-    Refused,
 }
 
 impl SiteFreshness {
@@ -80,13 +73,13 @@ impl SiteFreshness {
         }
     }
 
-    /// Takes in whether a version is live, which others may have brought about: one kept from before, one that waited to
+    /// Takes in which version is live, which others may have brought about: one kept from before, one that waited to
     /// be accepted.
-    pub(super) fn observe(&mut self, live: LiveVersion) {
+    pub(super) fn observe(&mut self, live: Option<VersionHash>) {
         self.known = match (live, self.known) {
-            (LiveVersion::Something, _) => LastKnown::Good,
-            (LiveVersion::Nothing, LastKnown::Good) => LastKnown::Nothing,
-            (LiveVersion::Nothing, known) => known,
+            (Some(_), _) => LastKnown::Good,
+            (None, LastKnown::Good) => LastKnown::Nothing,
+            (None, known) => known,
         };
     }
 
@@ -97,7 +90,7 @@ impl SiteFreshness {
                 self.fail(bad("the response is a part, and the request was for the whole"), None, now, roll)
             }
             FetchOutcome::Found(found) => {
-                // As if it were not taken, until `settle` says that it was.
+                // As if it were not taken, until `taken` says that it was.
                 self.count_failure(now);
                 self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, None, roll));
                 Step::Offer(Box::new(found))
@@ -122,18 +115,17 @@ impl SiteFreshness {
         }
     }
 
-    /// Takes in what came of what was offered: `found` but for its bytes.
-    pub(super) fn settle(&mut self, settled: Settled, validators: Validators, interval: Duration, now: SystemTime) {
-        match settled {
-            Settled::Taken => {
-                self.known = LastKnown::Good;
-                self.validators = validators;
-                self.succeed(now);
-                self.status.next_fetch = later(now, interval);
-            }
-            // The next response has to be whole: a 304 would confirm a version that is not live.
-            Settled::Refused => self.validators = Validators::default(),
-        }
+    /// What was offered is live: `found` but for its bytes.
+    pub(super) fn taken(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
+        self.known = LastKnown::Good;
+        self.validators = validators;
+        self.succeed(now);
+        self.status.next_fetch = later(now, interval);
+    }
+
+    /// It is not. The next response has to be whole: a 304 would confirm a version that is not live.
+    pub(super) fn refused(&mut self) {
+        self.validators = Validators::default();
     }
 
     fn succeed(&mut self, now: SystemTime) {
@@ -172,13 +164,6 @@ impl SiteFreshness {
             }
         }
     }
-}
-
-/// Whether a version is live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LiveVersion {
-    Something,
-    Nothing,
 }
 
 /// A status that means that there is no robots.txt. Those that demand a retry say nothing about it.

@@ -88,8 +88,8 @@ fn a_year_of_trouble_and_a_day_of_absence() {
 fn the_thread_of_a_fetcher_ends_with_its_last_user() {
     let answer = Arc::new(Mutex::new(GOOD));
     let fetcher = Fetcher::new().expect("a thread");
-    let client = Arc::downgrade(fetcher.client());
-    let handle = fetcher.handle().clone();
+    let client = Arc::downgrade(&fetcher.client);
+    let handle = fetcher.handle.clone();
     let live = LiveRobots::url(&server(&answer)).expect("a URL").fetcher(&fetcher).open().expect("open");
     drop(fetcher);
     assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }));

@@ -26,8 +26,10 @@ pub trait Document: Sized + Send + Sync + 'static {
     /// What reading one needs besides its octets.
     type Reading: Send + Sync + 'static;
 
-    /// How long it is used, and how failures are tried again.
-    fn schedule() -> Schedule;
+    /// How long it is used, and how failures are tried again. By default as a robots.txt is.
+    fn schedule() -> Schedule {
+        Schedule::default()
+    }
 
     /// Reads one that a stranger may have written.
     fn read(reading: &Self::Reading, octets: &[u8]) -> Result<Self, String>;
@@ -50,6 +52,14 @@ pub trait Document: Sized + Send + Sync + 'static {
         None
     }
 
+    /// How many entries it has.
+    fn entries(&self) -> usize;
+
+    /// When its operator made it, as it says itself.
+    fn created(&self) -> Option<String> {
+        None
+    }
+
     /// One is at hand that was fetched or confirmed now.
     fn renewed(_reading: &Self::Reading) {}
 }
@@ -68,12 +78,11 @@ impl Document for Fragment {
     const GAP: Duration = MINUTE;
     type Reading = Arc<str>;
 
-    /// As a robots.txt is.
-    fn schedule() -> Schedule {
-        Schedule::new()
-    }
-
     fn read(title: &Arc<str>, octets: &[u8]) -> Result<Self, String> {
         Self::parse(title, octets).map_err(|error| error.to_string())
+    }
+
+    fn entries(&self) -> usize {
+        self.robots().groups().len()
     }
 }

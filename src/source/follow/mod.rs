@@ -20,4 +20,4 @@ pub use self::saved::FollowError;
 
 pub(super) use self::document::{Demand, Document, HOUR, MINUTE};
 pub(super) use self::published::{Following, Held, PublishedSettings};
-pub(super) use self::saved::{SavedDocuments, read_json};
+pub(super) use self::saved::{SavedDocuments, read_json, write_json};

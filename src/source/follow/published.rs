@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwapOption;
 use http::StatusCode;
 use robots_core::keyword_enum;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -125,7 +125,7 @@ pub struct WaitingVersion {
     pub changes: String,
 }
 
-/// How it stands with what is [`Published`].
+/// How it stands with what is [`Published`], or with evidence of a `Verifier`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PublishedStatus {
@@ -133,9 +133,13 @@ pub struct PublishedStatus {
     pub url: String,
     /// Where the version at hand is from; `None` if there is none.
     pub origin: Option<DocumentOrigin>,
+    /// How many crawlers, groups, prefixes or keys it has.
+    pub entries: Option<usize>,
+    /// When its operator made it, as a list of addresses says itself.
+    pub created: Option<String>,
     /// Its hash.
     pub hash: Option<VersionHash>,
-    /// When its server last said that it is right.
+    /// When its server last said that it is right. Without that a list verifies, and refutes no claim.
     pub confirmed: Option<SystemTime>,
     /// The version that waits to be accepted.
     pub waiting: Option<WaitingVersion>,
@@ -218,8 +222,7 @@ impl<D: Document> Published<D> {
             clock,
             saved,
         });
-        let task = followed.clone().follow(fetcher.client().clone(), fetcher.permits().clone());
-        let task = fetcher.handle().spawn(task).abort_handle();
+        let task = fetcher.handle.spawn(followed.clone().follow(fetcher.client.clone())).abort_handle();
         (Self { followed, task: Arc::new(FollowTask { task, _fetcher: fetcher }) }, trouble)
     }
 
@@ -242,7 +245,7 @@ impl<D: Document> Published<D> {
     }
 
     /// Fetches it again now.
-    pub fn fetch_now(&self) {
+    fn fetch_now(&self) {
         let followed = &self.followed;
         {
             let mut progress = followed.progress.lock();
@@ -261,6 +264,8 @@ impl<D: Document> Published<D> {
         PublishedStatus {
             url: self.followed.url.to_string(),
             origin: held.map(|held| held.origin),
+            entries: held.map(|held| held.document.entries()),
+            created: held.and_then(|held| held.document.created()),
             hash: held.and_then(|held| held.hash),
             confirmed: held.and_then(|held| held.confirmed),
             waiting: progress.waiting.clone(),
@@ -320,11 +325,11 @@ const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else
 
 impl<D: Document> Followed<D> {
     /// Fetches it whenever it is due.
-    async fn follow(self: Arc<Self>, client: Arc<Client>, permits: Arc<Semaphore>) {
+    async fn follow(self: Arc<Self>, client: Arc<Client>) {
         let dice = RandomState::new();
         loop {
             self.until_due().await;
-            let Ok(permit) = permits.acquire().await else { return };
+            let Ok(permit) = client.permits.acquire().await else { return };
             let mut target = FetchTarget::new(self.url.clone(), D::MODE, D::MOST);
             target.known = self.validators();
             let outcome = client.fetch_apart(target).await;

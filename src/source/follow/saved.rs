@@ -38,7 +38,7 @@ impl SavedDocuments {
         &self.0
     }
 
-    /// Writes a document, in one step: a process that ends meanwhile leaves the one before.
+    /// Writes a document.
     pub(in crate::source) fn save(
         &self,
         url: &str,
@@ -56,21 +56,7 @@ impl SavedDocuments {
             "last_modified": text(validators.last_modified.as_ref()),
             "body": body,
         });
-        let (mut folders, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
-        // A URL may hold what only its owner knows.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-            folders.mode(0o700);
-            options.mode(0o600);
-        }
-        folders.recursive(true).create(&self.0)?;
-        let path = self.path_of(url);
-        let draft = path.with_extension("tmp");
-        // One that a process left may be open to others.
-        let _ = fs::remove_file(&draft);
-        options.write(true).create_new(true).open(&draft)?.write_all(written.to_string().as_bytes())?;
-        fs::rename(&draft, &path)
+        write_json(&self.path_of(url), &written.to_string())
     }
 
     /// Reads a document; `None` if it was never saved.
@@ -108,6 +94,24 @@ impl SavedDocument {
         let value = |text: &Option<String>| text.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
         Validators { etag: value(&self.etag), last_modified: value(&self.last_modified), of: Some(url.clone()) }
     }
+}
+
+/// Writes a file, and its folder where there is none, in one step: a process that ends meanwhile leaves the file before.
+pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
+    let (mut folders, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
+    // A URL may hold what only its owner knows.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+        folders.mode(0o700);
+        options.mode(0o600);
+    }
+    folders.recursive(true).create(path.parent().unwrap_or(Path::new(".")))?;
+    let draft = path.with_extension("tmp");
+    // One that a process left may be open to others.
+    let _ = fs::remove_file(&draft);
+    options.write(true).create_new(true).open(&draft)?.write_all(text.as_bytes())?;
+    fs::rename(&draft, path)
 }
 
 /// Reads a file that was saved; `None` if there is none.

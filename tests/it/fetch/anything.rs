@@ -61,7 +61,11 @@ fn whatever_a_server_sends_harms_nothing() {
     let server = Server::start(move |_, stream| drop(stream.write_all(&served.lock().unwrap())));
     let fetcher = Fetcher::builder().fetch_within(Duration::from_secs(5)).start().unwrap();
     let live = LiveRobots::url(&server.url("/robots.txt")).unwrap();
-    let live = live.fetcher(&fetcher).schedule(Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)).open().unwrap();
+    let live = live
+        .fetcher(&fetcher)
+        .schedule(Schedule { retry_first: PATIENCE * 10, retry_most: PATIENCE * 10, ..Schedule::default() })
+        .open()
+        .unwrap();
     assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }));
     proptest!(ProptestConfig::with_cases(500), |(answer in answers())| {
         octets.lock().unwrap().clone_from(&answer);

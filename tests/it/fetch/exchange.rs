@@ -2,11 +2,11 @@
 
 use http::header::{ACCEPT_ENCODING, LOCATION, USER_AGENT};
 use http::{HeaderValue, StatusCode};
-use tower_robots::source::fetch::{FetchErrorKind, FetchExchange, FetchRequest, Fetcher};
+use tower_robots::source::fetch::{FetchAnswer, FetchError, FetchErrorKind, FetchRequest, Fetcher};
 
 use super::server::{Server, nowhere, response, robots};
 
-fn exchange(fetcher: &Fetcher, request: FetchRequest) -> FetchExchange {
+fn exchange(fetcher: &Fetcher, request: FetchRequest) -> Result<FetchAnswer, FetchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(fetcher.exchange(request))
 }
@@ -18,9 +18,8 @@ fn get(url: &str) -> FetchRequest {
 #[test]
 fn a_redirect_is_an_answer_and_is_not_followed() {
     let server = Server::saying(response("301 Moved", "Location: http://192.0.2.1/x\r\n", "gone"));
-    let exchanged = exchange(&Fetcher::new().unwrap(), get(&server.url("/robots.txt")));
-    let answer = exchanged.answer.unwrap();
-    assert_eq!((exchanged.address, answer.status), (Some(server.address), StatusCode::MOVED_PERMANENTLY));
+    let answer = exchange(&Fetcher::new().unwrap(), get(&server.url("/robots.txt"))).unwrap();
+    assert_eq!((answer.address, answer.status), (Some(server.address), StatusCode::MOVED_PERMANENTLY));
     assert_eq!((answer.headers[LOCATION].as_bytes(), &*answer.body), (&b"http://192.0.2.1/x"[..], &b""[..]));
 }
 
@@ -29,11 +28,11 @@ fn the_fields_of_a_request_are_its_users() {
     let server = Server::saying(robots("# packed or not"));
     let fetcher = Fetcher::new().unwrap();
     let request = get(&server.url("/robots.txt")).field(USER_AGENT, HeaderValue::from_static("another/1"));
-    assert_eq!(exchange(&fetcher, request).answer.unwrap().body, b"# packed or not");
+    assert_eq!(exchange(&fetcher, request).unwrap().body, b"# packed or not");
     let head = server.last_head().to_ascii_lowercase();
     assert!(head.contains("user-agent: another/1\r\n") && !head.contains("accept-encoding"), "{head}");
     let request = get(&server.url("/robots.txt")).field(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-    exchange(&fetcher, request).answer.unwrap();
+    exchange(&fetcher, request).unwrap();
     let head = server.last_head().to_ascii_lowercase();
     assert!(head.contains("user-agent: robotsd/") && head.contains("accept-encoding: gzip\r\n"), "{head}");
 }
@@ -43,7 +42,7 @@ fn a_body_is_read_as_far_as_is_wanted() {
     let server = Server::saying(robots("0123456789"));
     let fetcher = Fetcher::new().unwrap();
     for (most, body, is_cut) in [(4, "0123", true), (9, "012345678", true), (10, "0123456789", false)] {
-        let answer = exchange(&fetcher, get(&server.url("/")).at_most(most)).answer.unwrap();
+        let answer = exchange(&fetcher, get(&server.url("/")).at_most(most)).unwrap();
         assert_eq!((&*answer.body, answer.is_cut), (body.as_bytes(), is_cut), "{most}");
     }
 }
@@ -52,11 +51,10 @@ fn a_body_is_read_as_far_as_is_wanted() {
 fn the_address_says_whether_there_was_a_connection() {
     let fetcher = Fetcher::new().unwrap();
     let broken = Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n# be");
-    let exchanged = exchange(&fetcher, get(&broken.url("/robots.txt")));
-    assert_eq!(exchanged.answer.unwrap_err().kind, FetchErrorKind::Broken);
-    assert_eq!(exchanged.address, Some(broken.address));
-    let exchanged = exchange(&fetcher, get(&format!("http://{}/robots.txt", nowhere())));
-    assert_eq!((exchanged.answer.unwrap_err().kind, exchanged.address), (FetchErrorKind::Connect, None));
+    let error = exchange(&fetcher, get(&broken.url("/robots.txt"))).unwrap_err();
+    assert_eq!((error.kind, error.address), (FetchErrorKind::Broken, Some(broken.address)));
+    let error = exchange(&fetcher, get(&format!("http://{}/robots.txt", nowhere()))).unwrap_err();
+    assert_eq!((error.kind, error.address), (FetchErrorKind::Connect, None));
 }
 
 #[test]
@@ -69,11 +67,10 @@ fn another_place_may_stand_for_a_host() {
         .unwrap();
     // A public server may lead to a place that the user named, though it is on the loopback.
     let request = get("http://www.example.com/robots.txt").led_from([192, 0, 2, 1].into());
-    let exchanged = exchange(&fetcher, request);
-    assert_eq!(exchanged.answer.unwrap().body, b"# the new server");
+    assert_eq!(exchange(&fetcher, request).unwrap().body, b"# the new server");
     assert!(server.last_head().to_ascii_lowercase().contains("host: www.example.com\r\n"), "{}", server.last_head());
     let led = get(&server.url("/robots.txt")).led_from([8, 8, 8, 8].into());
-    assert_eq!(exchange(&fetcher, led).answer.unwrap_err().kind, FetchErrorKind::RedirectAddress);
+    assert_eq!(exchange(&fetcher, led).unwrap_err().kind, FetchErrorKind::RedirectAddress);
 }
 
 #[test]
@@ -82,8 +79,8 @@ fn a_body_comes_in_parts_as_far_as_is_wanted_and_says_where_it_breaks_off() {
     let fetcher = Fetcher::new().unwrap();
     let read = |request: FetchRequest| {
         runtime.block_on(async {
-            let (exchanging, mut parts) = fetcher.stream(request);
-            let exchange = exchanging.await;
+            let (answering, mut parts) = fetcher.stream(request);
+            let answer = answering.await;
             let (mut body, mut error) = (Vec::new(), None);
             while let Some(part) = parts.part().await {
                 match part {
@@ -91,35 +88,35 @@ fn a_body_comes_in_parts_as_far_as_is_wanted_and_says_where_it_breaks_off() {
                     Err(found) => error = Some(found.kind),
                 }
             }
-            (exchange, body, error)
+            (answer, body, error)
         })
     };
     let large = "0123456789".repeat(100_000);
     let server = Server::saying(robots(&large));
     for most in [0, 9, 999_999, 1_000_000, 2_000_000] {
-        let (exchange, body, error) = read(get(&server.url("/")).at_most(most));
-        let answer = exchange.answer.unwrap();
-        assert_eq!((exchange.address, answer.status, answer.body), (Some(server.address), StatusCode::OK, vec![]));
+        let (answer, body, error) = read(get(&server.url("/")).at_most(most));
+        let answer = answer.unwrap();
+        assert_eq!((answer.address, answer.status, answer.body), (Some(server.address), StatusCode::OK, vec![]));
         let whole = usize::try_from(most).unwrap().min(large.len());
         assert!(body == large.as_bytes()[..whole] && error.is_none(), "{most}: {} octets, {error:?}", body.len());
     }
     let server = Server::saying(response("301 Moved", "Location: http://192.0.2.1/x\r\n", "gone"));
-    let (exchange, body, error) = read(get(&server.url("/")));
-    assert_eq!((exchange.answer.unwrap().status, &body[..], error), (StatusCode::MOVED_PERMANENTLY, &b""[..], None));
+    let (answer, body, error) = read(get(&server.url("/")));
+    assert_eq!((answer.unwrap().status, &body[..], error), (StatusCode::MOVED_PERMANENTLY, &b""[..], None));
     let broken = Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n# be");
-    let (exchange, body, error) = read(get(&broken.url("/")));
-    assert!(exchange.answer.is_ok());
+    let (answer, body, error) = read(get(&broken.url("/")));
+    assert!(answer.is_ok());
     assert_eq!((&body[..], error), (&b"# be"[..], Some(FetchErrorKind::Broken)));
-    let (exchange, _, error) = read(get(&format!("http://{}/", nowhere())));
-    assert_eq!((exchange.answer.unwrap_err().kind, error), (FetchErrorKind::Connect, None));
+    let (answer, _, error) = read(get(&format!("http://{}/", nowhere())));
+    assert_eq!((answer.unwrap_err().kind, error), (FetchErrorKind::Connect, None));
     // A server whose body never ends is not read further than the one part that waits, and the thread goes on with others.
-    let (exchanging, parts) = fetcher.stream(get(&Server::saying(robots(&large)).url("/")));
-    assert!(runtime.block_on(exchanging).answer.is_ok());
+    let (answering, parts) = fetcher.stream(get(&Server::saying(robots(&large)).url("/")));
+    assert!(runtime.block_on(answering).is_ok());
     drop(parts);
     assert!(exchange_of(&fetcher, &robots("# other")).is_ok());
 }
 
 fn exchange_of(fetcher: &Fetcher, answer: &str) -> Result<(), FetchErrorKind> {
     let server = Server::saying(answer.to_owned());
-    exchange(fetcher, get(&server.url("/"))).answer.map(drop).map_err(|error| error.kind)
+    exchange(fetcher, get(&server.url("/"))).map(drop).map_err(|error| error.kind)
 }

@@ -33,7 +33,11 @@ fn get(live: &LiveRobots, target: &str) -> (StatusCode, String) {
 
 fn open(builder: LiveBuilder<RemoteSource>) -> LiveRobots {
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    builder.policy(policy).schedule(Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)).open().unwrap()
+    builder
+        .policy(policy)
+        .schedule(Schedule { retry_first: PATIENCE * 10, retry_most: PATIENCE * 10, ..Schedule::default() })
+        .open()
+        .unwrap()
 }
 
 fn refused(live: &LiveRobots) -> bool {

@@ -14,12 +14,12 @@ use crate::waiting::{PATIENCE, body, wait_for};
 
 /// So seldom that nothing is fetched but what is asked for.
 fn seldom() -> Schedule {
-    Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)
+    Schedule { retry_first: PATIENCE * 10, retry_most: PATIENCE * 10, ..Schedule::default() }
 }
 
 fn often() -> Schedule {
     let tick = Duration::from_millis(20);
-    Schedule::new().every(tick).between(tick, tick).retry(tick, tick)
+    Schedule { every: tick, least: tick, most: tick, retry_first: tick, retry_most: tick, ..Schedule::default() }
 }
 
 fn url(server: &Server) -> LiveBuilder<RemoteSource> {
@@ -180,7 +180,7 @@ fn a_missing_file_is_held_and_reported() {
 fn a_file_that_was_held_long_enough_is_gone_and_may_come_back() {
     let (server, live) = {
         let server = Server::saying(robots("# good"));
-        let live = url(&server).schedule(often().hold(Duration::from_millis(300))).open().unwrap();
+        let live = url(&server).schedule(Schedule { hold: Duration::from_millis(300), ..often() }).open().unwrap();
         wait_for("the first version", || body(&live).is_some());
         (server, live)
     };

@@ -204,9 +204,9 @@ fn upstream(
     let Some(origin) = origin.filter(|_| !written.get_ref().contains(['/', '?', '#', '@', '*'])) else {
         return Err(written.fault(format!("{:?} is not a host: write one such as \"example.com\"", written.get_ref())));
     };
-    let host = match origin.port() {
-        80 => origin.host().to_owned(),
-        port => format!("{}:{port}", origin.host()),
+    let host = match origin.port {
+        80 => origin.host,
+        port => format!("{}:{port}", origin.host),
     };
     if let Some(http2) = site.upstream.http2.as_ref().filter(|http2| *http2.get_ref())
         && !settings.endpoints.iter().all(Endpoint::is_tls)
@@ -237,8 +237,8 @@ fn url(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSo
 
 fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
     let time = |written: &Option<Spanned<Span>>, usual| written.as_ref().map_or(usual, |time| time.get_ref().0);
-    let refresh = time(&robots.refresh, Schedule::DEFAULT_EVERY);
-    let hold = time(&robots.hold, Schedule::DEFAULT_HOLD);
+    let usual = Schedule::default();
+    let (refresh, hold) = (time(&robots.refresh, usual.every), time(&robots.hold, usual.hold));
     let ca = ca.map(|ca| authorities(ca, folder)).transpose()?;
     Ok(Remote { refresh, hold, ca })
 }

@@ -282,7 +282,7 @@ fn a_resolver_with_an_internal_view_refutes_no_request() {
             assert_eq!(identity, Identity::Undecided(UndecidedReason::UnprovenResolver), "{address}");
         }
         let status = network.verifier.status();
-        assert_eq!((status.lookups.unwrap().known, status.suspects.len()), (2, 0));
+        assert_eq!((status.known_names, status.suspects.len()), (Some(2), 0));
     }
 }
 

@@ -150,8 +150,8 @@ fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
             other => panic!("{address}: {other:?}"),
         }
     }
-    let status = resolved.verifier.status().lookups.expect("names are looked up");
-    assert!(status.waiting <= 256 && status.known <= 65_536, "{status:?}");
+    let status = resolved.verifier.status();
+    assert!(status.waiting_names <= 256 && status.known_names.expect("names are looked up") <= 65_536, "{status:?}");
     assert!(pending > 0 && busy > 90_000, "{busy} and {pending}");
     until("questions", || (resolved.dns.asked().len() > 20).then_some(()));
     // One that leaves with the first moment, and one for every 20 ms that have begun.
@@ -192,9 +192,7 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
         let questions = || resolved.dns.asked().len();
         let begun = questions();
         // Of a /24 there are no more than 256.
-        until("claims that wait", || {
-            (resolved.verifier.status().lookups.is_some_and(|lookups| lookups.waiting > 200)).then_some(())
-        });
+        until("claims that wait", || (resolved.verifier.status().waiting_names > 200).then_some(()));
         until("questions about them", || (questions() > begun + 2).then_some(()));
         let before = questions();
         // Its first request finds a place, whatever the others hold.
@@ -240,7 +238,7 @@ fn names_asked_for_one_by_one_keep_the_bounds() {
     let outcomes = runtime.block_on(async {
         let resolver = NameResolver::new(&[dns.address]).expect("a resolver");
         let patterns: Arc<[NamePattern]> = [".googlebot.com".parse().expect("a pattern")].as_slice().into();
-        let check = |address: &str| resolver.check(public(address), patterns.clone());
+        let check = |address: &str| resolver.check(public(address), patterns.clone(), |_, _| ());
         let unknown = (0..98).map(|number| format!("9.9.8.{number}"));
         for address in unknown {
             assert_eq!(check(&address).await, NO_NAME, "{address}");

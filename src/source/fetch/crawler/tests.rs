@@ -268,7 +268,7 @@ fn not_modified_without_a_copy_is_a_bad_response() {
 #[test]
 fn who_prefers_the_last_copy_may_go_on_by_it() {
     let mut world = World::new();
-    world.cache = CrawlerCache::new().unreachable(Unreachable::LastCopy);
+    world.cache = CrawlerCache::new().by_last_copy();
     assert_eq!(world.status(500).reads(), "disallow", "there is none yet");
     assert_eq!(world.found("# a").after(DAY).status(500).reads(), "# a");
 }

@@ -15,18 +15,18 @@ struct World {
 }
 
 impl World {
-    fn new(live: LiveVersion) -> Self {
+    fn new(live: Option<VersionHash>) -> Self {
         let now = SystemTime::UNIX_EPOCH + 20_000 * DAY;
-        let mut state = SiteFreshness::new(Schedule::new(), now);
+        let mut state = SiteFreshness::new(Schedule::default(), now);
         state.observe(live);
         Self { state, now }
     }
 
     /// One whose robots.txt was fetched and taken.
     fn good() -> Self {
-        let mut world = Self::new(LiveVersion::Nothing);
+        let mut world = Self::new(None);
         assert_eq!(world.answered(200, &[(ETAG, "\"1\"")]), "offer");
-        world.settle(Settled::Taken);
+        world.taken();
         world
     }
 
@@ -35,11 +35,11 @@ impl World {
         self
     }
 
-    fn settle(&mut self, settled: Settled) -> &mut Self {
+    fn taken(&mut self) -> &mut Self {
         let mut headers = HeaderMap::new();
         headers.insert(ETAG, HeaderValue::from_static("\"1\""));
         let interval = self.state.schedule.interval(Default::default());
-        self.state.settle(settled, Validators::of(&headers), interval, self.now);
+        self.state.taken(Validators::of(&headers), interval, self.now);
         self
     }
 
@@ -87,7 +87,7 @@ fn success_is_offered_and_asked_for_again_in_an_hour() {
 fn what_is_offered_and_refused_is_asked_for_whole_and_soon() {
     let mut world = World::good();
     assert_eq!(world.after(HOUR).status(200), "offer");
-    world.settle(Settled::Refused);
+    world.state.refused();
     assert!(world.state.validators.is_empty());
     assert!(world.due_in() < Duration::from_secs(6));
     assert_eq!(world.state.status().failing_since, Some(world.now));
@@ -104,15 +104,15 @@ fn not_modified_confirms_what_is_live() {
 
 #[test]
 fn not_modified_unasked_is_a_failure() {
-    assert_eq!(World::new(LiveVersion::Nothing).status(304), "keep");
+    assert_eq!(World::new(None).status(304), "keep");
     let mut world = World::good();
-    world.settle(Settled::Refused);
+    world.state.refused();
     assert_eq!(world.status(304), "keep");
 }
 
 #[test]
 fn before_the_first_success_a_failure_leaves_nothing_known() {
-    let mut world = World::new(LiveVersion::Nothing);
+    let mut world = World::new(None);
     for status in [500, 502, 503, 429, 408, 425] {
         assert_eq!(world.status(status), "keep", "{status}");
     }
@@ -123,7 +123,7 @@ fn before_the_first_success_a_failure_leaves_nothing_known() {
 #[test]
 fn before_the_first_success_a_missing_file_means_no_rules_at_once() {
     for status in [404, 410, 401, 403, 400, 451] {
-        let mut world = World::new(LiveVersion::Nothing);
+        let mut world = World::new(None);
         assert_eq!(world.status(status), "open", "{status}");
         assert_eq!(world.due_in(), HOUR);
     }
@@ -147,7 +147,7 @@ fn failures_keep_the_last_good_version_however_long() {
 fn redirects_that_lead_nowhere_keep_the_last_good_version() {
     let mut world = World::good();
     assert_eq!(world.takes(FetchOutcome::Redirected), "keep");
-    assert_eq!(World::new(LiveVersion::Nothing).takes(FetchOutcome::Redirected), "keep");
+    assert_eq!(World::new(None).takes(FetchOutcome::Redirected), "keep");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_file_that_goes_missing_is_held_for_24_hours_then_means_no_rules() {
 
 #[test]
 fn a_version_kept_over_a_restart_is_held_too() {
-    let mut world = World::new(LiveVersion::Something);
+    let mut world = World::new(Some(VersionHash::of(b"")));
     assert_eq!(world.status(404), "hold");
     assert_eq!(world.failed(), "keep");
     assert_eq!(world.after(DAY).status(404), "open");
@@ -184,17 +184,17 @@ fn a_file_that_comes_back_is_held_for_24_hours_when_it_goes_again() {
     let mut world = World::good();
     assert_eq!(world.status(404), "hold");
     assert_eq!(world.after(23 * HOUR).status(200), "offer");
-    world.settle(Settled::Taken);
+    world.taken();
     assert_eq!(world.after(2 * HOUR).status(404), "hold");
     assert_eq!(world.after(23 * HOUR).status(404), "hold");
 }
 
 #[test]
 fn after_no_rules_a_new_file_is_offered() {
-    let mut world = World::new(LiveVersion::Nothing);
+    let mut world = World::new(None);
     assert_eq!(world.status(404), "open");
     assert_eq!(world.after(HOUR).status(200), "offer");
-    world.settle(Settled::Taken);
+    world.taken();
     assert_eq!(world.status(404), "hold");
 }
 
@@ -223,9 +223,9 @@ fn a_clock_that_jumps_back_harms_nothing() {
 
 #[test]
 fn a_version_that_others_brought_live_is_held_as_well() {
-    let mut world = World::new(LiveVersion::Nothing);
+    let mut world = World::new(None);
     assert_eq!(world.status(200), "offer");
-    world.settle(Settled::Refused);
-    world.state.observe(LiveVersion::Something);
+    world.state.refused();
+    world.state.observe(Some(VersionHash::of(b"")));
     assert_eq!(world.status(404), "hold");
 }

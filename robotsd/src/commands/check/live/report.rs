@@ -99,7 +99,7 @@ impl AnswerSummary {
             answer: kind.to_string(),
             reading: kind.reading(),
             detail: chain.detail(),
-            address: chain.last.address.map(|address| address.to_string()),
+            address: chain.last.address().map(|address| address.to_string()),
             content_type: field("content-type"),
             cache_control: field("cache-control"),
             codings: chain.headers().map_or_else(Vec::new, codings),

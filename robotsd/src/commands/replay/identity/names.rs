@@ -84,7 +84,7 @@ async fn ask(
     let mut checks = JoinSet::new();
     for (names, address) in questions.iter().copied() {
         let (resolver, patterns) = (resolver.clone(), patterns.get(names).cloned().unwrap_or_default());
-        checks.spawn(async move { ((names, address), resolver.check(address, patterns).await) });
+        checks.spawn(async move { ((names, address), resolver.check(address, patterns, |_, _| ()).await) });
     }
     let mut interrupt = pin!(tokio::signal::ctrl_c());
     let mut outcomes = HashMap::new();
