@@ -28,11 +28,14 @@ fn buckets(criterion: &mut Criterion) {
     // Requests pass and write, which costs more than being refused.
     let quota = Quota::new(Duration::from_nanos(1), NonZeroU32::new(5).expect("above zero"));
     let start = Instant::now();
-    let verified = RateKey::new(&token, RateSender::Verified);
+    let verified = RateKey { token: Some(&token), sender: RateSender::Verified };
     group.bench_function("verified crawler", |bencher| {
         bencher.iter(|| black_box(site.take(black_box(&verified), quota, start.elapsed())));
     });
-    let key = |number: u32| RateKey::new(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))));
+    let key = |number: u32| RateKey {
+        token: Some(&token),
+        sender: RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))),
+    };
     group.bench_function("one address", |bencher| {
         bencher.iter(|| black_box(site.take(black_box(&key(7)), quota, start.elapsed())));
     });

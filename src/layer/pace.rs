@@ -27,10 +27,7 @@ impl OwnedBucket {
 
     /// Takes a request from it: how long it has to wait, zero where it passes.
     pub(super) fn take(&self, snapshot: &Snapshot) -> Duration {
-        let key = match &self.token {
-            Some(token) => RateKey::new(token, self.sender),
-            None => RateKey::unnamed(self.sender),
-        };
+        let key = RateKey { token: self.token.as_ref(), sender: self.sender };
         snapshot.take(&key, self.quota).err().unwrap_or_default()
     }
 }

@@ -43,19 +43,19 @@ impl Quota {
 
     /// What a request at this time makes of a bucket: the next state where it passes; else the state to keep, and how long to
     /// wait.
-    pub(super) fn take(self, paid: u64, now: u64) -> Result<u64, (u64, Duration)> {
+    pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
         // Further ahead than a full burst is none of this quota's doing: the interval was shortened, or the clock set back.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);
-        if next <= full { Ok(next) } else { Err((paid, Duration::from_nanos(next - full))) }
+        if next <= full { (next, Ok(())) } else { (paid, Err(Duration::from_nanos(next - full))) }
     }
 }
 
 impl Quota {
     /// Whether a request at this time would pass.
     pub(super) fn look(self, paid: u64, now: u64) -> Result<(), Duration> {
-        self.take(paid, now).map(|_| ()).map_err(|(_, too_soon)| too_soon)
+        self.take(paid, now).1
     }
 }
 
@@ -71,10 +71,7 @@ impl Bucket {
         let now = nanoseconds(now);
         let mut paid = self.0.load(Ordering::Relaxed);
         loop {
-            let (next, taken) = match quota.take(paid, now) {
-                Ok(next) => (next, Ok(())),
-                Err((kept, too_soon)) => (kept, Err(too_soon)),
-            };
+            let (next, taken) = quota.take(paid, now);
             // A refused request writes only where the clock or the interval has changed.
             if next == paid {
                 return taken;
@@ -103,9 +100,9 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 
 /// The sender of a request, as far as limiting goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub struct RateKey<'a> {
-    /// The crawler's product token; `None` for all names that may be made up.
+    /// The crawler's product token; `None` for all names that may be made up, which count as one, so that a client has no more
+    /// requests by sending more names.
     pub token: Option<&'a ProductToken>,
     /// What is known of the sender.
     pub sender: RateSender,
@@ -120,13 +117,6 @@ pub enum RateSender {
     Refuted,
     /// Neither: those of one network take from one bucket, and those whose address is not known from another.
     Claimed(Option<IpAddr>),
-}
-
-/// A network that shares a bucket: an IPv4 address, or the first 64 bits of an IPv6 address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum SharedNetwork {
-    V4(u32),
-    V6(u64),
 }
 
 impl RateSender {
@@ -146,41 +136,15 @@ impl<'a> RateKey<'a> {
     ///
     /// `None` where it is not limited: an agent without a name is distinguished by its network only.
     pub fn of(agent: &'a Agent, sender: RateSender, is_named: impl Fn(&ProductToken) -> bool) -> Option<Self> {
-        match agent.tokens() {
-            [] => matches!(sender, RateSender::Claimed(Some(_))).then_some(Self::unnamed(sender)),
-            [first, ..] if agent.is_registered() => Some(Self::new(first, sender)),
-            // Any other name may be made up, in front of one of the file too.
-            tokens @ [first, ..] => Some(match tokens.iter().find(|token| is_named(token)) {
-                Some(token) => Self::new(token, sender),
-                None => Self::unknown(first, sender),
-            }),
-        }
-    }
-
-    /// A sender that names the crawler with this product token.
-    pub const fn new(token: &'a ProductToken, sender: RateSender) -> Self {
-        Self { token: Some(token), sender }
-    }
-
-    /// A sender whose name may be made up. All such names count as one, so that a client has no more requests by sending more names.
-    pub const fn unnamed(sender: RateSender) -> Self {
-        Self { token: None, sender }
-    }
-
-    /// A sender that names an unknown crawler: the name may be made up, unless it is verified.
-    pub const fn unknown(token: &'a ProductToken, sender: RateSender) -> Self {
-        match sender {
-            RateSender::Verified => Self::new(token, sender),
-            RateSender::Refuted | RateSender::Claimed(_) => Self::unnamed(sender),
-        }
-    }
-}
-
-impl SharedNetwork {
-    pub(super) fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address.to_bits()),
-            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
-        }
+        let token = match agent.tokens() {
+            [] if !matches!(sender, RateSender::Claimed(Some(_))) => return None,
+            [first, ..] if agent.is_registered() => Some(first),
+            // Any other name may be made up, in front of one of the file too, unless it is verified.
+            tokens => {
+                let verified = tokens.first().filter(|_| sender == RateSender::Verified);
+                tokens.iter().find(|token| is_named(token)).or(verified)
+            }
+        };
+        Some(Self { token, sender })
     }
 }

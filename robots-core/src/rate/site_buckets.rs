@@ -6,14 +6,15 @@
 //! `CompileCache`, which is what the sites of a process share.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use foldhash::quality::SeedableRandomState;
 
-use super::gcra::{Bucket, Quota, RateKey, RateSender, SharedNetwork, nanoseconds};
+use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
+use crate::agent::Network;
 use crate::rules::ProductToken;
 
 /// Finds the bucket of a sender. Cheap to clone; clones share the buckets, so a reload that keeps them gives no sender a new burst.
@@ -48,13 +49,9 @@ impl SiteBuckets {
     ///
     /// If it comes too soon. Nothing is taken then.
     pub fn take(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
-        let site = self.shared.site;
-        if let RateSender::Claimed(Some(address)) = key.sender {
-            return self.networks.take(&(site, key.token, SharedNetwork::of(address)), quota, now);
-        }
-        match key.token.and_then(|token| self.shared.names.of(token)) {
-            Some(buckets) => buckets.of(key.sender).take(quota, now),
-            None => self.networks.take(&(site, key), quota, now),
+        match self.bucket(key) {
+            Ok(bucket) => bucket.take(quota, now),
+            Err(hash) => self.networks.take(hash, quota, now),
         }
     }
 
@@ -64,14 +61,21 @@ impl SiteBuckets {
     ///
     /// If it would come too soon.
     pub fn look(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
-        let site = self.shared.site;
+        match self.bucket(key) {
+            Ok(bucket) => bucket.look(quota, now),
+            Err(hash) => self.networks.look(hash, quota, now),
+        }
+    }
+
+    /// The bucket of a name, or the hash by which the networks have it.
+    fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
+        let (site, hasher) = (self.shared.site, &self.networks.hasher);
+        // Of IPv6, a client has the last 64 bits for itself.
         if let RateSender::Claimed(Some(address)) = key.sender {
-            return self.networks.look(&(site, key.token, SharedNetwork::of(address)), quota, now);
+            return Err(hasher.hash_one((site, key.token, Network::around(address, 32, 64))));
         }
-        match key.token.and_then(|token| self.shared.names.of(token)) {
-            Some(buckets) => buckets.of(key.sender).look(quota, now),
-            None => self.networks.look(&(site, key), quota, now),
-        }
+        let buckets = key.token.and_then(|token| self.shared.names.of(token));
+        buckets.map(|buckets| buckets.of(key.sender)).ok_or_else(|| hasher.hash_one((site, key)))
     }
 
     /// Counts a request that was refused because it came too soon; how many there were before it. After four thousand million the
@@ -224,9 +228,8 @@ impl NetworkBuckets {
     }
 
     /// Takes one request from the bucket of a key.
-    pub(super) fn take(&self, key: &impl Hash, quota: Quota, now: Duration) -> Result<(), Duration> {
-        let (key, now) = (self.hasher.hash_one(key), nanoseconds(now));
-        let (shard, set) = (key as usize % SHARDS, (key >> 16) as usize % SETS);
+    fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
+        let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
         // Entries are plain numbers: a panic leaves nothing half done.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,18 +240,14 @@ impl NetworkBuckets {
             oldest.map_or(0, |(place, _)| place)
         });
         let paid = known.map_or(0, |place| set[place].paid);
-        let (paid, taken) = match quota.take(paid, now) {
-            Ok(next) => (next, Ok(())),
-            Err((kept, too_soon)) => (kept, Err(too_soon)),
-        };
+        let (paid, taken) = quota.take(paid, nanoseconds(now));
         set[place] = NetworkEntry { key, paid };
         taken
     }
 
     /// Whether a request would pass. Nothing is taken, and no entry is made.
-    pub(super) fn look(&self, key: &impl Hash, quota: Quota, now: Duration) -> Result<(), Duration> {
-        let key = self.hasher.hash_one(key);
-        let (shard, set) = (key as usize % SHARDS, (key >> 16) as usize % SETS);
+    fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
+        let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
         let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shard[set].0.iter().find(|entry| entry.key == key);
@@ -265,6 +264,11 @@ impl NetworkBuckets {
         };
         shards.map(used).sum()
     }
+}
+
+/// The shard of a key, and the set in it.
+const fn place(key: u64) -> (usize, usize) {
+    (key as usize % SHARDS, (key >> 16) as usize % SETS)
 }
 
 impl Default for NetworkBuckets {

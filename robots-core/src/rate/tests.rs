@@ -10,12 +10,17 @@ use proptest::prelude::*;
 
 use super::gcra::Bucket;
 use super::*;
-use crate::rules::ProductToken;
+use crate::agent::{Recognizer, Registry};
+use crate::rules::{ProductToken, RobotsTxt};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn quota(interval: Duration, burst: u32) -> Quota {
     Quota::new(interval, NonZeroU32::new(burst).unwrap())
+}
+
+fn key_of(token: &ProductToken, sender: RateSender) -> RateKey<'_> {
+    RateKey { token: Some(token), sender }
 }
 
 /// A bucket that is filled by hand: tokens, of which one comes back with every interval.
@@ -83,7 +88,7 @@ fn ten_threads_on_one_bucket_take_exactly_what_is_allowed() {
 #[test]
 fn ten_threads_on_one_network_take_exactly_what_is_allowed() {
     let (site, token) = (SiteBuckets::new(1, Arc::new(NetworkBuckets::new())), ProductToken::new("a"));
-    let key = RateKey::new(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))));
+    let key = key_of(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))));
     assert_eq!(taken_by_ten_threads(1000, |_| site.take(&key, quota(SECOND, 700), SECOND).is_ok()), 700);
 }
 
@@ -140,21 +145,21 @@ fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
     for number in 0..1_000_000_u32 {
         let address = IpAddr::V4(Ipv4Addr::from_bits(number));
         let now = Duration::from_nanos(number.into());
-        passed += usize::from(site.take(&RateKey::new(&token, RateSender::Claimed(Some(address))), quota, now).is_ok());
+        passed += usize::from(site.take(&key_of(&token, RateSender::Claimed(Some(address))), quota, now).is_ok());
     }
     assert_eq!(passed, 1_000_000, "each has a bucket of its own");
     assert_eq!(networks.len(), NetworkBuckets::CAPACITY, "as many as there is room for");
     let now = Duration::from_millis(1);
     // The oldest gave way: nearly all of the last twentieth are there still, none of the first half is.
     let is_known = |number: u32| {
-        let key = RateKey::new(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))));
+        let key = key_of(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))));
         site.take(&key, quota, now).and_then(|()| site.take(&key, quota, now)).is_err()
     };
     let known = |numbers: std::ops::Range<u32>| numbers.step_by(100).filter(|number| is_known(*number)).count();
     let (last, first) = (known(990_000..1_000_000), known(0..10_000));
     assert!(last >= 95 && first == 0, "{last} {first}");
     for sender in [RateSender::Verified, RateSender::Refuted, RateSender::Claimed(None)] {
-        let key = RateKey::new(&token, sender);
+        let key = key_of(&token, sender);
         let passed = (0..10).filter(|_| site.take(&key, quota, now).is_ok()).count();
         assert_eq!(passed, 2, "{sender:?} has its own");
     }
@@ -167,7 +172,7 @@ fn senders_share_a_bucket_by_network() {
     let (site, neighbour) = (SiteBuckets::new(1, networks.clone()), SiteBuckets::new(2, networks));
     let take = |site: &SiteBuckets, token: &ProductToken, address: &str| {
         let sender = RateSender::Claimed(Some(address.parse().unwrap()));
-        site.take(&RateKey::new(token, sender), quota(SECOND, 1), SECOND).is_ok()
+        site.take(&key_of(token, sender), quota(SECOND, 1), SECOND).is_ok()
     };
     assert!(take(&site, &one, "192.0.2.1") && !take(&site, &one, "192.0.2.1") && take(&site, &one, "192.0.2.2"));
     assert!(!take(&site, &one, "::ffff:192.0.2.1"), "an IPv4 address in the dress of IPv6");
@@ -185,7 +190,7 @@ fn a_name_has_words_from_its_first_request_on_and_clones_share_them() {
     let (one, other) = (ProductToken::new("a"), ProductToken::new("b"));
     let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new()));
     let take = |site: &SiteBuckets, token: &ProductToken| {
-        site.take(&RateKey::new(token, RateSender::Verified), quota(10 * SECOND, 1), SECOND).is_ok()
+        site.take(&key_of(token, RateSender::Verified), quota(10 * SECOND, 1), SECOND).is_ok()
     };
     assert_eq!(site.names(), 0, "no memory for names that nobody sends");
     let clone = site.clone();
@@ -201,7 +206,7 @@ fn names_past_the_most_are_counted_all_the_same() {
     let names: Vec<_> = (0..SiteBuckets::MOST_NAMES + 10).map(|name| ProductToken::new(name.to_string())).collect();
     for passes in [true, false] {
         for token in &names {
-            let taken = site.take(&RateKey::new(token, RateSender::Verified), quota(10 * SECOND, 1), SECOND);
+            let taken = site.take(&key_of(token, RateSender::Verified), quota(10 * SECOND, 1), SECOND);
             assert_eq!(taken.is_ok(), passes, "{token}");
         }
     }
@@ -212,7 +217,7 @@ fn names_past_the_most_are_counted_all_the_same() {
 fn ten_threads_with_the_same_new_names_take_exactly_what_is_allowed() {
     let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new()));
     let names: Vec<_> = (0..500).map(|name| ProductToken::new(name.to_string())).collect();
-    let key = |name: usize| RateKey::new(&names[name], RateSender::Verified);
+    let key = |name: usize| key_of(&names[name], RateSender::Verified);
     let passed = taken_by_ten_threads(500, |name| site.take(&key(name), quota(SECOND, 3), SECOND).is_ok());
     assert_eq!((passed, site.names()), (1500, 500));
 }
@@ -221,12 +226,11 @@ fn ten_threads_with_the_same_new_names_take_exactly_what_is_allowed() {
 #[test]
 fn reproducible_networks_give_way_alike() {
     let quota = quota(Duration::from_secs(1_000_000), 1);
-    let token = ProductToken::new("gptbot");
     let passed = || {
         let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::reproducible()));
         let again = |number: &u32| {
             let sender = RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number % 70_000))));
-            site.take(&RateKey::unknown(&token, sender), quota, SECOND).is_ok()
+            site.take(&RateKey { token: None, sender }, quota, SECOND).is_ok()
         };
         (0..140_000).filter(again).collect::<Vec<u32>>()
     };
@@ -237,7 +241,8 @@ fn reproducible_networks_give_way_alike() {
 
 #[test]
 fn only_a_verified_name_that_nobody_knows_is_a_name() {
-    let token = ProductToken::new("a");
-    let key = |sender| RateKey::unknown(&token, sender).token.is_some();
-    assert!(key(RateSender::Verified) && !key(RateSender::Refuted) && !key(RateSender::Claimed(None)));
+    let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
+    let agent = recognizer.identify(b"NeverHeardOfBot/1.0 (+https://example.net/bot)");
+    let has_name = |sender| RateKey::of(&agent, sender, |_| false).is_some_and(|key| key.token.is_some());
+    assert!(has_name(RateSender::Verified) && !has_name(RateSender::Refuted) && !has_name(RateSender::Claimed(None)));
 }

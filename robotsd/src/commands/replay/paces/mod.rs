@@ -182,10 +182,7 @@ impl PaceJudge {
         let limit = &self.table.limits[noted.limit];
         let count = &mut self.counts[self.count_of[noted.limit]];
         let quota = Quota::new(limit.count.interval, self.burst);
-        let key = match &limit.token {
-            Some(token) => RateKey::new(token, noted.sender),
-            None => RateKey::unnamed(noted.sender),
-        };
+        let key = RateKey { token: limit.token.as_ref(), sender: noted.sender };
         let buckets = if limit.count.senders == PacedSenders::Doubted { &self.doubted } else { &self.buckets };
         // What comes too soon takes nothing, so all after it in the same moment come too soon.
         let passed = (0..noted.requests).take_while(|_| buckets.take(&key, quota, self.now).is_ok()).count();
