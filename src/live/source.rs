@@ -132,20 +132,20 @@ impl Appending {
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
             // Under another name too: which of the missing parts it was, is not known.
-            let is_held = |part: &[u8]| fragments.iter().any(|held| held.title().as_bytes() == part);
+            let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
                 return Candidate::Rejected(Rejection::not_appended(title, &version.origin));
             }
         }
-        let appended = robots.append(&fragments);
-        if appended.bytes.len() as u64 > MAX_FILE {
+        let (appended, places) = robots.append(&fragments);
+        if appended.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
         // Its date is that of the part that changed last; a file without one has none.
         let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
-        let mut whole = Version::new(appended.bytes.clone(), &version.origin, modified);
-        whole.places = Some(appended.places);
+        let mut whole = Version::new(appended, &version.origin, modified);
+        whole.places = Some(places.into());
         last.appended = Some(whole.hash());
         Candidate::Version(whole)
     }
@@ -221,8 +221,8 @@ impl Appendix {
         {
             let mut parts = self.0.parts.lock();
             let Some(part) = parts.get_mut(part) else { return };
-            let before = part.held.as_ref().map(|(before, _)| (before.title(), before.robots().bytes()));
-            if before == Some((fragment.title(), fragment.robots().bytes())) {
+            let before = part.held.as_ref().map(|(before, _)| (&before.title, before.robots.bytes()));
+            if before == Some((&fragment.title, fragment.robots.bytes())) {
                 return;
             }
             part.held = Some((fragment, modified));

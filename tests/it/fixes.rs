@@ -55,7 +55,7 @@ fn verdicts(robots: &RobotsTxt, questions: &[(String, Vec<u8>)]) -> Vec<Access> 
 
 /// Lines that no verdict depends on: they are all still there.
 fn other_lines(robots: &RobotsTxt) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let sitemaps = robots.sitemaps().map(|sitemap| (b"sitemap".to_vec(), sitemap.value().to_vec()));
+    let sitemaps = robots.sitemaps().map(|sitemap| (b"sitemap".to_vec(), sitemap.value.to_vec()));
     let is_kept = |name: &[u8]| name != b"host" && name != b"crawl-delay";
     let extensions = robots.extensions().map(|line| (line.field.name.to_ascii_lowercase(), line.field.value.to_vec()));
     let mut lines: Vec<_> = sitemaps.chain(extensions.filter(|(name, _)| is_kept(name))).collect();

@@ -47,7 +47,7 @@ impl<'a> CheckedFile<'a> {
                 let (scheme, authority, _) = Authority::of_url(url)?;
                 (scheme == b"https").then(|| authority.host_and_port.to_ascii_lowercase())
             };
-            self.robots.sitemaps().filter_map(|sitemap| host(sitemap.value())).collect()
+            self.robots.sitemaps().filter_map(|sitemap| host(sitemap.value)).collect()
         })
     }
 }

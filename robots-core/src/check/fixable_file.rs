@@ -171,7 +171,7 @@ impl<'a> FixableFile<'a> {
 
     fn find_own_origin(&self) -> Option<Vec<u8>> {
         let mut origins = self.robots.sitemaps().filter_map(|sitemap| {
-            let (scheme, authority, _) = Authority::of_url(sitemap.value())?;
+            let (scheme, authority, _) = Authority::of_url(sitemap.value)?;
             let is_web = scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https");
             is_web.then(|| [scheme, b"://", authority.host_and_port].concat().to_ascii_lowercase())
         });

@@ -32,30 +32,6 @@ const MOST_LETTERS: usize = 40;
 /// exceeds this is appended as it is written.
 const MOST_MERGED: usize = 16 << 20;
 
-/// A robots.txt with appended fragments.
-///
-/// ```
-/// use robots_core::rules::{Fragment, RobotsTxt};
-///
-/// let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nAllow: /\n"[..]);
-/// let list = Fragment::parse("ai.txt", "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n").unwrap();
-/// let appended = robots.append(&[list]);
-/// assert_eq!(
-///     String::from_utf8_lossy(&appended.bytes),
-///     "User-agent: GPTBot\nAllow: /\n\n# From ai.txt\n\
-///     \x23 Named above, so left out here: GPTBot\nUser-agent: CCBot\nDisallow: /\n"
-/// );
-/// assert_eq!(appended.places.of(7), Some(("ai.txt", 3)));
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Appended {
-    /// The file to serve.
-    pub bytes: Arc<[u8]>,
-    /// Where its lines come from.
-    pub places: Arc<LinePlaces>,
-}
-
 /// Where the lines of an appended part come from.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
@@ -92,7 +68,23 @@ impl RobotsTxt {
     /// obey that fragment; everything else a fragment says is left out. Comments say which lines are from where.
     ///
     /// The fragments are appended to any bytes: those that are no robots.txt do not become one by it.
-    pub fn append(&self, fragments: &[Fragment]) -> Appended {
+    ///
+    /// Returns the file to serve, and where its lines come from.
+    ///
+    /// ```
+    /// use robots_core::rules::{Fragment, RobotsTxt};
+    ///
+    /// let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nAllow: /\n"[..]);
+    /// let list = Fragment::parse("ai.txt", "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n").unwrap();
+    /// let (file, places) = robots.append(&[list]);
+    /// assert_eq!(
+    ///     String::from_utf8_lossy(&file),
+    ///     "User-agent: GPTBot\nAllow: /\n\n# From ai.txt\n\
+    ///     \x23 Named above, so left out here: GPTBot\nUser-agent: CCBot\nDisallow: /\n"
+    /// );
+    /// assert_eq!(places.of(7), Some(("ai.txt", 3)));
+    /// ```
+    pub fn append(&self, fragments: &[Fragment]) -> (Arc<[u8]>, LinePlaces) {
         let mut named: HashSet<NameKey> =
             self.groups().flat_map(|group| group.names().map(key).collect::<Vec<_>>()).collect();
         let mut out = self.bytes().to_vec();
@@ -107,10 +99,10 @@ impl RobotsTxt {
             writer.line(b"Disallow:");
         }
         for (number, fragment) in fragments.iter().enumerate() {
-            writer.places.titles.push(fragment.shared_title().clone());
+            writer.places.titles.push(fragment.title.clone());
             writer.fragment(number, fragment, &mut named);
         }
-        Appended { bytes: writer.out.into(), places: writer.places.into() }
+        (writer.out.into(), writer.places)
     }
 }
 
@@ -149,13 +141,13 @@ impl Writer {
     }
 
     fn fragment(&mut self, number: usize, fragment: &Fragment, named: &mut HashSet<NameKey>) {
-        let robots = fragment.robots();
+        let robots = &fragment.robots;
         let (lines, others) = group_lines(robots);
         let Selected { groups, left_out } = select(robots, &lines, named);
         if self.lines > 0 {
             self.line(b"");
         }
-        self.line(&[FROM, fragment.title().as_bytes()].concat());
+        self.line(&[FROM, fragment.title.as_bytes()].concat());
         if !left_out.is_empty() {
             self.line(format!("# Named above, so left out here: {}", listed(&left_out)).as_bytes());
         }
@@ -335,14 +327,17 @@ const MOST_TITLE: usize = 120;
 /// use robots_core::rules::Fragment;
 ///
 /// let list = Fragment::parse("ai.txt", "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n").unwrap();
-/// assert_eq!(list.title(), "ai.txt");
+/// assert_eq!(&*list.title, "ai.txt");
 /// let error = Fragment::parse("ai.txt", "<!doctype html>").unwrap_err();
 /// assert_eq!(error.to_string(), "this is an HTML page, not a robots.txt");
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Fragment {
-    title: Arc<str>,
-    robots: RobotsTxt,
+    /// What comments call it.
+    pub title: Arc<str>,
+    /// Its document.
+    pub robots: RobotsTxt,
 }
 
 /// Why a file cannot be appended.
@@ -389,20 +384,6 @@ impl Fragment {
         }
         let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MOST_TITLE);
         Ok(Self { title: title.collect::<String>().trim().into(), robots })
-    }
-
-    /// What comments call it.
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// Its document.
-    pub const fn robots(&self) -> &RobotsTxt {
-        &self.robots
-    }
-
-    pub(super) const fn shared_title(&self) -> &Arc<str> {
-        &self.title
     }
 }
 

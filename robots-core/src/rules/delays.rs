@@ -135,7 +135,7 @@ pub(super) struct SetDelay {
 
 /// A time in seconds and their fraction, as in `10 s` and `0.5 s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seconds(pub Duration);
+pub(crate) struct Seconds(pub(crate) Duration);
 
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -178,7 +178,7 @@ fn shorten(shortest: &mut Option<DelayRecord>, line: &DelayRecord) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, STANDARD_LIMIT};
+    use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt};
 
     #[test]
     fn a_rate_has_pages_a_time_and_perhaps_a_part_of_the_day() {
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_delay_behind_the_octets_that_count_is_not_read() {
         let mut file = b"User-agent: a\n#".to_vec();
-        file.resize(STANDARD_LIMIT - 5, b'x');
+        file.resize(Reading::STANDARD_LIMIT - 5, b'x');
         file.extend(b"\nCrawl-delay: 10\n");
         assert_eq!(delay(&file, "a"), None);
     }

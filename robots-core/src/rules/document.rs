@@ -20,6 +20,7 @@ use super::value::{Host, delay};
 #[derive(Clone)]
 pub struct RobotsTxt(Arc<Document>);
 
+#[derive(Default)]
 struct Document {
     bytes: Arc<[u8]>,
     groups: Vec<GroupRecord>,
@@ -82,16 +83,21 @@ pub struct Rule<'r> {
 }
 
 /// A sitemap line.
-#[derive(Clone, Copy)]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Sitemap<'r> {
-    document: &'r Document,
-    index: usize,
+    /// The value as written.
+    pub value: &'r [u8],
+    /// Where the value stands in the file.
+    pub range: Range<usize>,
+    /// The line it stands on.
+    pub line: usize,
 }
 
 impl RobotsTxt {
     /// Reads a robots.txt. Never fails.
     pub fn parse(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Parser::default().parse(bytes.into())
+        Parser { document: Document { bytes: bytes.into(), ..Document::default() }, has_host: false }.parse()
     }
 
     /// The file as it was given.
@@ -111,7 +117,11 @@ impl RobotsTxt {
 
     /// The sitemap lines in the order of the file.
     pub fn sitemaps(&self) -> impl ExactSizeIterator<Item = Sitemap<'_>> {
-        (0..self.0.sitemaps.len()).map(|index| Sitemap { document: &self.0, index })
+        self.0.sitemaps.iter().map(|at| Sitemap {
+            value: &self.0.bytes[at.value.clone()],
+            range: at.value.clone(),
+            line: at.line,
+        })
     }
 
     /// The ignored parts, in the order of the file. For those that a reading ignores besides see
@@ -227,23 +237,6 @@ impl<'r> Rule<'r> {
     }
 }
 
-impl<'r> Sitemap<'r> {
-    /// The value as written.
-    pub fn value(self) -> &'r [u8] {
-        &self.document.bytes[self.range()]
-    }
-
-    /// Where the value stands in the file.
-    pub fn range(self) -> Range<usize> {
-        self.document.sitemaps[self.index].value.clone()
-    }
-
-    /// The line it stands on.
-    pub fn line(self) -> usize {
-        self.document.sitemaps[self.index].line
-    }
-}
-
 impl fmt::Debug for Group<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group")
@@ -265,26 +258,15 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-impl fmt::Debug for Sitemap<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{:?}", self.line(), String::from_utf8_lossy(self.value()))
-    }
-}
-
 /// Consecutive user-agent lines share what follows; only an allow or disallow line closes their list.
-#[derive(Default)]
 struct Parser {
-    groups: Vec<GroupRecord>,
-    rules: Vec<RuleRecord>,
-    names: Vec<ValueRecord>,
-    sitemaps: Vec<ValueRecord>,
-    delays: Vec<DelayRecord>,
-    notes: Vec<Note>,
+    document: Document,
     has_host: bool,
 }
 
 impl Parser {
-    fn parse(mut self, bytes: Arc<[u8]>) -> RobotsTxt {
+    fn parse(mut self) -> RobotsTxt {
+        let bytes = self.document.bytes.clone();
         if bom_length(&bytes) > 0 {
             self.note(1, NoteKind::ByteOrderMark);
         }
@@ -301,8 +283,7 @@ impl Parser {
                 LineKind::Field(field) => self.field(line.number, &field),
             }
         }
-        let Self { groups, rules, names, sitemaps, delays, notes, .. } = self;
-        RobotsTxt(Arc::new(Document { bytes, groups, rules, names, sitemaps, delays, notes }))
+        RobotsTxt(Arc::new(self.document))
     }
 
     fn field(&mut self, line: usize, field: &Field<'_>) {
@@ -311,7 +292,7 @@ impl Parser {
             Directive::UserAgent => self.name(at),
             Directive::Allow => self.rule(Access::Allow, at),
             Directive::Disallow => self.rule(Access::Disallow, at),
-            Directive::Sitemap => self.sitemaps.push(at),
+            Directive::Sitemap => self.document.sitemaps.push(at),
             Directive::Host => self.host(line, field.value),
             Directive::CrawlDelay => self.delay(&at, field.value),
             _ => {}
@@ -322,10 +303,10 @@ impl Parser {
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),
-            Some(interval) if interval.is_zero() || self.groups.is_empty() => {}
+            Some(interval) if interval.is_zero() || self.document.groups.is_empty() => {}
             Some(interval) => {
-                let group = self.groups.len() - 1;
-                self.delays.push(DelayRecord { interval, line: at.line, end: at.value.end, group });
+                let group = self.document.groups.len() - 1;
+                self.document.delays.push(DelayRecord { interval, line: at.line, end: at.value.end, group });
             }
         }
     }
@@ -340,24 +321,27 @@ impl Parser {
     }
 
     fn name(&mut self, at: ValueRecord) {
-        self.names.push(at);
-        let names = self.names.len();
-        match self.groups.last_mut() {
+        self.document.names.push(at);
+        let names = self.document.names.len();
+        match self.document.groups.last_mut() {
             Some(group) if group.rules.is_empty() => group.names.end = names,
-            _ => self.groups.push(GroupRecord { names: names - 1..names, rules: self.rules.len()..self.rules.len() }),
+            _ => self.document.groups.push(GroupRecord {
+                names: names - 1..names,
+                rules: self.document.rules.len()..self.document.rules.len(),
+            }),
         }
     }
 
     fn rule(&mut self, access: Access, at: ValueRecord) {
-        let Some(group) = self.groups.last_mut() else {
+        let Some(group) = self.document.groups.last_mut() else {
             return self.note(at.line, NoteKind::RuleOutsideGroup);
         };
         group.rules.end += 1;
-        self.rules.push(RuleRecord { access, at, group: self.groups.len() - 1 });
+        self.document.rules.push(RuleRecord { access, at, group: self.document.groups.len() - 1 });
     }
 
     fn note(&mut self, line: usize, kind: NoteKind) {
-        self.notes.push(Note::new(line, kind));
+        self.document.notes.push(Note { line, kind });
     }
 }
 
@@ -409,7 +393,7 @@ mod tests {
     #[test]
     fn sitemaps_belong_to_no_group() {
         let robots = RobotsTxt::parse(&b"sitemap: https://a/\nuser-agent: *\nSite-map: https://b/\n"[..]);
-        let lines: Vec<_> = robots.sitemaps().map(Sitemap::line).collect();
+        let lines: Vec<_> = robots.sitemaps().map(|sitemap| sitemap.line).collect();
         assert_eq!(lines, [1, 3]);
     }
 }

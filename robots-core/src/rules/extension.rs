@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::delays::{RequestRate, TimeWindow};
 use super::document::{Group, RobotsTxt};
 use super::line::{Directive, Field, LineKind};
-use super::value::{CleanParam, Host, Preferences, delay};
+use super::value::{Host, Preferences, clean_param, delay};
 
 /// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
 #[derive(Clone, Debug)]
@@ -38,8 +38,14 @@ pub enum Meaning<'r> {
     RequestRate(RequestRate),
     /// At what time of the day a crawler shall come.
     VisitTime(TimeWindow),
-    /// Query parameters that do not change a page.
-    CleanParam(CleanParam<'r>),
+    /// Query parameters that do not change a page, and the path that the pages begin with; empty for all.
+    #[non_exhaustive]
+    CleanParam {
+        /// The names of the parameters.
+        parameters: Vec<&'r [u8]>,
+        /// What the paths begin with.
+        path: &'r [u8],
+    },
     /// What content under a path may be used for, by the IETF's AI preferences.
     ContentUsage(Preferences<'r>),
     /// What content may be used for, by Cloudflare's content signals.
@@ -100,7 +106,9 @@ impl<'r> Extension<'r> {
             Directive::CrawlDelay => delay(value).map(Meaning::CrawlDelay),
             Directive::RequestRate => RequestRate::parse(value).map(Meaning::RequestRate),
             Directive::VisitTime => TimeWindow::parse(value).map(Meaning::VisitTime),
-            Directive::CleanParam => CleanParam::parse(value).map(Meaning::CleanParam),
+            Directive::CleanParam => {
+                clean_param(value).map(|(parameters, path)| Meaning::CleanParam { parameters, path })
+            }
             Directive::ContentUsage => Preferences::parse(value).map(Meaning::ContentUsage),
             Directive::ContentSignal => Preferences::parse(value).map(Meaning::ContentSignal),
             Directive::License => (!value.is_empty()).then_some(Meaning::License(value)),
@@ -121,15 +129,14 @@ mod tests {
             let meaning = match extension.meaning() {
                 Meaning::Host(host) => host.to_string(),
                 Meaning::CrawlDelay(delay) => format!("{delay:?}"),
-                Meaning::CleanParam(clean) => {
-                    let names: Vec<_> = clean.parameters().map(String::from_utf8_lossy).collect();
-                    format!("{} {}", names.join("+"), String::from_utf8_lossy(clean.path))
+                Meaning::CleanParam { parameters, path } => {
+                    format!("{} {}", String::from_utf8_lossy(&parameters.join(&b'+')), String::from_utf8_lossy(path))
                 }
                 Meaning::ContentUsage(preferences) | Meaning::ContentSignal(preferences) => {
                     let pair = |(name, value): (&[u8], &[u8])| {
                         format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
                     };
-                    let pairs: Vec<_> = preferences.pairs().map(pair).collect();
+                    let pairs: Vec<_> = preferences.pairs.into_iter().map(pair).collect();
                     format!("{} {}", String::from_utf8_lossy(preferences.path), pairs.join("+"))
                 }
                 other => format!("{other:?}"),

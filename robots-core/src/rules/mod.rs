@@ -19,7 +19,7 @@
 //! assert_eq!(verdict.line(), Some(2));
 //! ```
 
-use crate::keywords;
+use crate::{keyword_enum, keywords};
 
 pub(crate) mod append;
 mod authority;
@@ -32,7 +32,6 @@ mod line;
 mod path;
 mod path_form;
 mod pattern;
-mod reading;
 mod rule_set;
 mod spelling;
 mod text;
@@ -40,9 +39,10 @@ mod token;
 mod value;
 mod write;
 
-pub use self::append::{Appended, Fragment, FragmentError, LinePlaces};
+pub use self::append::{Fragment, FragmentError, LinePlaces};
 pub use self::authority::{Authority, Port};
-pub use self::delays::{CrawlDelay, RequestRate, Seconds, TimeWindow};
+pub(crate) use self::delays::Seconds;
+pub use self::delays::{CrawlDelay, RequestRate, TimeWindow};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
 pub(crate) use self::index::MatchBudget;
@@ -51,13 +51,12 @@ pub(crate) use self::line::MAX_LINE;
 pub use self::line::{Directive, Field, Line, LineKind};
 pub use self::path::RequestPath;
 pub use self::path_form::{PathForm, PathForms};
+
 pub use self::pattern::{Costly, PathPattern};
-pub use self::reading::Reading;
-pub(crate) use self::reading::STANDARD_LIMIT;
 pub use self::rule_set::{Fallback, FormTrace, RuleSet, Selection, Trace, Verdict};
 pub use self::text::{Note, NoteKind};
 pub use self::token::ProductToken;
-pub use self::value::{CleanParam, Host, Preferences};
+pub use self::value::{Host, Preferences};
 pub(crate) use self::value::{delay as crawl_delay, is_absolute_url};
 pub use self::write::RobotsTxtBuilder;
 
@@ -75,3 +74,35 @@ keywords!(Access, "an access", {
     Allow = "allow",
     Disallow = "disallow",
 });
+
+keyword_enum! {
+    /// How names, patterns and the size of a robots.txt are understood.
+    ///
+    /// | | `Reference` | `Standard` | `Legacy` |
+    /// |---|---|---|---|
+    /// | name in a user-agent line | its longest prefix in `[A-Za-z_-]` | whole, see [`ProductToken::from_name`](ProductToken::from_name) | as `Standard` |
+    /// | escapes in patterns | hex digits upper-cased, octets ≥ 0x80 escaped | also decoded: unreserved octets, those that no URI may hold, and before the first `?` reserved ones but for `/`, `?`, `#` | as `Standard` |
+    /// | `%` that is no escape | stays | stays; `%25` where decoding behind it would make it one | as `Standard` |
+    /// | `%2A`, `%24` in a pattern | an escape | the literal `*`, `$` (RFC 9309, section 2.2.3) | as `Standard` |
+    /// | octets that count | all | [`Reading::STANDARD_LIMIT`]; a line cut there is dropped | as `Standard` |
+    /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
+    ///
+    /// Of a file of more than 256 MiB no reading compiles the rest. Priorities are those of `Reference` in every reading: the length of the pattern as written, an octet ≥ 0x80
+    /// counting as its three-octet escape.
+    #[derive(Default)]
+    Reading, "a reading", {
+        /// RFC 9309 as a server has to read it. The default, used for enforcement.
+        #[default]
+        Standard = "standard",
+        /// What google/robotstxt answers, quirks included. Pair it with
+        /// [`RequestPath::verbatim`](RequestPath::verbatim).
+        Reference = "reference",
+        /// `Standard` with the readings of the older specification pages.
+        Legacy = "legacy",
+    }
+}
+
+impl Reading {
+    /// Octets of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at least 500 KiB must be read).
+    pub const STANDARD_LIMIT: usize = 512_000;
+}

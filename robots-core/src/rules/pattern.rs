@@ -7,9 +7,9 @@
 
 use std::fmt;
 
+use super::Reading;
 use super::document::RobotsTxt;
 use super::keyword::ValueError;
-use super::reading::Reading;
 use super::text::{self, Query};
 
 /// The path pattern of a rule in the form that is compared (RFC 9309, sections 2.2.2 and 2.2.3).

@@ -4,16 +4,18 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 
+use foldhash::quality::RandomState;
+
 use super::Access;
+use super::Reading;
 use super::delays::{self, CrawlDelay, SetDelay};
 use super::document::{Group, Name, RobotsTxt, Rule};
 use super::index::{MAX_READ, MatchBudget, Rank, RuleIndex};
 use super::path::RequestPath;
 use super::path_form::PathForm;
 use super::pattern::{self, Costly, PathPattern};
-use super::reading::{Reading, STANDARD_LIMIT};
 use super::text::{Note, past_limit};
-use super::token::{Folding, ProductToken};
+use super::token::ProductToken;
 
 /// The rules of a robots.txt, compiled for one [`Reading`].
 pub struct RuleSet {
@@ -24,7 +26,7 @@ pub struct RuleSet {
     sets: Vec<Vec<usize>>,
     /// For every token, and for `*`, the name in each of its groups that makes the group one for it.
     names: Vec<usize>,
-    named: HashMap<ProductToken, Section, Folding>,
+    named: HashMap<ProductToken, Section, RandomState>,
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
@@ -89,7 +91,7 @@ impl RuleSet {
     fn compile(document: RobotsTxt, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> Self {
         let limit = match reading {
             Reading::Reference => MAX_READ,
-            Reading::Standard | Reading::Legacy => STANDARD_LIMIT,
+            Reading::Standard | Reading::Legacy => Reading::STANDARD_LIMIT,
         };
         let (named, star) = groups_by_token(&document, reading, limit, stands_for);
         // Tokens named in the same groups share a section.
@@ -380,7 +382,7 @@ impl<'r> Selection<'r> {
     /// The rules that match, the one that decides first; those without a pattern never do.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
-        let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= STANDARD_LIMIT;
+        let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= Reading::STANDARD_LIMIT;
         let mut found: Vec<(usize, Rule<'r>)> = self
             .groups()
             .flat_map(Group::rules)

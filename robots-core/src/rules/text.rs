@@ -12,8 +12,8 @@
 
 use memchr::{memchr, memmem};
 
+use super::Reading;
 use super::line::Lines;
-use super::reading::Reading;
 use super::spelling::{TargetPart, differs_by_part, escaped, push_escape, split_query, standard};
 
 #[cfg(doc)]
@@ -262,12 +262,6 @@ pub enum NoteKind {
     PastLimit,
 }
 
-impl Note {
-    pub(super) const fn new(line: usize, kind: NoteKind) -> Self {
-        Self { line, kind }
-    }
-}
-
 /// The parts lost of a file of which only the first `limit` octets count.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
@@ -276,11 +270,11 @@ pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     let mut notes = Vec::new();
     for line in Lines::new(file).skip_while(|line| line.range.end <= limit) {
         if line.range.start >= limit {
-            notes.push(Note::new(line.number, NoteKind::PastLimit));
+            notes.push(Note { line: line.number, kind: NoteKind::PastLimit });
             break;
         }
         if line.content().end > limit {
-            notes.push(Note::new(line.number, NoteKind::CutLine));
+            notes.push(Note { line: line.number, kind: NoteKind::CutLine });
         }
     }
     notes

@@ -18,22 +18,14 @@ pub struct Host<'r> {
     pub port: Option<u16>,
 }
 
-/// The value of a clean-param line: `sid&ref /shop/`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CleanParam<'r> {
-    parameters: &'r [u8],
-    /// The path that the pages begin with; empty for all.
-    pub path: &'r [u8],
-}
-
 /// The value of a content-usage or content-signal line: `/path train-ai=n, search=y`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Preferences<'r> {
     /// The path they are about; empty for all.
     pub path: &'r [u8],
-    pairs: &'r [u8],
+    /// The preferences and what is said about each, such as `ai-train` and `no`; the second is empty where nothing is.
+    pub pairs: Vec<(&'r [u8], &'r [u8])>,
 }
 
 impl<'r> Host<'r> {
@@ -69,16 +61,11 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-impl<'r> CleanParam<'r> {
-    pub(super) fn parse(value: &'r [u8]) -> Option<Self> {
-        let (parameters, path) = first_word(value);
-        (!parameters.is_empty()).then_some(Self { parameters, path })
-    }
-
-    /// The names of the parameters.
-    pub fn parameters(&self) -> impl Iterator<Item = &'r [u8]> {
-        self.parameters.split(|octet| *octet == b'&').filter(|name| !name.is_empty())
-    }
+/// The parameters of a clean-param line, such as `sid&ref /shop/`, and the path that the pages begin with.
+pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
+    let (parameters, path) = first_word(value);
+    let names = parameters.split(|octet| *octet == b'&').filter(|name| !name.is_empty());
+    (!parameters.is_empty()).then(|| (names.collect(), path))
 }
 
 impl<'r> Preferences<'r> {
@@ -87,15 +74,12 @@ impl<'r> Preferences<'r> {
             [b'/', ..] => first_word(value),
             _ => (&value[..0], value),
         };
-        (!pairs.is_empty()).then_some(Self { path, pairs })
-    }
-
-    /// The preferences and what is said about each, such as `ai-train` and `no`; the second is empty where nothing is.
-    pub fn pairs(&self) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
-        self.pairs.split(|octet| *octet == b',').map(trim).filter(|pair| !pair.is_empty()).map(|pair| {
+        let pair = |pair: &'r [u8]| {
             let at = memchr::memchr(b'=', pair).unwrap_or(pair.len());
-            (trim(&pair[..at]), trim(pair.get(at + 1..).unwrap_or_default()))
-        })
+            (pair[..at].trim_ascii(), pair.get(at + 1..).unwrap_or_default().trim_ascii())
+        };
+        let named = pairs.split(|octet| *octet == b',').map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty());
+        (!pairs.is_empty()).then(|| Self { path, pairs: named.map(pair).collect() })
     }
 }
 
@@ -127,11 +111,7 @@ fn is_host_name(name: &str) -> bool {
 /// The text before the first blank, and the text behind it.
 fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
     let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
-    (word, trim(rest))
-}
-
-fn trim(value: &[u8]) -> &[u8] {
-    value.trim_ascii()
+    (word, rest.trim_ascii())
 }
 
 #[cfg(test)]

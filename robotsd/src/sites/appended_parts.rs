@@ -198,14 +198,14 @@ impl PartReader {
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
-                let hash = VersionHash::of(fragment.robots().bytes());
+                let hash = VersionHash::of(fragment.robots.bytes());
                 let (before, was_wrong) = {
                     let mut state = self.state.lock();
                     (state.hash.replace(hash), state.trouble.take().is_some())
                 };
                 if before != Some(hash) {
                     let crawlers = fragment
-                        .robots()
+                        .robots
                         .groups()
                         .map(|group| group.names().filter(|name| !name.is_star()).count())
                         .sum::<usize>();

@@ -114,7 +114,7 @@ fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<Fe
     let mut named: Vec<FetchUrl> = Vec::new();
     let mut add = |robots: &RobotsTxt| {
         for sitemap in robots.sitemaps() {
-            let url = std::str::from_utf8(sitemap.value()).ok().and_then(|url| url.parse::<FetchUrl>().ok());
+            let url = std::str::from_utf8(sitemap.value).ok().and_then(|url| url.parse::<FetchUrl>().ok());
             named.extend(url.filter(|url| hosts.has(url.authority().as_bytes())));
         }
     };

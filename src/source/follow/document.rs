@@ -83,6 +83,6 @@ impl Document for Fragment {
     }
 
     fn entries(&self) -> usize {
-        self.robots().groups().len()
+        self.robots.groups().len()
     }
 }

@@ -15,9 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::agent::Registry;
-use crate::rules::{
-    Access, Directive, Group, LineKind, Name, ProductToken, RobotsTxt, Rule, STANDARD_LIMIT, crawl_delay,
-};
+use crate::rules::{Access, Directive, Group, LineKind, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Lines in all sets of groups that are compared: a bound on the cost.
 const MOST_LINES: usize = 2_000_000;
@@ -92,7 +90,7 @@ impl EffectiveContent {
                 others.entry(lines).or_insert_with(BTreeSet::new).extend(names);
             }
         }
-        let is_read_whole = robots.bytes().len() <= STANDARD_LIMIT;
+        let is_read_whole = robots.bytes().len() <= Reading::STANDARD_LIMIT;
         Some(Self { rules, others, of_site, host, is_read_whole })
     }
 

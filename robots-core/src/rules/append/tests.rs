@@ -9,9 +9,9 @@ fn fragment(text: &str) -> Fragment {
 
 fn append(file: &str, lists: &[&str]) -> String {
     let lists: Vec<_> = lists.iter().map(|list| fragment(list)).collect();
-    let appended = RobotsTxt::parse(file.as_bytes()).append(&lists);
-    assert!(appended.bytes.starts_with(file.as_bytes()), "the file itself stays as it is");
-    String::from_utf8(appended.bytes.to_vec()).expect("text")
+    let (appended, _) = RobotsTxt::parse(file.as_bytes()).append(&lists);
+    assert!(appended.starts_with(file.as_bytes()), "the file itself stays as it is");
+    String::from_utf8(appended.to_vec()).expect("text")
 }
 
 /// What every reading answers; they agree.
@@ -107,15 +107,15 @@ fn names_that_only_some_readers_take_for_the_same_keep_all_their_rules() {
 #[test]
 fn lines_have_their_places() {
     let list = "# a list\n\nUser-agent: A\n\nDisallow: /x # why\nUser-agent: B\nUser-agent: D\n";
-    let appended = RobotsTxt::parse(&b"User-agent: D\rDisallow: /"[..]).append(&[fragment(list)]);
-    let text = String::from_utf8(appended.bytes.to_vec()).expect("text");
+    let (appended, origins) = RobotsTxt::parse(&b"User-agent: D\rDisallow: /"[..]).append(&[fragment(list)]);
+    let text = String::from_utf8(appended.to_vec()).expect("text");
     let want = "User-agent: D\rDisallow: /\n\n# From ai.txt\n# Named above, so left out here: D\n\
                 User-agent: A\nDisallow: /x\n\nUser-agent: B\nDisallow:\n";
     assert_eq!(text, want);
-    let robots = RobotsTxt::parse(appended.bytes.clone());
-    let places: Vec<_> = robots.lines().map(|line| appended.places.of(line.number).map(|(_, line)| line)).collect();
+    let robots = RobotsTxt::parse(appended);
+    let places: Vec<_> = robots.lines().map(|line| origins.of(line.number).map(|(_, line)| line)).collect();
     assert_eq!(places[..10], [None, None, None, None, None, Some(3), Some(5), None, Some(6), None]);
-    assert!(appended.places.is_own(2) && !appended.places.is_own(3));
+    assert!(origins.is_own(2) && !origins.is_own(3));
 }
 
 #[test]
@@ -188,6 +188,6 @@ fn what_is_no_list_says_why() {
 fn a_title_is_one_short_line() {
     let title = format!(" a\nUser-agent: *\r\0{}", "x".repeat(500));
     let fragment = Fragment::parse(&title, "User-agent: a\n").expect("a list");
-    assert!(fragment.title().starts_with("a User-agent: *  xx"), "{}", fragment.title());
-    assert!(fragment.title().chars().count() <= MOST_TITLE);
+    assert!(fragment.title.starts_with("a User-agent: *  xx"), "{}", fragment.title);
+    assert!(fragment.title.chars().count() <= MOST_TITLE);
 }

@@ -4,10 +4,10 @@
 use super::candidates::{Candidates, Rank, merged};
 use super::grams::Grams;
 use super::patterns::{Interner, Run, Wildcard};
-use super::rule_index::{MAX_READ, RuleIndex, SearchRoot, WildcardList};
 use super::trie::{Key, KeyKind, NO_LIST, Tries};
+use super::{MAX_READ, RuleIndex, SearchRoot, WildcardList};
+use crate::rules::Reading;
 use crate::rules::document::RobotsTxt;
-use crate::rules::reading::Reading;
 use crate::rules::text::{self, Tail};
 
 /// Up to so many wildcards with one prefix are tried one after the other; more are filed by gram.

@@ -4,9 +4,9 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use crate::rules::Reading;
 use crate::rules::document::RobotsTxt;
 use crate::rules::pattern::{directory_of_index, priority};
-use crate::rules::reading::Reading;
 use crate::rules::{Access, text};
 
 /// The place of a candidate in the order of precedence, the lowest first, and what it decides: the structure that finds the best

@@ -308,7 +308,7 @@ impl ConfiguredSite {
         let appended = robots.append(&fragments);
         let first = robots.lines().map(|line| line.number).find(|line| !appended.places.is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
-        let titles = QuotedList::of(fragments.iter().map(Fragment::title));
+        let titles = QuotedList::of(fragments.iter().map(|fragment| &*fragment.title));
         complain(&format_args!("{}: lines from {first} on are appended, from {titles}", printable(&name)));
         Ok(RobotsFile { name, bytes: appended.bytes.to_vec() })
     }

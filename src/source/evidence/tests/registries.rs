@@ -210,7 +210,7 @@ fn a_fragment_is_followed_by_a_fetcher_that_nobody_else_keeps() {
     let (fragment, trouble) = builder.clock(clock.read()).fetcher(&fetcher).start().expect("a fragment");
     drop(fetcher);
     assert_eq!(trouble, None);
-    let groups = || fragment.current().map_or(0, |fragment| fragment.robots().groups().count());
+    let groups = || fragment.current().map_or(0, |fragment| fragment.robots.groups().count());
     until("a fragment", || (groups() == 1).then_some(()));
     server.answers(published("User-agent: HouseBot\nDisallow: /\n\nUser-agent: OtherBot\nDisallow: /\n"));
     until("the next one", || {

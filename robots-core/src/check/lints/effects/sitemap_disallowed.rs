@@ -20,12 +20,12 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for sitemap in file.robots.sitemaps().filter(|sitemap| is_url(sitemap.value())) {
+    for sitemap in file.robots.sitemaps().filter(|sitemap| is_url(sitemap.value)) {
         let selection = file.rules().select(&[], Fallback::Star);
-        let verdict = selection.verdict(&RequestPath::new(sitemap.value()));
+        let verdict = selection.verdict(&RequestPath::new(sitemap.value));
         if let (Access::Disallow, Some(rule)) = (verdict.access(), verdict.rule()) {
             sink.report(
-                sitemap.range(),
+                sitemap.range,
                 format_args!(
                     "line {} disallows {}: crawlers without a group of their own may not read the sitemap",
                     rule.line(),
@@ -33,7 +33,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 ),
             )
             .help_with(|| {
-                let path = RequestPath::new(sitemap.value());
+                let path = RequestPath::new(sitemap.value);
                 Some(format!("add {}", Quoted(&[b"Allow: ", path.as_bytes()].concat())))
             });
         }

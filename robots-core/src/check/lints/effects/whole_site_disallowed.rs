@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::agent::Category;
 use crate::check::lint::*;
-use crate::rules::{Access, Group, Name, PathPattern, ProductToken, Reading, Rule, STANDARD_LIMIT};
+use crate::rules::{Access, Group, Name, PathPattern, ProductToken, Reading, Rule};
 
 pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
@@ -123,7 +123,7 @@ struct Reach<'r> {
 impl<'r> Reach<'r> {
     fn of(group: Group<'r>) -> Self {
         let mut reach = Self::default();
-        for rule in group.rules().filter(|rule| rule.range().end <= STANDARD_LIMIT) {
+        for rule in group.rules().filter(|rule| rule.range().end <= Reading::STANDARD_LIMIT) {
             let priority = || PathPattern::new(rule.pattern(), Reading::Standard).priority();
             let one = match rule.access() {
                 Access::Disallow if is_every_path(rule.pattern()) => {

@@ -1,7 +1,9 @@
 //! `over-500-kib`: a file of which crawlers read only the beginning.
 
 use crate::check::lint::*;
-use crate::rules::{LineKind, STANDARD_LIMIT};
+use crate::rules::{LineKind, Reading};
+
+const STANDARD_LIMIT: usize = Reading::STANDARD_LIMIT;
 
 pub(crate) const LINT: Lint = Lint {
     code: "over-500-kib",

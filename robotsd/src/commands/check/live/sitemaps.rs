@@ -48,11 +48,11 @@ pub(super) fn check(
     let (mut sitemaps, mut findings) = (Vec::new(), Vec::new());
     let mut seen: Vec<FetchUrl> = Vec::new();
     for sitemap in robots.sitemaps() {
-        let address = String::from_utf8_lossy(sitemap.value());
+        let address = String::from_utf8_lossy(sitemap.value);
         let url: FetchUrl = match address.parse() {
             Ok(url) => url,
             Err(error) => {
-                let message = format!("line {} names a sitemap that no request can name: {error}", sitemap.line());
+                let message = format!("line {} names a sitemap that no request can name: {error}", sitemap.line);
                 findings.push(AnswerFinding::new(&lints::SITEMAP_FAILED, site, &message));
                 continue;
             }
