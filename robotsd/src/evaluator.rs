@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tower_robots::agent::{Agent, Agents, Class, Identity, NamedAgent, NamedAs, Recognizer, Registry};
+use tower_robots::agent::{Agent, Agents, Class, Identity, NamedAs, Recognizer, Registry};
 use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
 use tower_robots::policy::{Decision, Policy, RequestFacts};
 use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet};
@@ -88,7 +88,7 @@ impl Evaluator {
     }
 
     /// The agent that a person means by a name or a header.
-    pub(crate) fn resolve(&self, name: &str) -> NamedAgent {
+    pub(crate) fn resolve(&self, name: &str) -> (NamedAs, Agents) {
         self.recognizer.resolve(name)
     }
 
@@ -101,10 +101,10 @@ impl Evaluator {
     /// Whether a word, which is no whole header, is taken for the header of something that is no crawler: what is expected of it
     /// holds whatever the file says.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
-        let named = self.resolve(name);
-        let is_crawler = matches!(named.agent().class(), Class::Registered | Class::Declared);
+        let (named_as, agents) = self.resolve(name);
+        let is_crawler = matches!(agents.first().class(), Class::Registered | Class::Declared);
         let is_header = name.trim().contains(|char: char| char.is_whitespace() || matches!(char, '/' | '('));
-        named.named_as == NamedAs::Header && !is_crawler && !is_header
+        named_as == NamedAs::Header && !is_crawler && !is_header
     }
 
     /// Whether the group of `*` applies to an agent that no group names.

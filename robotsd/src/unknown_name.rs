@@ -26,9 +26,8 @@ enum Meant {
 impl<'n> UnknownName<'n> {
     /// Looks a name up as a person writes it; `None` where a crawler or a group has it, and for `*` and headers.
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
-        let named = recognizer.resolve(name);
-        let agent = named.agent();
-        let token = agent.tokens().first().filter(|_| named.named_as == NamedAs::Unregistered)?;
+        let (named_as, agents) = recognizer.resolve(name);
+        let token = agents.first().tokens().first().filter(|_| named_as == NamedAs::Unregistered)?;
         let groups = || files.iter().flat_map(|file| file.groups()).flat_map(|group| group.names());
         let is_named = || groups().any(|group| ProductToken::from_name(group.value()).as_ref() == Some(token));
         if recognizer.registry().knows(token) || is_named() {

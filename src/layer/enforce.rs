@@ -257,7 +257,7 @@ impl Enforcer {
         decision: &Decision<'_>,
     ) -> Decided {
         let policy = &snapshot.policy;
-        let weighed = decision.is_reported().then(|| policy.weigh(*decision, &human_evidence(request)));
+        let weighed = decision.reason.is_reported().then(|| policy.weigh(*decision, &human_evidence(request)));
         let decision = weighed.as_ref().unwrap_or(decision);
         let record = || Record::new(content, policy, agents, sender.identity, decision);
         let record = self.is_recorded(agents, decision).then(record).flatten().map(Box::new);
@@ -382,7 +382,7 @@ impl Enforcer {
 
     /// Whether somebody wants a record of a decision.
     fn is_recorded(&self, agents: &[Agent], decision: &Decision<'_>) -> bool {
-        decision.is_reported() || self.records_crawlers() && may_be_of_crawler(agents, decision)
+        decision.reason.is_reported() || self.records_crawlers() && may_be_of_crawler(agents, decision)
     }
 
     fn records_crawlers(&self) -> bool {

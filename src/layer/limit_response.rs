@@ -113,7 +113,7 @@ impl Event<'_> {
             "detail": detail,
             "violated-policies": ["crawl"],
             "agent": record.name(),
-            "identity": record.identity.map_or("claimed", |identity| identity.outcome().as_str()),
+            "identity": record.identity.map_or("claimed", |identity| identity.outcome()),
             "group": limit.map(|limit| &limit.group),
             "crawl_delay": limit.map(|limit| limit.interval.as_secs_f64()),
             "line": limit.map(|limit| limit.line),

@@ -110,7 +110,7 @@ impl Record {
     /// mode refuses others, and only tags the crawlers of search engines that people use ([`Reason::SearchEngine`]), and
     /// `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the verdict may be `allow`, and rule
     /// and line are left out where no rule decided. Where senders are checked, `;identity=verified` is what became of the
-    /// claim ([`IdentityOutcome`](crate::agent::IdentityOutcome)).
+    /// claim ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
     /// `None` where no agent of the request is a crawler.
@@ -122,7 +122,7 @@ impl Record {
         decision: &Decision<'_>,
     ) -> Option<Self> {
         let verdict = decision.verdict;
-        let judged = agents.get(decision.agent).filter(|_| verdict.is_some() || decision.is_reported());
+        let judged = agents.get(decision.agent).filter(|_| verdict.is_some() || decision.reason.is_reported());
         // Where a request is exempt there may be a group for its agent, though no verdict says so.
         let is_exempt = decision.reason == Reason::Exempt;
         let has_group = |agent: &&Agent| is_exempt && policy.has_group(content.rules(), agent);
@@ -289,7 +289,7 @@ impl Record {
         }
         if let Some(identity) = self.identity {
             out.push_str(";identity=");
-            out.push_str(identity.outcome().as_str());
+            out.push_str(identity.outcome());
         }
         // Everything but visible ASCII and blanks was escaped, so this is a field value.
         HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))

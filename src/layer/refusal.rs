@@ -129,7 +129,7 @@ impl<'a> Event<'a> {
             "status": status.as_u16(),
             "detail": detail,
             "agent": record.name(),
-            "identity": record.identity.map_or("claimed", |identity| identity.outcome().as_str()),
+            "identity": record.identity.map_or("claimed", |identity| identity.outcome()),
             "group": record.group,
             "rule": record.rule,
             "line": record.line,

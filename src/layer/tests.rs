@@ -29,7 +29,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 use super::*;
 use crate::live::{Enforcement, LiveRobots, WhenMissing};
 use crate::policy::{Action, Mode, Policy, Reason};
-use crate::rules::{PathForm, PathForms};
+use crate::rules::PathForm;
 use crate::source::{HostMap, IntoSites};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";

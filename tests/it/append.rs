@@ -78,11 +78,11 @@ fn hold_the_rule(file: &[u8], list: &Fragment, counts: &mut Counts) {
         let readers = Readers {
             reading,
             own: own.compile(reading),
-            list: list.robots().compile(reading),
+            list: list.robots.compile(reading),
             both: both.compile(reading),
         };
         for agent in &agents {
-            readers.compare(agent, &paths, &own_keys, &list_names, &appended, counts);
+            readers.compare(agent, &paths, &own_keys, &list_names, &places, counts);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use tower_robots::agent::{Category, Class, IdentityMethod, IdentityOutcome, Obeys, Refutation, UndecidedReason};
+use tower_robots::agent::{Category, Class, IdentityMethod, Obeys, Refutation, UndecidedReason};
 use tower_robots::check::Severity;
 use tower_robots::live::{Enforcement, WhenMissing};
 use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
@@ -54,7 +54,6 @@ macro_rules! each {
         $check(Category::ALL);
         $check(Class::ALL);
         $check(Obeys::ALL);
-        $check(IdentityOutcome::ALL);
         $check(IdentityMethod::ALL);
         $check(Refutation::ALL);
         $check(UndecidedReason::ALL);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::claim::Claim;
 use super::crawler::{Category, Class, Crawler, Obeys};
-use crate::rules::ProductToken;
+use crate::rules::{Fallback, ProductToken};
 
 /// The agent that a request claims to be from. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -101,16 +101,20 @@ impl Agent {
 
     /// Whether it obeys the groups of `*`; [`Obeys::Unknown`] for all but registered crawlers.
     pub fn obeys_star(&self) -> Obeys {
-        match &self.recognized {
-            RecognizedAs::Registered(crawler) => crawler.obeys_star,
-            _ => Obeys::Unknown,
-        }
+        self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
+    }
+
+    /// Whether the agent itself obeys the groups of `*`: crawlers do, unless their operator says otherwise. A
+    /// [`Policy`](crate::policy::Policy) may hold fewer agents to it, or more.
+    pub fn fallback(&self) -> Fallback {
+        let is_crawler = matches!(self.class, Class::Registered | Class::Declared);
+        if is_crawler && self.obeys_star() != Obeys::No { Fallback::Star } else { Fallback::Nothing }
     }
 
     /// Whether it is registered as a crawler of a search engine that people use, or as a tester for one: see
     /// [`Crawler::is_index_engine`].
     pub fn is_index_engine(&self) -> bool {
-        matches!(&self.recognized, RecognizedAs::Registered(crawler) if crawler.is_index_engine)
+        self.registered().is_some_and(|crawler| crawler.is_index_engine)
     }
 
     /// Whether the registry knows it.

@@ -16,7 +16,7 @@ use crate::rules::ProductToken;
 /// assert!(registry.crawler("OurBot").is_some());
 /// # Ok::<(), robots_core::agent::RegistryError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Crawler {
     /// The name it is listed under.
     pub name: String,
@@ -71,22 +71,8 @@ impl Crawler {
             header_names: vec![name.clone()],
             tokens: vec![ProductToken::new(&name)],
             name,
-            operator: String::new(),
             category,
-            obeys_robots: Obeys::Unknown,
-            obeys_star: Obeys::Unknown,
-            obeys_crawl_delay: Obeys::Unknown,
-            is_control: false,
-            is_index_engine: false,
-            requires: Vec::new(),
-            ranges: Vec::new(),
-            reverse_dns: Vec::new(),
-            is_reverse_dns_weak: false,
-            is_framework: false,
-            signature: None,
-            source: None,
-            checked_on: None,
-            examples: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -123,6 +109,7 @@ keyword_enum! {
 
 keyword_enum! {
     /// The purpose an agent fetches pages for.
+    #[derive(Default)]
     Category, "a category of crawlers", {
         /// A search engine.
         Search = "search",
@@ -149,12 +136,14 @@ keyword_enum! {
         /// Health probes, certificate validators, webhooks, load balancers.
         Infrastructure = "infrastructure",
         /// Anything else.
+        #[default]
         Other = "other",
     }
 }
 
 keyword_enum! {
     /// Whether an agent obeys robots.txt, or the groups of `*` in it.
+    #[derive(Default)]
     Obeys, "an answer to whether an agent obeys", {
         /// Its operator says so.
         Yes = "yes",
@@ -163,6 +152,7 @@ keyword_enum! {
         /// In part, or only for some of its requests.
         Partial = "partial",
         /// Not documented, or not checked.
+        #[default]
         Unknown = "unknown",
     }
 }

@@ -34,22 +34,6 @@ pub enum Identity {
 }
 
 keyword_enum! {
-    /// The outcome of an [`Identity`], without its method and reason.
-    IdentityOutcome, "an outcome of an identity", {
-        /// [`Identity::Verified`].
-        Verified = "verified",
-        /// [`Identity::Refuted`].
-        Refuted = "refuted",
-        /// [`Identity::Undecided`].
-        Undecided = "undecided",
-        /// [`Identity::Unverifiable`].
-        Unverifiable = "unverifiable",
-        /// [`Identity::Unclaimed`].
-        Unclaimed = "unclaimed",
-    }
-}
-
-keyword_enum! {
     /// A way to check a claim, in the order in which the methods are tried.
     IdentityMethod, "a method that checks a claim", {
         /// A signature on the request (Web Bot Auth, RFC 9421).
@@ -145,13 +129,13 @@ keyword_enum! {
 
 impl Identity {
     /// The outcome, without method and reason.
-    pub const fn outcome(self) -> IdentityOutcome {
+    pub const fn outcome(self) -> &'static str {
         match self {
-            Self::Verified(_) => IdentityOutcome::Verified,
-            Self::Refuted(_) => IdentityOutcome::Refuted,
-            Self::Undecided(_) => IdentityOutcome::Undecided,
-            Self::Unverifiable => IdentityOutcome::Unverifiable,
-            Self::Unclaimed => IdentityOutcome::Unclaimed,
+            Self::Verified(_) => "verified",
+            Self::Refuted(_) => "refuted",
+            Self::Undecided(_) => "undecided",
+            Self::Unverifiable => "unverifiable",
+            Self::Unclaimed => "unclaimed",
         }
     }
 
@@ -175,12 +159,13 @@ impl Identity {
 
     /// The identity with these parts, if one has them.
     fn of_parts(outcome: &str, method: Option<&str>, reason: Option<&str>) -> Option<Self> {
-        let found = match outcome.parse::<IdentityOutcome>().ok()? {
-            IdentityOutcome::Verified => Self::Verified(method?.parse().ok()?),
-            IdentityOutcome::Refuted => Self::Refuted(reason?.parse().ok()?),
-            IdentityOutcome::Undecided => Self::Undecided(reason?.parse().ok()?),
-            IdentityOutcome::Unverifiable => Self::Unverifiable,
-            IdentityOutcome::Unclaimed => Self::Unclaimed,
+        let found = match outcome {
+            "verified" => Self::Verified(method?.parse().ok()?),
+            "refuted" => Self::Refuted(reason?.parse().ok()?),
+            "undecided" => Self::Undecided(reason?.parse().ok()?),
+            "unverifiable" => Self::Unverifiable,
+            "unclaimed" => Self::Unclaimed,
+            _ => return None,
         };
         (found.method().map(IdentityMethod::as_str) == method && found.reason() == reason).then_some(found)
     }
@@ -213,7 +198,7 @@ impl Refutation {
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.outcome().as_str())?;
+        f.write_str(self.outcome())?;
         match (self.method(), self.reason()) {
             (Some(method), Some(reason)) => write!(f, "({method}: {reason})"),
             (Some(method), None) => write!(f, "({method})"),
@@ -235,7 +220,7 @@ impl FromStr for Identity {
             None => (None, None),
             Some(inside) => match inside.split_once(": ") {
                 Some((method, reason)) => (Some(method), Some(reason)),
-                None if outcome == IdentityOutcome::Verified.as_str() => (Some(inside), None),
+                None if outcome == "verified" => (Some(inside), None),
                 None => (None, Some(inside)),
             },
         };
@@ -259,7 +244,7 @@ mod with_serde {
     impl Serialize for Identity {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let mut fields = serializer.serialize_struct("Identity", 3)?;
-            fields.serialize_field("outcome", self.outcome().as_str())?;
+            fields.serialize_field("outcome", self.outcome())?;
             fields.serialize_field("method", &self.method().map(IdentityMethod::as_str))?;
             fields.serialize_field("reason", &self.reason())?;
             fields.end()

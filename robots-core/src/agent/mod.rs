@@ -49,8 +49,8 @@ mod row;
 
 pub use self::agents::{Agent, Agents};
 pub use self::crawler::{Category, Class, Crawler, Obeys};
-pub use self::identity::{Identity, IdentityMethod, IdentityOutcome, Refutation, UndecidedReason};
-pub use self::named_agent::{NamedAgent, NamedAs};
+pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};
+pub use self::named_agent::NamedAs;
 pub use self::network::Network;
 pub use self::recognizer::Recognizer;
 pub use self::registry::Registry;

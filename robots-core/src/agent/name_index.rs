@@ -260,88 +260,37 @@ impl Kinds {
     }
 }
 
-const SYNTAX: &str = "like with compatible build android msie konqueror mobile tablet phone tizen symbianos series60 \
-    series40 bb10 blackberry webos harmonyos kaios playbook";
-const DEVICE: &str = "android mobile tablet phone tizen symbianos series60 series40 bb10 blackberry webos harmonyos \
-    kaios playbook";
-const APPLIANCE: &str = "hbbtv ce-html nettv netcast antgalio smart-tv smarttv stb set-top midp-1.0 midp-2.0 midp-2.1 cldc-1.0 cldc-1.1 up.browser up.link ucbrowser ucweb symbianos series60 \
-    series40 netfront mmp j2me novarra-vision docomo s40ovibrowser profile configuration obigo teleca maui polaris openwave jig \
-    netcast.tv-2011 netcast.tv-2012 netcast.tv-2013";
-const RUNTIME: &str = "cfnetwork dalvik";
-const PROGRAM: &str = "xbmc xbmc4xbox kodi plex plexamp jellyfin emby boxee miro banshee rhythmbox songbird nightingale amarok \
-    clementine exaile tomahawk rma audacious mopidy volumio ampache subsonic dsub squeezebox squeezeplay sonos winamp foobar2000 itunes vlc \
-    mplayer smplayer mpv deadbeef quodlibet musicbee mediamonkey gpodder ipodder hpodder bashpodder castero juice doppler \
-    newsbeuter newsboat snownews liferea rssowl netnewswire akregator feeddemon blogbridge omea quiterss rssguard newsfire pulp snarfer \
-    reeder readkit vienna thunderbird postbox zotero calibre transmission deluge qbittorrent utorrent azureus jdownloader \
-    flashget getright netants emacs gnus sage lms vox battle.net airr castria adori podverse podchaser-parser headliner \
-    selfoss ms-office msoffice lotus-notes microsoft.data.mashup arcgisruntime-qt apt-http apt-curl \
-    apt-cacher-ng urlgrabber uclient-fetch libfetch scoop terraform opentofu thunder k6 artillery apidog nagios-plugins";
-const PERSONAL: &str = "windows winnt macintosh mac macos iphone ipad ipod android ios ipados watchos tvos playstation nintendo xbox \
-    morphos amigaos haiku beos";
-const WEB_VIEW: &str = "wv";
-const BROWSER: &str = "mozilla opera version mobile safari like gecko compatible with u wv rv chromium crios fxios \
-    edg edge edga edgios opr opios opt iemobile iceweasel seamonkey ucbrowser samsungbrowser yabrowser yowser vivaldi \
-    brave net clr media center pc infopath sv1 tablet touch profile configuration build release silk miuibrowser \
-    huaweibrowser duckduckgo gsa instagram fbav fban browser khtml mobilesafari ddg electron vivobrowser mozila mozzila gmozilla";
-const ENGINE: &str = "applewebkit gecko presto trident khtml msie konqueror goanna netfront chrome firefox safari \
-    phantomjs servo";
-const PLATFORM: &str = "windows nt win64 win32 x64 wow64 x11 linux i686 i386 x86_64 amd64 x86 arm arm64 armv7l aarch64 \
-    macintosh mac os x intel ppc iphone ipad ipod android cros ubuntu debian fedora freebsd openbsd netbsd sunos unix \
-    solaris beos amigaos amiga epoc macos darwin ios ipados watchos tvos symbianos series60 series40 midp-2.0 midp-1.0 cldc-1.1 cldc-1.0 \
-    blackberry bb10 playstation nintendo xbox webos tizen kaios harmonyos syllable haiku morphos smarttv \
-    mac_powerpc warp palmos windows-nt";
-const GENERIC: &str = "bot bots spider crawler robot robots crawl google java search web internet agent client fetch \
-    fetcher feed link links check checker http https url site page image images news video data download downloader \
-    scanner scan monitor index the code titan disco zeus harvest yahoo bing microsoft apple amazon facebook twitter \
-    python php perl ruby node library lib proxy cache api app service server user test tool project research open \
-    fast live mobilebot widow grub black";
-const LIBRARY: &str = "curl libcurl wget python-requests python-urllib python-urllib3 python-httpx python urllib urllib2 urllib3 \
-    httpx aiohttp requests go-http-client java apache-httpclient apache-httpasyncclient httpclient \
-    commons-httpclient okhttp okhttp3 axios got node-fetch node undici superagent request needle guzzlehttp guzzle \
-    php pear symfony httpunit libwww-perl lwp lwp-request lwp-trivial www-mechanize mechanize perl ruby \
-    faraday typhoeus httparty http.rb excon rest-client restsharp powershell windowspowershell dart deno bun ureq \
-    reqwest hyper rust isahc surf libsoup libhttp libwww winhttp wininet asynchttp asynchttpclient async-http-client \
-    fasthttp resty go-resty colly gocolly postmanruntime insomnia bruno-runtime httpie aria2 lftp fetch unirest-java \
-    unirest lua-resty-http luasocket cpprestsdk boost.beast poco qt neon dav davclnt cfnetwork jaunt jsoup htmlunit \
-    httrack phpcrawl zgrab masscan nmap nikto sqlmap nutch snoopy webdav filedownloader wordpress drupal typo3 \
-    jersey akka-http ktor ktor-client vertx reactornetty jetty restlet retrofit java-http-client eventmachine \
-    mikrotik esp32 esp8266 arduino indy winhttprequest serf cohttp haskell http-conduit http-kit clj-http hackney \
-    httpoison finch req tesla elixir erlang wreq scrapy node.js nodejs xmlhttp msxml microsoftwinhttp \
-    pip npm yarn pnpm cargo composer bundler rubygems maven gradle git apt yum dnf brew pacman nuget \
-    trafilatura newspaper feedparser universalfeedparser simplepie magpierss rome rawweb pycurl treq tornado twisted \
-    libsoup2 gvfs wget2 axel puf snacktory node-superagent ky httr rcurl electron-fetch \
-    http_request2 htmlparser appengine-google vimeo.php python-urllib2 nuttx";
-const HEADLESS: &str = "headlesschrome headlesschromium headlessfirefox headlessedg headless phantomjs slimerjs \
-    puppeteer playwright selenium webdriver chromedriver casperjs zombie.js splash cypress testcafe nightmare jsdom \
-    happydom htmlunit rendertron prerender chrome-headless-shell cutycapt webkit2png wkhtmltopdf wkhtmltoimage";
-const APP: &str = "fban fbav cfnetwork dalvik darwin applecoremedia exoplayer exoplayerlib exomedia androidxmedia3 stagefright \
-    avfoundation networkingextension itunes mozacfetch alamofire expo reactnative flutter ios android iphone \
-    ipad applewatch watchos vlc lavf quicktime nsplayer windows-media-player mpv kodi roku spotify";
-const PLAIN_BROWSER: &str = "lynx w3m elinks links dillo netsurf icab netpositive omniweb ncsa_mosaic mosaic ibrowse amigavoyager amaya opera \
-    ucweb offbyone uzbl surf retawq emacs-w3m aweb contiki cyberdog hotjava netscape docomo j-phone kddi softbank \
-    vodafone nokia samsung sonyericsson blackberry lg mot motorola sie sharp qtweb xchaos_arachne";
+/// The words of each kind.
+const WORDS: &str = include_str!("words.txt");
 
-const LISTS: [(&str, Kinds); 15] = [
-    (BROWSER, Kinds::BROWSER),
-    (ENGINE, Kinds::ENGINE.with(Kinds::BROWSER)),
-    (PLATFORM, Kinds::PLATFORM),
-    (GENERIC, Kinds::GENERIC),
-    (LIBRARY, Kinds::LIBRARY),
-    (HEADLESS, Kinds::HEADLESS),
-    (APP, Kinds::APP),
-    (PLAIN_BROWSER, Kinds::PLAIN_BROWSER),
-    (SYNTAX, Kinds::SYNTAX),
-    (DEVICE, Kinds::DEVICE),
-    (APPLIANCE, Kinds::APPLIANCE),
-    (RUNTIME, Kinds::RUNTIME),
-    (PROGRAM, Kinds::PROGRAM),
-    (PERSONAL, Kinds::PERSONAL),
-    (WEB_VIEW, Kinds::WEB_VIEW),
+const KINDS: [(&str, Kinds); 15] = [
+    ("browser", Kinds::BROWSER),
+    ("engine", Kinds::ENGINE.with(Kinds::BROWSER)),
+    ("platform", Kinds::PLATFORM),
+    ("generic", Kinds::GENERIC),
+    ("library", Kinds::LIBRARY),
+    ("headless", Kinds::HEADLESS),
+    ("app", Kinds::APP),
+    ("plain-browser", Kinds::PLAIN_BROWSER),
+    ("syntax", Kinds::SYNTAX),
+    ("device", Kinds::DEVICE),
+    ("appliance", Kinds::APPLIANCE),
+    ("runtime", Kinds::RUNTIME),
+    ("program", Kinds::PROGRAM),
+    ("personal", Kinds::PERSONAL),
+    ("web-view", Kinds::WEB_VIEW),
 ];
+
+fn lists() -> impl Iterator<Item = (&'static str, Kinds)> {
+    WORDS.lines().filter_map(|line| {
+        let (list, words) = line.split_once(": ")?;
+        KINDS.iter().find(|(known, _)| *known == list).map(|(_, kind)| (words, *kind))
+    })
+}
 
 static LEXICON: LazyLock<NameIndex> = LazyLock::new(|| {
     let mut words: std::collections::BTreeMap<&[u8], Kinds> = std::collections::BTreeMap::new();
-    for (list, kind) in LISTS {
+    for (list, kind) in lists() {
         for word in list.split_ascii_whitespace() {
             let kinds = words.entry(word.as_bytes()).or_default();
             *kinds = kinds.with(kind);
@@ -393,6 +342,13 @@ mod tests {
     }
 
     #[test]
+    fn every_line_of_words_is_of_a_kind_and_every_kind_has_some() {
+        let lines = WORDS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        assert_eq!(lines.count(), lists().count());
+        assert!(KINDS.iter().all(|(_, kind)| lists().any(|(_, of)| of == *kind)));
+    }
+
+    #[test]
     fn a_name_ends_at_a_boundary_or_before_a_version() {
         assert_eq!(ends("FooBot", "foobot/1.0", 0), Some(End::Whole));
         assert_eq!(ends("FooBot", "x FOOBOT. y", 2), Some(End::Whole));
@@ -427,7 +383,7 @@ mod tests {
     #[test]
     fn every_word_is_found_where_it_stands_alone_and_nowhere_else() {
         let mut wrong = Vec::new();
-        for (list, kind) in LISTS {
+        for (list, kind) in lists() {
             for word in list.split_ascii_whitespace() {
                 let found = |text: &String| Header::read(text.as_bytes()).words.iter().any(|word| word.kinds.has(kind));
                 let upper = word.to_uppercase();

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::agents::{Agent, Agents};
-use super::crawler::{Class, Crawler, Obeys};
+use super::crawler::{Class, Crawler};
 use super::header::{Header, Word};
 use super::name_index::Kinds;
 use super::recognizer::Recognizer;
 use super::registry::Registry;
-use crate::rules::{Fallback, ProductToken};
+use crate::rules::ProductToken;
 
 /// How a name was understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,62 +28,38 @@ pub enum NamedAs {
     Unregistered,
 }
 
-/// The agent that a name stands for: see [`Recognizer::resolve`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct NamedAgent {
-    /// How the name was understood.
-    pub named_as: NamedAs,
-    /// The agent, or all that a header names: a request is judged by each of them.
-    pub agents: Agents,
-}
-
-impl NamedAgent {
-    /// The agent, the first of a header; for a name that no registered crawler has, a crawler of that name.
-    pub fn agent(&self) -> &Agent {
-        self.agents.first()
-    }
-
-    /// Whether the agent itself obeys the groups of `*`: crawlers do, unless their operator says otherwise. A
-    /// [`Policy`](crate::policy::Policy) may hold fewer agents to it, or more.
-    pub fn fallback(&self) -> Fallback {
-        let is_crawler = matches!(self.agent().class(), Class::Registered | Class::Declared);
-        if is_crawler && self.agent().obeys_star() != Obeys::No { Fallback::Star } else { Fallback::Nothing }
-    }
-}
-
 impl Recognizer {
     /// The agent that a person means: `*`, a registered name, header name or product token, a whole `User-Agent` header, or
-    /// else the product token of a crawler that is not registered.
+    /// else the product token of a crawler that is not registered. Returns how the name was understood, and the agent, or all
+    /// that a header names: a request is judged by each of them.
     ///
     /// ```
     /// use robots_core::agent::{Class, NamedAs, Recognizer, Registry};
     /// use robots_core::rules::RobotsTxt;
     ///
     /// let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
-    /// let stripe = recognizer.resolve("Stripe");
-    /// assert_eq!((stripe.named_as, stripe.agent().crawler()), (NamedAs::Registered, Some("Stripe")));
+    /// let (named_as, stripe) = recognizer.resolve("Stripe");
+    /// assert_eq!((named_as, stripe.first().crawler()), (NamedAs::Registered, Some("Stripe")));
     /// // A header needs more than the word.
     /// assert_eq!(recognizer.identify(b"Stripe").crawler(), None);
     ///
-    /// let unknown = recognizer.resolve("NeverSeenBot");
-    /// assert_eq!((unknown.named_as, unknown.agent().class()), (NamedAs::Unregistered, Class::Declared));
+    /// let (named_as, unknown) = recognizer.resolve("NeverSeenBot");
+    /// assert_eq!((named_as, unknown.first().class()), (NamedAs::Unregistered, Class::Declared));
     /// ```
-    pub fn resolve(&self, name: &str) -> NamedAgent {
+    pub fn resolve(&self, name: &str) -> (NamedAs, Agents) {
         let name = name.trim();
         if name == "*" {
-            return NamedAgent { named_as: NamedAs::Star, agents: Agent::named(None, Vec::new()).into() };
+            return (NamedAs::Star, Agent::named(None, Vec::new()).into());
         }
         if let Some(crawler) = self.registry().named(name) {
-            return NamedAgent { named_as: NamedAs::Registered, agents: Agent::of(crawler.clone()).into() };
+            return (NamedAs::Registered, Agent::of(crawler.clone()).into());
         }
         let identified = if name.is_empty() { Agent::empty().into() } else { self.agents(name.as_bytes()) };
         match ProductToken::from_name(name.as_bytes()) {
-            Some(token) if !identified.first().is_registered() && is_name(name, identified.first()) => NamedAgent {
-                named_as: NamedAs::Unregistered,
-                agents: Agent::named(Some(name.to_owned()), vec![token]).into(),
-            },
-            _ => NamedAgent { named_as: NamedAs::Header, agents: identified },
+            Some(token) if !identified.first().is_registered() && is_name(name, identified.first()) => {
+                (NamedAs::Unregistered, Agent::named(Some(name.to_owned()), vec![token]).into())
+            }
+            _ => (NamedAs::Header, identified),
         }
     }
 }
@@ -114,9 +90,9 @@ fn is_name(name: &str, identified: &Agent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::RobotsTxt;
+    use crate::rules::{Fallback, RobotsTxt};
 
-    fn resolve(name: &str) -> NamedAgent {
+    fn resolve(name: &str) -> (NamedAs, Agents) {
         let file = RobotsTxt::parse(&b"User-agent: Foo Bar\nUser-agent: Foo\nDisallow: /\n"[..]);
         Recognizer::new(Registry::builtin().clone(), &file).resolve(name)
     }
@@ -126,10 +102,10 @@ mod tests {
         for crawler in Registry::builtin().crawlers() {
             for name in [&crawler.name].into_iter().chain(&crawler.header_names) {
                 for name in [name.to_owned(), name.to_uppercase(), format!(" {name} ")] {
-                    let resolved = resolve(&name);
+                    let (named_as, agents) = resolve(&name);
                     let want = (NamedAs::Registered, Some(crawler.name.as_str()));
-                    assert_eq!((resolved.named_as, resolved.agent().crawler()), want);
-                    assert_eq!(resolved.agent().tokens(), &crawler.tokens);
+                    assert_eq!((named_as, agents.first().crawler()), want);
+                    assert_eq!(agents.first().tokens(), &crawler.tokens);
                 }
             }
         }
@@ -152,13 +128,13 @@ mod tests {
             ("curl", NamedAs::Header, None, Fallback::Nothing),
             ("", NamedAs::Header, None, Fallback::Nothing),
         ] {
-            let resolved = resolve(name);
-            let found = (resolved.named_as, resolved.agent().crawler(), resolved.fallback());
+            let (found_as, agents) = resolve(name);
+            let found = (found_as, agents.first().crawler(), agents.first().fallback());
             assert_eq!(found, (named_as, crawler, fallback), "{name}");
         }
-        assert_eq!(resolve("").agent().class(), Class::Empty);
-        assert_eq!(resolve("Foo Bar/1").agent().tokens(), [ProductToken::new("foo bar")]);
-        assert_eq!(resolve("Foo Bar").agent().tokens()[0], ProductToken::new("foo bar"));
-        assert_eq!(resolve("NeverSeen_Bot").agent().tokens(), [ProductToken::new("neverseen_bot")]);
+        assert_eq!(resolve("").1.first().class(), Class::Empty);
+        assert_eq!(resolve("Foo Bar/1").1.first().tokens(), [ProductToken::new("foo bar")]);
+        assert_eq!(resolve("Foo Bar").1.first().tokens()[0], ProductToken::new("foo bar"));
+        assert_eq!(resolve("NeverSeen_Bot").1.first().tokens(), [ProductToken::new("neverseen_bot")]);
     }
 }

@@ -102,31 +102,6 @@ fn digits(text: &str) -> Option<u32> {
 }
 
 /// As [`FromStr`], for what takes a list of networks or of their texts.
-impl TryFrom<&str> for Network {
-    type Error = ValueError;
-
-    fn try_from(text: &str) -> Result<Self, ValueError> {
-        text.parse()
-    }
-}
-
-impl TryFrom<String> for Network {
-    type Error = ValueError;
-
-    fn try_from(text: String) -> Result<Self, ValueError> {
-        text.parse()
-    }
-}
-
-impl TryFrom<&String> for Network {
-    type Error = ValueError;
-
-    fn try_from(text: &String) -> Result<Self, ValueError> {
-        text.parse()
-    }
-}
-
-/// The network of a single address.
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Self {
         Self { bits: bits(address), length: Ipv6Addr::BITS }

@@ -52,10 +52,7 @@ impl Recognizer {
     ///
     /// Any octets will do, and the whole line counts, however long.
     pub fn identify(&self, field: &[u8]) -> Agent {
-        let header = Header::read(field);
-        let mut framework = false;
-        let crawler = self.crawlers(&header, &mut framework).next();
-        crawler.cloned().map_or_else(|| self.unregistered(&header, framework), Agent::of)
+        self.agents(field).first().clone()
     }
 
     /// The agents that one field line of `User-Agent` names, so that no name hides behind another: every registered
@@ -95,14 +92,6 @@ impl Recognizer {
         let agent = claimed(ClaimReader::of(&header).claim(), name.as_ref());
         let declares = agent.class() == Class::Declared && !agent.tokens().is_empty();
         (name.is_some() || declares).then_some(agent)
-    }
-
-    /// The registered crawlers that a header names, without frameworks; whether it names one of those.
-    fn crawlers<'r>(&'r self, header: &Header<'_>, framework: &mut bool) -> impl Iterator<Item = &'r Arc<Crawler>> {
-        self.registry.find(header).filter(move |crawler| {
-            *framework |= crawler.is_framework;
-            !crawler.is_framework
-        })
     }
 
     /// The agent of a header that names no registered crawler, but perhaps a framework.

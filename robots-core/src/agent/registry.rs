@@ -9,7 +9,7 @@ use super::builtin;
 use super::crawler::Crawler;
 use super::header::{Header, Word};
 use super::name_index::{NameIndex, Named, WordHash};
-use super::row::{RegistryError, RegistryErrorKind, RegistryRow, WrongField};
+use super::row::{RegistryError, RegistryErrorKind, RegistryRow};
 use crate::rules::ProductToken;
 
 #[cfg(feature = "signatures")]
@@ -72,9 +72,8 @@ impl Registry {
             }
             match (change, known) {
                 (RegistryRow::Put(crawler), known) => {
-                    let wrong = |wrong: WrongField| {
-                        RegistryError::new(at, wrong.field, RegistryErrorKind::WrongValue, wrong.message)
-                    };
+                    let wrong =
+                        |(field, message)| RegistryError::new(at, field, RegistryErrorKind::WrongValue, message);
                     let crawler = Arc::new(crawler.checked().map_err(wrong)?);
                     match known {
                         Some(known) => crawlers[known] = crawler,

@@ -15,13 +15,6 @@ pub enum RegistryRow {
     Remove(String),
 }
 
-/// A value that no crawler can have.
-#[derive(Debug)]
-pub(super) struct WrongField {
-    pub(super) field: &'static str,
-    pub(super) message: String,
-}
-
 impl RegistryRow {
     pub(super) fn name(&self) -> &str {
         match self {
@@ -38,9 +31,9 @@ impl From<Crawler> for RegistryRow {
 }
 
 impl Crawler {
-    /// The crawler as a registry has it, where no value is one that no crawler can have.
-    pub(super) fn checked(mut self) -> Result<Self, WrongField> {
-        let wrong = |field, message: &str| Err(WrongField { field, message: message.to_owned() });
+    /// The crawler as a registry has it, or the field whose value no crawler can have, and why.
+    pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
+        let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {
             return wrong("name", "a crawler has a name: add one");
         }
@@ -119,8 +112,8 @@ pub enum RegistryErrorKind {
 }
 
 impl RegistryError {
-    pub(super) fn new(row: usize, field: &'static str, kind: RegistryErrorKind, message: impl Into<String>) -> Self {
-        Self { row, field, kind, message: message.into() }
+    pub(super) fn new(row: usize, field: &'static str, kind: RegistryErrorKind, message: String) -> Self {
+        Self { row, field, kind, message }
     }
 }
 
@@ -169,9 +162,9 @@ mod tests {
             (Crawler { is_reverse_dns_weak: true, ..row() }, "weak", "add rdns"),
             (Crawler { obeys_crawl_delay: Obeys::Partial, ..row() }, "crawl_delay", "write \"yes\""),
         ] {
-            let error = row.checked().unwrap_err();
-            assert_eq!(error.field, field);
-            assert!(error.message.contains(right), "{}", error.message);
+            let (wrong, message) = row.checked().unwrap_err();
+            assert_eq!(wrong, field);
+            assert!(message.contains(right), "{message}");
         }
         assert!(Crawler::control_token("A", Category::Seo).checked().is_ok());
     }

@@ -8,8 +8,8 @@ use super::human_evidence::{Cookies, SuspectHuman};
 use super::overrides::{Mode, Override, called};
 use super::rate::{RateMode, RateRules};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
-use crate::agent::{Category, Network};
-use crate::rules::{PathForms, PathPattern, ValueError};
+use crate::agent::Category;
+use crate::rules::{PathForm, PathForms, PathPattern, Reading, ValueError};
 
 /// Builds a [`Policy`]. A value that would match nothing is refused where it is given.
 #[derive(Clone, Debug, Default)]
@@ -27,17 +27,28 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
+        let pattern = |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard);
         Self {
             mode: Mode::default(),
-            star: Star::default(),
+            star: Star {
+                scope: StarScope::default(),
+                methods: Self::DEFAULT_STAR_METHODS.map(Into::into).into(),
+                exempt: Self::DEFAULT_STAR_EXEMPT.into(),
+                exceptions: StarExceptions::default(),
+                empty: EmptyAgent::default(),
+            },
             family: true,
             forms: PathForms::ALL,
-            exempt: Exemptions::default(),
+            exempt: Exemptions {
+                patterns: Self::DEFAULT_EXEMPT_PATHS.map(pattern).into(),
+                networks: Vec::new(),
+                agents: Vec::new(),
+            },
             cookies: Cookies::default(),
             suspect_human: SuspectHuman::default(),
             identity: IdentityRules::default(),
             overrides: Vec::new(),
-            rate: RateRules::default(),
+            rate: RateRules { mode: RateMode::Off, burst: Self::DEFAULT_BURST, overrides: Vec::new() },
         }
     }
 }
@@ -97,10 +108,10 @@ impl PolicyBuilder {
         self
     }
 
-    /// The forms of a path that are judged besides the one it was sent in. Default: [`PathForms::ALL`]. An application
-    /// whose path parameters are part of its pages leaves out [`PathForm::Parameters`](crate::rules::PathForm).
-    pub const fn forms(mut self, forms: PathForms) -> Self {
-        self.policy.forms = forms;
+    /// The forms of a path that are judged besides the one it was sent in. Default: [`PathForm::OPTIONAL`]. An
+    /// application whose path parameters are part of its pages leaves out [`PathForm::Parameters`].
+    pub fn forms(mut self, forms: impl IntoIterator<Item = PathForm>) -> Self {
+        self.policy.forms = forms.into_iter().collect();
         self
     }
 
@@ -115,7 +126,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Networks whose requests pass unjudged: [`Network`]s, addresses, or their texts. Default: none. Called again, these
+    /// Networks whose requests pass unjudged: [`Network`](crate::agent::Network)s, addresses, or their texts. Default: none. Called again, these
     /// take the place of the ones before.
     ///
     /// ```
@@ -141,12 +152,8 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// If a text is no network.
-    pub fn exempt_networks<N>(mut self, networks: impl AsRef<[N]>) -> Result<Self, ValueError>
-    where
-        N: Clone + TryInto<Network>,
-        ValueError: From<N::Error>,
-    {
-        let networks = networks.as_ref().iter().cloned().map(N::try_into);
+    pub fn exempt_networks<N: ToString>(mut self, networks: impl AsRef<[N]>) -> Result<Self, ValueError> {
+        let networks = networks.as_ref().iter().map(|network| network.to_string().parse());
         self.policy.exempt.networks = networks.collect::<Result<_, _>>()?;
         Ok(self)
     }

@@ -8,12 +8,11 @@ use super::facts::RequestFacts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
 use super::overrides::{Mode, Override, is_called};
-use super::rate::{RateMode, RateRules};
+use super::rate::{Pace, RateMode, RateRules};
 use super::scope::Star;
 use crate::agent::{Agent, Category, Identity, Network};
 use crate::rules::{
-    Access, Fallback, MatchBudget, PathForms, PathPattern, ProductToken, Reading, RequestPath, Rule, RuleSet,
-    Selection, Verdict,
+    Access, Fallback, MatchBudget, PathForms, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection, Verdict,
 };
 
 /// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
@@ -36,16 +35,17 @@ pub struct Policy {
 
 impl Policy {
     /// The methods that the groups for `*` hold for by default.
-    pub const DEFAULT_STAR_METHODS: [&str; 2] = Star::DEFAULT_METHODS;
+    pub const DEFAULT_STAR_METHODS: [&str; 2] = ["GET", "HEAD"];
 
     /// The categories of registered crawlers that the groups for `*` are not for by default.
-    pub const DEFAULT_STAR_EXEMPT: [Category; 5] = Star::DEFAULT_EXEMPT;
+    pub const DEFAULT_STAR_EXEMPT: [Category; 5] =
+        [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
     /// The requests of a limited crawler that pass at once after a pause, by default.
-    pub const DEFAULT_BURST: NonZeroU32 = RateRules::DEFAULT_BURST;
+    pub const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
 
     /// The path patterns whose requests are exempt by default.
-    pub const DEFAULT_EXEMPT_PATHS: [&str; 1] = Exemptions::DEFAULT_PATHS;
+    pub const DEFAULT_EXEMPT_PATHS: [&str; 1] = [PathPattern::WELL_KNOWN];
 
     /// Decides about a request.
     ///
@@ -116,7 +116,7 @@ impl Policy {
         if evidence.is_exempt(&self.cookies) {
             return decision.passed(Reason::Exempt);
         }
-        let decision = decision.with_signs(evidence.signs(&self.cookies));
+        let decision = Decision { signs: evidence.signs(&self.cookies), ..decision };
         match self.suspect_human {
             SuspectHuman::Exempt if decision.signs.any() => decision.passed(Reason::SuspectHuman),
             SuspectHuman::Exempt | SuspectHuman::Record => decision,
@@ -228,7 +228,7 @@ impl Policy {
                 let pace = pace.map(|pace| {
                     let Some((grace, now)) = grace.zip(request.now()) else { return pace };
                     match grace.due_interval(now, pace.interval, |rules| rules.select(tokens, fallback)) {
-                        Some(interval) => pace.shortened_to(interval),
+                        Some(interval) => Pace { interval, ..pace },
                         None => pace.at_most(RateMode::Observe),
                     }
                 });
@@ -292,7 +292,7 @@ impl Policy {
         let mut claimed: Option<Handling> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling::of(over.mode);
-            if is_believed || !over.is_for_claim() {
+            if is_believed || over.rule_pattern().is_some() {
                 return handling.or_stricter(claimed);
             }
             claimed = Some(handling.or_stricter(claimed));
@@ -340,16 +340,7 @@ pub(super) struct Exemptions {
     pub(super) agents: Vec<ProductToken>,
 }
 
-impl Default for Exemptions {
-    fn default() -> Self {
-        let pattern = |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard);
-        Self { patterns: Self::DEFAULT_PATHS.map(pattern).into(), networks: Vec::new(), agents: Vec::new() }
-    }
-}
-
 impl Exemptions {
-    pub(super) const DEFAULT_PATHS: [&str; 1] = [PathPattern::WELL_KNOWN];
-
     /// Every form has to be exempt: `/.well-known/..%2fprivate/x` is `/private/x` to some servers.
     pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
         path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))

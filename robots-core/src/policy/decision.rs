@@ -30,7 +30,7 @@ pub struct Decision<'r> {
     /// How long to wait; zero for a request that did not come too soon.
     pub wait: Duration,
     /// Where that is not what the decision does.
-    would: Option<Would>,
+    pub(super) would: Option<Would>,
 }
 
 /// The action a decision takes.
@@ -167,13 +167,6 @@ impl<'r> Decision<'r> {
         }
     }
 
-    /// Whether the rules disallow the request and the mode is not off, or the policy tags or refuses an impostor: observers are
-    /// notified of it.
-    #[doc(hidden)]
-    pub const fn is_reported(&self) -> bool {
-        self.reason.is_reported()
-    }
-
     /// The same for an impostor that is handled so, if it is one.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
@@ -182,10 +175,6 @@ impl<'r> Decision<'r> {
             return self;
         }
         Self { action: mode.action(), reason: Reason::Impostor, ..self }.with_pace(self.pace)
-    }
-
-    pub(super) const fn with_signs(self, signs: HumanSigns) -> Self {
-        Self { signs, ..self }
     }
 
     /// What is refused is not held to a delay: it takes nothing from what the sender may fetch.
@@ -204,12 +193,11 @@ impl<'r> Decision<'r> {
     }
 
     pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
-        let (pace, wait) = (None, Duration::ZERO);
-        Self { action, reason, verdict: Some(verdict), agent: 0, signs: HumanSigns::NONE, pace, wait, would: None }
+        Self { action, verdict: Some(verdict), ..Self::unjudged(reason) }
     }
 
     pub(super) fn for_agent(self, agent: usize) -> Self {
-        Self { agent, pace: self.pace.map(|pace| pace.for_agent(agent)), ..self }
+        Self { agent, pace: self.pace.map(|pace| Pace { agent, ..pace }), ..self }
     }
 
     pub(super) fn stricter(self, other: Self) -> Self {
@@ -288,11 +276,11 @@ impl IdentityRules {
     /// How an agent's request is handled for its sender, whatever the file says, as far as the mode lets it; `None` where the file
     /// alone counts. A signature can be refuted without the name of a crawler; a browser that sends one may still be a person's.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
-        let is_claim = claims(agent);
-        match self.impostors {
-            Impostors::Tag if is_claim && matches!(identity, Identity::Refuted(_)) => Some(Mode::Tag),
-            Impostors::Refuse if is_claim && matches!(identity, Identity::Refuted(_)) => Some(Mode::Refuse),
-            _ => None,
-        }
+        let mode = match self.impostors {
+            Impostors::Observe => None,
+            Impostors::Tag => Some(Mode::Tag),
+            Impostors::Refuse => Some(Mode::Refuse),
+        };
+        mode.filter(|_| matches!(identity, Identity::Refuted(_)) && claims(agent))
     }
 }

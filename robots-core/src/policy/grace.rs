@@ -30,9 +30,7 @@ impl Grace {
             self.earlier.push((since, rules));
         }
     }
-}
 
-impl Grace {
     /// When the last request leaves it.
     pub fn end(&self) -> SystemTime {
         self.end_after(self.since)

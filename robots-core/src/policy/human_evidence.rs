@@ -7,8 +7,6 @@
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
 
-use super::error;
-
 /// The cookies and fields that suggest a person, as octets. Only gathered once a request is disallowed.
 #[derive(Clone, Debug, Default)]
 #[must_use]
@@ -52,7 +50,10 @@ impl Cookies {
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
-            other => Err(error::cookie_name(other)),
+            other => Err(ValueError::new(
+                String::from_utf8_lossy(other),
+                "is not a cookie's name: write the part before \"=\", such as \"session\"",
+            )),
         };
         names.into_iter().map(name).collect()
     }

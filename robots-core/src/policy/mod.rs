@@ -6,7 +6,6 @@
 mod builder;
 mod decide;
 mod decision;
-mod error;
 mod facts;
 pub(crate) mod grace;
 mod human_evidence;

@@ -7,7 +7,6 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use super::error;
 use super::facts::RequestFacts;
 use crate::agent::{Agent, Category, NamedAs, Recognizer, Registry};
 use crate::keyword_enum;
@@ -92,17 +91,6 @@ impl<M: Copy> Override<M> {
             _ => None,
         }
     }
-
-    /// Whether it is for one crawler.
-    pub(super) const fn is_for_agent(&self) -> bool {
-        matches!(self.covers, OverrideFor::Agent(_))
-    }
-
-    /// Whether it is for a name, which a request may only claim to have.
-    pub(super) const fn is_for_claim(&self) -> bool {
-        !matches!(self.covers, OverrideFor::Pattern(..))
-    }
-
     /// Whether it has not ended. The clock is looked at only for one that ends.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
@@ -137,20 +125,27 @@ impl<M> fmt::Display for Override<M> {
 ///
 /// A policy has no registry, so a name that is unknown to the built-in one may be right.
 pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
-    let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| error::agent_name(name, None))?;
+    let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| no_name(name, None))?;
     let registry = Registry::builtin();
-    let named = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b""[..])).resolve(name);
-    if named.named_as == NamedAs::Registered {
+    let (named_as, agents) = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b""[..])).resolve(name);
+    if named_as == NamedAs::Registered {
         return Ok(token);
     }
     if is_header(name) {
-        return Err(error::agent_name(name, named.agent().crawler()));
+        return Err(no_name(name, agents.first().crawler()));
     }
     let joined: String = name.split_whitespace().collect();
     match registry.crawler(&joined) {
-        Some(crawler) if joined != name.trim() => Err(error::agent_name(name, Some(&crawler.name))),
+        Some(crawler) if joined != name.trim() => Err(no_name(name, Some(&crawler.name))),
         _ => Ok(token),
     }
+}
+
+/// A text that names no agent: nothing but `*` or blanks, a whole `User-Agent` field, a name with blanks in it. `meant` is the name
+/// of the crawler that was meant.
+fn no_name(name: &str, meant: Option<&str>) -> ValueError {
+    let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
+    ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
 
 /// Whether an agent goes by this name: its crawler's, its own token, or one that its crawler sends. Not its whole chain: an

@@ -36,8 +36,6 @@ impl RateMode {
     }
 }
 
-const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
-
 /// How requests are limited.
 #[derive(Clone, Debug)]
 pub(super) struct RateRules {
@@ -68,16 +66,7 @@ pub struct Pace<'r> {
     pub is_known: bool,
 }
 
-impl Default for RateRules {
-    fn default() -> Self {
-        Self { mode: RateMode::Off, burst: DEFAULT_BURST, overrides: Vec::new() }
-    }
-}
-
 impl RateRules {
-    /// Requests that pass at once after a pause, by default.
-    pub(super) const DEFAULT_BURST: NonZeroU32 = DEFAULT_BURST;
-
     /// The pace of an allowed request; `None` where its groups have no delay, or nothing is done about it. `bound` is the mode that
     /// holds for the agent. `is_believed`: whether what is granted to the name of a crawler is granted to the request.
     pub(super) fn pace<'r>(
@@ -96,7 +85,19 @@ impl RateRules {
         // Requests count by a name, or by the address of what runs without a person.
         let is_counted = !agent.tokens().is_empty() || is_automation(agent);
         let delay = selection.crawl_delay().filter(|_| is_counted)?;
-        let mode = self.mode_of(bound, agent, selection, request, is_believed);
+        // A page that a search engine is refused too often leaves its index: it is named one by one, in the file and here.
+        let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
+        let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
+        // As in the overrides of the mode: an impostor must not choose a mild one.
+        let mut claimed = RateMode::Off;
+        let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
+        let granted = fitting.find_map(|over| {
+            let is_one_by_one = over.agent_name().is_some() && !selection.is_star();
+            let mode = if is_one_by_one { over.mode } else { spared(over.mode) };
+            claimed = claimed.max(mode);
+            is_believed.then_some(mode)
+        });
+        let mode = granted.unwrap_or_else(|| spared(self.mode.within(bound())).max(claimed));
         let is_known = agent.is_registered() || !selection.is_star();
         (mode != RateMode::Off).then_some(Pace {
             delay,
@@ -107,32 +108,6 @@ impl RateRules {
             agent: 0,
             is_known,
         })
-    }
-
-    fn mode_of(
-        &self,
-        bound: impl FnOnce() -> Mode,
-        agent: &Agent,
-        selection: Selection<'_>,
-        request: &RequestFacts<'_>,
-        is_believed: bool,
-    ) -> RateMode {
-        let identity = request.identity;
-        // A page that a search engine is refused too often leaves its index: it is named one by one, in the file and here.
-        let is_spared = agent.is_index_engine() && !matches!(identity, Identity::Refuted(_));
-        let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // As in the overrides of the mode: an impostor must not choose a mild one.
-        let mut claimed = RateMode::Off;
-        let fitting = |over: &&Override<RateMode>| over.fits(agent, None) && over.holds(request);
-        for over in self.overrides.iter().rev().filter(fitting) {
-            let is_one_by_one = over.is_for_agent() && !selection.is_star();
-            let mode = if is_one_by_one { over.mode } else { spared(over.mode) };
-            if is_believed {
-                return mode;
-            }
-            claimed = claimed.max(mode);
-        }
-        spared(self.mode.within(bound())).max(claimed)
     }
 }
 
@@ -147,16 +122,6 @@ impl<'r> Pace<'r> {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }
 
-    pub(super) const fn shortened_to(self, interval: Duration) -> Self {
-        Self { interval, ..self }
-    }
-
-    pub(super) const fn for_agent(self, agent: usize) -> Self {
-        Self { agent, ..self }
-    }
-
-    /// Of two the one that holds the sender closer. A known name comes before one that may be made up: its requests are counted
-    /// apart from those of other names.
     pub(super) fn stricter(self, other: Self) -> Self {
         let rank = |of: &Self| (of.mode, of.is_known, of.interval);
         if rank(&other) > rank(&self) { other } else { self }

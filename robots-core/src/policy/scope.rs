@@ -1,6 +1,5 @@
 //! The agents and methods that the groups for `*` are for.
 
-use super::error;
 use crate::agent::{Agent, Category, Class, Obeys};
 use crate::keyword_enum;
 use crate::rules::ValueError;
@@ -101,31 +100,14 @@ pub(super) struct Star {
     pub(super) empty: EmptyAgent,
 }
 
-impl Default for Star {
-    fn default() -> Self {
-        Self {
-            scope: StarScope::default(),
-            methods: Self::DEFAULT_METHODS.map(Into::into).into(),
-            exempt: Self::DEFAULT_EXEMPT.into(),
-            exceptions: StarExceptions::default(),
-            empty: EmptyAgent::default(),
-        }
-    }
-}
-
 impl Star {
-    pub(super) const DEFAULT_METHODS: [&str; 2] = ["GET", "HEAD"];
-
-    pub(super) const DEFAULT_EXEMPT: [Category; 5] =
-        [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
-
     /// Methods as they are configured.
     pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, ValueError> {
         let is_method =
             |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
         let method = |method: M| match method.as_ref() {
             method if is_method(method) => Ok(method.into()),
-            other => Err(error::method(other)),
+            other => Err(ValueError::new(other, "is not a method: write one such as \"GET\"")),
         };
         methods.into_iter().map(method).collect()
     }

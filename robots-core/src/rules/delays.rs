@@ -133,16 +133,6 @@ pub(super) struct SetDelay {
     pub(super) place: usize,
 }
 
-/// A time in seconds and their fraction, as in `10 s` and `0.5 s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seconds(pub(crate) Duration);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} s", self.0.as_secs_f64())
-    }
-}
-
 impl fmt::Debug for CrawlDelay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CrawlDelay").field("interval", &self.interval()).field("line", &self.line()).finish()

@@ -1,6 +1,5 @@
 //! Values that have one written form each, the same in text, on a command line, in a configuration and with serde.
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
@@ -119,13 +118,6 @@ impl fmt::Debug for ValueError {
     /// As it is displayed, because that is what the operator sees of an error that `main` returns.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-/// For a list of values that need no reading.
-impl From<Infallible> for ValueError {
-    fn from(never: Infallible) -> Self {
-        match never {}
     }
 }
 

@@ -41,7 +41,6 @@ mod write;
 
 pub use self::append::{Fragment, FragmentError, LinePlaces};
 pub use self::authority::{Authority, Port};
-pub(crate) use self::delays::Seconds;
 pub use self::delays::{CrawlDelay, RequestRate, TimeWindow};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
@@ -50,8 +49,8 @@ pub use self::keyword::ValueError;
 pub(crate) use self::line::MAX_LINE;
 pub use self::line::{Directive, Field, Line, LineKind};
 pub use self::path::RequestPath;
-pub use self::path_form::{PathForm, PathForms};
-
+pub use self::path_form::PathForm;
+pub(crate) use self::path_form::PathForms;
 pub use self::pattern::{Costly, PathPattern};
 pub use self::rule_set::{Fallback, FormTrace, RuleSet, Selection, Trace, Verdict};
 pub use self::text::{Note, NoteKind};

@@ -8,7 +8,6 @@
 //! By hand, because a URL crate knows one reading of a path; the others are the point here.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use memchr::{memchr, memchr_iter, memchr3_iter, memmem, memrchr};
 
@@ -267,63 +266,26 @@ keywords!(PathForm, "a form of a path", {
     Authority = "authority",
 });
 
-/// Which forms of a path are judged besides the one it was sent in. Default: all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[must_use]
-pub struct PathForms(u8);
+/// Which forms of a path are judged besides the one it was sent in, as bits by their place among all forms.
+/// [`PathForm::Verbatim`] and [`PathForm::Standard`] say how a path was sent, so nobody asks for them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathForms(u8);
 
 impl PathForms {
     /// Every form.
-    pub const ALL: Self = Self::NONE
-        .with(PathForm::Resolved)
-        .with(PathForm::Merged)
-        .with(PathForm::Decoded)
-        .with(PathForm::Parameters)
-        .with(PathForm::Unicode)
-        .with(PathForm::Authority);
+    pub(crate) const ALL: Self = Self(u8::MAX);
 
     /// No form but the one as sent.
-    pub const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self(0);
 
-    /// These forms and one more. [`PathForm::Verbatim`] and [`PathForm::Standard`] say how a path was sent, which is judged in
-    /// any case: they add nothing.
-    pub const fn with(self, form: PathForm) -> Self {
-        Self(self.0 | Self::bit(form))
-    }
-
-    /// These forms but for those that need a thing done: without [`PathForm::Decoded`], nothing is decoded in any form.
-    pub const fn without(self, form: PathForm) -> Self {
-        Self(self.0 & !Self::bit(form))
-    }
-
-    /// Whether a form is among these.
-    pub const fn contains(self, form: PathForm) -> bool {
-        self.0 & Self::bit(form) != 0
-    }
-
-    const fn bit(form: PathForm) -> u8 {
-        match form {
-            PathForm::Verbatim | PathForm::Standard => 0,
-            form => 1 << form as u8,
-        }
-    }
-}
-
-impl Default for PathForms {
-    fn default() -> Self {
-        Self::ALL
+    pub(super) const fn contains(self, form: PathForm) -> bool {
+        self.0 & 1 << form as u8 != 0
     }
 }
 
 impl FromIterator<PathForm> for PathForms {
     fn from_iter<I: IntoIterator<Item = PathForm>>(forms: I) -> Self {
-        forms.into_iter().fold(Self::NONE, Self::with)
-    }
-}
-
-impl fmt::Debug for PathForms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(PathForm::OPTIONAL.iter().filter(|form| self.contains(**form))).finish()
+        forms.into_iter().fold(Self::NONE, |forms, form| Self(forms.0 | 1 << form as u8))
     }
 }
 
@@ -331,6 +293,10 @@ impl fmt::Debug for PathForms {
 mod tests {
     use super::*;
     use crate::rules::spelling::standard_target;
+
+    fn all_but(form: PathForm) -> PathForms {
+        PathForm::OPTIONAL.into_iter().filter(|other| *other != form).collect()
+    }
 
     fn forms_with(target: &str, forms: PathForms) -> Vec<(PathForm, String)> {
         let found = of(target.as_bytes(), &standard_target(target.as_bytes()), forms);
@@ -448,7 +414,7 @@ mod tests {
         for target in ["/.//host/private/x", "/x/..//host/private/x"] {
             reads(target, PathForm::Authority, "/private/x");
         }
-        let backslashes = forms_with("/\\host/private/x", PathForms::ALL.without(PathForm::Decoded));
+        let backslashes = forms_with("/\\host/private/x", all_but(PathForm::Decoded));
         assert!(backslashes.contains(&(PathForm::Authority, "/private/x".to_owned())), "{backslashes:?}");
         reads("//host", PathForm::Authority, "/");
         reads("//u@host/%2e/private;a/x", PathForm::Authority, "/private/x");
@@ -478,17 +444,17 @@ mod tests {
     fn a_form_that_is_left_out_is_not_needed_by_another() {
         let target = "//h/./x/..;a/y%2F..//%u0070";
         for form in PathForm::OPTIONAL {
-            let without = forms_with(target, PathForms::ALL.without(form));
+            let without = forms_with(target, all_but(form));
             assert!(forms_with(target, PathForms::ALL).iter().any(|(kind, _)| *kind == form), "{form}");
             assert!(without.iter().all(|(kind, _)| *kind != form), "{form}");
         }
-        let dots = forms_with("/x/..//y;a/%2F", PathForms::ALL.without(PathForm::Resolved));
+        let dots = forms_with("/x/..//y;a/%2F", all_but(PathForm::Resolved));
         assert!(!dots.is_empty() && dots.iter().all(|(_, path)| path.contains("/../")), "{dots:?}");
-        let separators = PathForms::ALL.without(PathForm::Decoded);
+        let separators = all_but(PathForm::Decoded);
         assert!(forms_with(target, separators).iter().all(|(_, path)| path.contains("%2F")));
         assert_eq!(forms_with(target, PathForms::NONE), []);
         let each: PathForms = PathForm::OPTIONAL.into_iter().collect();
-        assert_eq!(each, PathForms::ALL);
+        assert_eq!(forms_with(target, each), forms_with(target, PathForms::ALL));
     }
 
     #[test]
@@ -499,23 +465,18 @@ mod tests {
     }
 
     #[test]
-    fn a_set_holds_what_was_added_and_not_removed() {
-        let some = PathForms::NONE.with(PathForm::Merged).with(PathForm::Unicode).with(PathForm::Merged);
+    fn a_set_holds_what_was_added() {
+        let some: PathForms = [PathForm::Merged, PathForm::Unicode, PathForm::Merged].into_iter().collect();
         for form in PathForm::OPTIONAL {
             assert_eq!(some.contains(form), [PathForm::Merged, PathForm::Unicode].contains(&form), "{form}");
-            assert!(PathForms::ALL.contains(form) && !PathForms::ALL.without(form).contains(form), "{form}");
-            assert_eq!(PathForms::ALL.without(form).with(form), PathForms::ALL, "{form}");
-            assert_eq!(PathForms::NONE.without(form), PathForms::NONE, "{form}");
+            assert!(PathForms::ALL.contains(form) && !all_but(form).contains(form), "{form}");
+            assert!(!PathForms::NONE.contains(form), "{form}");
         }
-        assert_eq!(PathForm::OPTIONAL.into_iter().collect::<PathForms>(), PathForms::ALL);
-        assert_eq!(format!("{some:?}"), "{Merged, Unicode}");
     }
 
     #[test]
     fn how_a_path_was_sent_is_no_choice() {
-        for form in [PathForm::Verbatim, PathForm::Standard] {
-            assert_eq!(PathForms::NONE.with(form), PathForms::NONE);
-            assert_eq!(PathForms::ALL.without(form), PathForms::ALL);
-        }
+        let sent: PathForms = [PathForm::Verbatim, PathForm::Standard].into_iter().collect();
+        assert_eq!(forms_with("//h/./x/..;a/y%2F..//%u0070", sent), []);
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tower_robots::agent::{Agent, Category, Class, Crawler, IdentityOutcome, NamedAs, Obeys, Registry};
+use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, NamedAs, Obeys, Registry};
 use tower_robots::rules::Reading;
 
 use super::arguments::site::{OtherFiles, SelectedSite, SiteArgs};
@@ -159,11 +159,10 @@ struct VerifiedClaim<'a> {
 fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) -> io::Result<ExitCode> {
     let selected = args.select()?;
     let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &selected.settings);
-    let resolved = evaluator.resolve(name);
-    let agents = &resolved.agents;
+    let (_, agents) = evaluator.resolve(name);
     let names = if args.offline { Names::Leave } else { Names::LookUp };
-    let claim = claim::check(agents, address, &selected.evidence, names)?;
-    let outcome = claim.identity.outcome();
+    let claim = claim::check(&agents, address, &selected.evidence, names)?;
+    let identity = claim.identity;
     let crawler = agents.iter().find_map(|agent| agent.crawler());
     if args.format == AgentsFormat::Json {
         write_json(out, &VerifiedClaim { address, user_agent: name, crawler, identity: claim })?;
@@ -173,9 +172,9 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
         claim.steps.iter().try_for_each(|step| writeln!(out, "  {}", printable(step)))?;
     }
     out.flush()?;
-    Ok(match outcome {
-        IdentityOutcome::Verified => ExitCode::SUCCESS,
-        IdentityOutcome::Refuted => ExitCode::from(NEGATIVE),
+    Ok(match identity {
+        Identity::Verified(_) => ExitCode::SUCCESS,
+        Identity::Refuted(_) => ExitCode::from(NEGATIVE),
         _ => ExitCode::from(OPEN),
     })
 }
@@ -287,9 +286,9 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
 
 /// What to say of a word that other commands take for the name of a crawler, and that is none as a header.
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
-    let named = evaluator.resolve(header);
-    let crawler = named.agent().crawler();
-    let is_same = match named.named_as {
+    let (named_as, agents) = evaluator.resolve(header);
+    let crawler = agents.first().crawler();
+    let is_same = match named_as {
         NamedAs::Header => true,
         // No header is.
         NamedAs::Star => false,
@@ -298,7 +297,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     if is_same {
         return None;
     }
-    let crawler = match (named.named_as, crawler) {
+    let crawler = match (named_as, crawler) {
         (NamedAs::Registered, Some(crawler)) => format!("the crawler {}", printable(crawler)),
         (NamedAs::Star, _) => "every crawler that no group names".to_owned(),
         _ => "a crawler that is not registered".to_owned(),

@@ -193,7 +193,7 @@ fn label(agent: &Agent) -> &str {
 /// The label of what is known of its sender: `claimed` where claims are not checked.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
-    request.identity.map_or(unchecked, |identity| identity.outcome().as_str())
+    request.identity.map_or(unchecked, |identity| identity.outcome())
 }
 
 /// Compares two words of a few, nearly always by where they are.

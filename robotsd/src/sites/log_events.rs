@@ -114,7 +114,7 @@ fn decision(record: &Record) -> &'static str {
 
 /// The written outcome of an identity; `claimed` where claims are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
-    identity.map_or("claimed", |identity| identity.outcome().as_str())
+    identity.map_or("claimed", |identity| identity.outcome())
 }
 
 fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<serde_json::Value>>) {

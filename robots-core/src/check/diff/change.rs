@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::subject::{FirstCrawlers, Subject};
-use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Seconds, Selection, Verdict};
+use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Selection, Verdict};
 
 /// A path with another verdict than before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,11 +132,12 @@ struct DelayEffect<'a>(&'a DelayChange);
 
 impl fmt::Display for DelayEffect<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [before, after] = [self.0.before, self.0.after].map(|delay| delay.map(|delay| Seconds(delay.interval)));
+        let [before, after] =
+            [self.0.before, self.0.after].map(|delay| delay.map(|delay| delay.interval.as_secs_f64()));
         match (before, after) {
-            (Some(before), Some(after)) => write!(f, "one request in {after} instead of one in {before}"),
-            (None, Some(after)) => write!(f, "one request in {after} instead of none"),
-            (Some(before), None) => write!(f, "no delay instead of one request in {before}"),
+            (Some(before), Some(after)) => write!(f, "one request in {after} s instead of one in {before} s"),
+            (None, Some(after)) => write!(f, "one request in {after} s instead of none"),
+            (Some(before), None) => write!(f, "no delay instead of one request in {before} s"),
             (None, None) => f.write_str("no delay, as before"),
         }
     }

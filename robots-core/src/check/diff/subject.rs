@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::agent::{Category, Crawler, NamedAgent, NamedAs, Obeys, Registry};
+use crate::agent::{Agents, Category, Crawler, NamedAs, Obeys, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
@@ -61,17 +61,17 @@ impl Subject {
     }
 
     /// The agent that a person means by a name, `*` included.
-    pub(in crate::check) fn named(name: &str, named: &NamedAgent) -> Self {
-        if named.named_as == NamedAs::Star {
+    pub(in crate::check) fn named(name: &str, (named_as, agents): &(NamedAs, Agents)) -> Self {
+        if *named_as == NamedAs::Star {
             return Self::unnamed();
         }
-        let agent = named.agent();
+        let agent = agents.first();
         Self {
             name: Some(agent.registered().map_or(name, |crawler| &crawler.name).to_owned()),
             category: agent.category(),
             named: true,
             tokens: agent.tokens().to_vec(),
-            fallback: named.fallback(),
+            fallback: agent.fallback(),
         }
     }
 

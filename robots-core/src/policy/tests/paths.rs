@@ -101,7 +101,7 @@ fn forms_that_a_site_leaves_out_are_not_judged() {
         (PathForm::Unicode, "/private%u002F"),
         (PathForm::Authority, "//h/private/"),
     ] {
-        let policy = refusing().forms(PathForms::ALL.without(form)).build();
+        let policy = refusing().forms(PathForm::OPTIONAL.into_iter().filter(|other| *other != form)).build();
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{form}");
         assert_eq!(site.decide(&refusing().build(), &[GPTBOT], "GET", target), REFUSED, "{form}");
     }
@@ -164,7 +164,7 @@ fn a_target_is_read_in_the_forms_of_the_policy() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /private/\n");
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
     let all = refusing().build();
-    let none = refusing().forms(PathForms::NONE).build();
+    let none = refusing().forms([]).build();
     for (policy, action) in [(&all, Action::Refuse), (&none, Action::Pass)] {
         let facts = RequestFacts::of_target("GET", b"/x/../private/");
         assert_eq!(policy.decide(&site.rules, &agents, facts).action, action);

@@ -217,7 +217,7 @@ pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     text("site", Some(site));
     text("agent", Some(request.name()));
     text("category", request.agent.category().map(Category::as_str));
-    text("identity", Some(request.identity.map_or("claimed", |identity| identity.outcome().as_str())));
+    text("identity", Some(request.identity.map_or("claimed", |identity| identity.outcome())));
     text("decision", Some(request.access.unwrap_or(Access::Allow).as_str()));
     text("action", Some(RequestOutcome::of(request.action, request.reason).as_str()));
     text("reason", Some(request.reason.as_str()));

@@ -11,7 +11,7 @@ use std::{io, slice};
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{Finding, Unreadable};
 use tower_robots::live::LiveRobots;
-use tower_robots::rules::{Fragment, Reading, RobotsTxt};
+use tower_robots::rules::{Reading, RobotsTxt};
 use tower_robots::source::evidence::ListCopy;
 use tower_robots::source::{Directory, Scheme};
 
@@ -305,12 +305,12 @@ impl ConfiguredSite {
         if fragments.is_empty() || Unreadable::of(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {
             return Ok(RobotsFile { name, bytes: robots.bytes().to_vec() });
         }
-        let appended = robots.append(&fragments);
-        let first = robots.lines().map(|line| line.number).find(|line| !appended.places.is_own(*line));
+        let (appended, places) = robots.append(&fragments);
+        let first = robots.lines().map(|line| line.number).find(|line| !places.is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
         let titles = QuotedList::of(fragments.iter().map(|fragment| &*fragment.title));
         complain(&format_args!("{}: lines from {first} on are appended, from {titles}", printable(&name)));
-        Ok(RobotsFile { name, bytes: appended.bytes.to_vec() })
+        Ok(RobotsFile { name, bytes: appended.to_vec() })
     }
 
     fn own_robots(&self) -> io::Result<RobotsFile> {

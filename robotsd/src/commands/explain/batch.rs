@@ -181,7 +181,7 @@ impl BatchQuestion {
     ) -> Option<(IdentitySummary, Option<String>)> {
         let is_said = self.address.is_some() || self.headers.is_some() || self.now.is_some() || self.evidence.is_some();
         let url = TargetUrl::parse(url).ok().filter(|_| is_said)?;
-        let named = self.token.as_ref().map(|token| evaluator.resolve(token).agents);
+        let named = self.token.as_ref().map(|token| evaluator.resolve(token).1);
         let agents = named.as_deref().unwrap_or(requester.agents());
         let now = self.now.and_then(|now| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(now)));
         let now = now.unwrap_or_else(SystemTime::now);

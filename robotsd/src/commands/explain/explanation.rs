@@ -30,13 +30,14 @@ impl Requester {
     /// A product token. A registered one stands for its crawler, with the further tokens that it obeys; the reference parser
     /// takes it as given.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
-        let named = evaluator.resolve(token);
+        let (_, agents) = evaluator.resolve(token);
         let name = token.to_owned();
-        match named.agent().registered().filter(|_| evaluator.reading != Reading::Reference) {
+        let agent = agents.first();
+        match agent.registered().filter(|_| evaluator.reading != Reading::Reference) {
             Some(crawler) => Self::Token {
                 name,
                 tokens: crawler.tokens.to_vec(),
-                fallback: named.fallback(),
+                fallback: agent.fallback(),
                 crawler: Some(crawler.name.to_owned()),
             },
             None => {
@@ -47,8 +48,8 @@ impl Requester {
 
     /// What a person writes: the name of a crawler, or a `User-Agent` field.
     pub(super) fn user_agent(evaluator: &Evaluator, name: &str) -> Self {
-        let named = evaluator.resolve(name);
-        Self::Agents { agents: named.agents.to_vec(), is_star: named.named_as == NamedAs::Star }
+        let (named_as, agents) = evaluator.resolve(name);
+        Self::Agents { agents: agents.to_vec(), is_star: named_as == NamedAs::Star }
     }
 
     /// What a request sends: its lines of `User-Agent`, read as a server reads them. A word that is a crawler's name may be none there.

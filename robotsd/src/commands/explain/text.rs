@@ -5,9 +5,7 @@ use std::io::{self, Write};
 
 use tower_robots::agent::{Agent, Obeys};
 use tower_robots::policy::{Action, Reason};
-use tower_robots::rules::{
-    Access, Fallback, Group, Line, PathForm, ProductToken, RequestPath, Rule, Seconds, Trace, Verdict,
-};
+use tower_robots::rules::{Access, Fallback, Group, Line, PathForm, ProductToken, RequestPath, Rule, Trace, Verdict};
 
 use super::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
 use crate::evaluator::Evaluator;
@@ -64,7 +62,7 @@ impl TextAnswer<'_> {
                 _ => "whether it keeps to it is not known",
             };
             writeln!(out, "  delay:  {}", self.line(delay.line()))?;
-            writeln!(out, "          one request in {}; {reads}", Seconds(delay.interval()))?;
+            writeln!(out, "          one request in {} s; {reads}", delay.interval().as_secs_f64())?;
         }
         if explanation.form == PathForm::Standard && path.as_bytes() != request.url.as_bytes() {
             writeln!(out, "  path:   {}", printable(path.as_bytes()))?;

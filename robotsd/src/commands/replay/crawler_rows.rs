@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use foldhash::fast::RandomState;
 use serde::Serialize;
-use tower_robots::agent::{Identity, IdentityOutcome, UndecidedReason};
+use tower_robots::agent::{Identity, UndecidedReason};
 
 use super::headers::AgentKind;
 use super::rule_paths::RulePaths;
@@ -120,7 +120,7 @@ impl ReplayRow {
                 RowPart { tally, rules, failed: Some((hours, addresses)) }
             }
             Identity::Undecided(_) | Identity::Unverifiable => {
-                let reason = identity.reason().unwrap_or(IdentityOutcome::Unverifiable.as_str());
+                let reason = identity.reason().unwrap_or(Identity::Unverifiable.outcome());
                 *self.undecided.entry(reason).or_default() += 1;
                 RowPart { tally: &mut self.claimed, rules: &mut self.rules, failed: None }
             }

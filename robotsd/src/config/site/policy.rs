@@ -72,7 +72,7 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
         .star_exempt(&agents.star_exempt)
         .star_exceptions(agents.star_exceptions)
         .star_empty(agents.star_empty)
-        .forms(enforcement.forms.iter().map(|form| *form.get_ref()).collect())
+        .forms(enforcement.forms.iter().map(|form| *form.get_ref()))
         .suspect_human(agents.suspect_human)
         .rate(*rate.mode.get_ref())
         .rate_burst(*rate.burst.get_ref())

@@ -184,8 +184,9 @@ impl FrontPage {
     pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
         let path = evaluator.path(b"/");
         let decide = |crawler: &Crawler| {
-            let named = evaluator.resolve(&crawler.name);
-            let verdict = evaluator.rules.select(named.agent().tokens(), named.fallback()).verdict(&path);
+            let (_, agents) = evaluator.resolve(&crawler.name);
+            let agent = agents.first();
+            let verdict = evaluator.rules.select(agent.tokens(), agent.fallback()).verdict(&path);
             let line = verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(|rule| rule.line());
             (verdict.access(), line)
         };
