@@ -43,7 +43,7 @@ impl FileNames {
                         return;
                     }
                     let rank = (end, length);
-                    if best.is_none_or(|(best, _)| better(rank, best)) {
+                    if best.is_none_or(|(best, _)| rank > best) {
                         best = Some((rank, name));
                     }
                 });
@@ -79,12 +79,6 @@ pub(super) fn may_claim(token: &ProductToken) -> bool {
 fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
-}
-
-/// Whole before versioned, then the longer.
-fn better(rank: (End, usize), best: (End, usize)) -> bool {
-    let key = |(end, length): (End, usize)| (end == End::Whole, length);
-    key(rank) > key(best)
 }
 
 /// Names that browsers carry as part of their costume, with a version or without (`MSIE 6.0`).

@@ -86,13 +86,13 @@ pub(super) struct Named {
 }
 
 /// How a name ends in the header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum End {
-    /// Where a word ends.
-    Whole,
     /// Inside a word that goes on with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. What goes on with letters is
     /// another name (`FooBot-Image`), to RFC 9309 and to its operator.
     Versioned,
+    /// Where a word ends: that counts for more.
+    Whole,
 }
 
 impl NameIndex {

@@ -70,17 +70,13 @@ impl Crawler {
 
 /// Whether a text is a day as `2026-11-22`.
 fn is_day(text: &str) -> bool {
-    let number = |range: std::ops::Range<usize>| {
-        text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+    let is_number = |digits: &str, length: usize, range: std::ops::RangeInclusive<u16>| {
+        let is_plain = digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_plain && digits.parse().is_ok_and(|number| range.contains(&number))
     };
-    let in_range = |range, days: std::ops::RangeInclusive<u8>| {
-        number(range).and_then(|digits| digits.parse().ok()).is_some_and(|value| days.contains(&value))
-    };
-    text.len() == 10
-        && number(0..4).is_some()
-        && [4, 7].iter().all(|at| text.as_bytes()[*at] == b'-')
-        && in_range(5..7, 1..=12)
-        && in_range(8..10, 1..=31)
+    let parts: Vec<_> = text.split('-').collect();
+    matches!(parts[..], [year, month, day]
+        if is_number(year, 4, 0..=9999) && is_number(month, 2, 1..=12) && is_number(day, 2, 1..=31))
 }
 
 /// Why a [`Registry`](super::Registry) cannot be extended with the given rows.

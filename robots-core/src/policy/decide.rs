@@ -268,7 +268,7 @@ impl Policy {
         if handling.mode == Mode::Refuse || !self.overrides.iter().any(|over| over.rule_pattern().is_some()) {
             return (handling, verdict);
         }
-        let each = selection.disallowing(request.path(self.forms), work);
+        let each = selection.disallowing(request.path(self.forms).forms(), work);
         let rank = |handling: Handling| (handling.action(), handling.reason);
         let handled = each.map(|verdict| (of(&verdict), verdict));
         handled.fold(

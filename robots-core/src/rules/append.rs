@@ -56,12 +56,8 @@ struct GroupLine {
     is_rule: bool,
 }
 
-/// What of a fragment is appended.
-struct Selected<'f> {
-    /// The groups that are merged, by index, and the names they are for.
-    groups: Vec<(Vec<usize>, Vec<Name<'f>>)>,
-    left_out: Vec<Name<'f>>,
-}
+/// The groups that are merged, by index, and the names they are for.
+type MergedGroups<'f> = Vec<(Vec<usize>, Vec<Name<'f>>)>;
 
 impl RobotsTxt {
     /// Appends the groups of fragments. Crawlers that this file names obey this file alone; those that only a fragment names
@@ -143,7 +139,7 @@ impl Writer {
     fn fragment(&mut self, number: usize, fragment: &Fragment, named: &mut HashSet<NameKey>) {
         let robots = &fragment.robots;
         let (lines, others) = group_lines(robots);
-        let Selected { groups, left_out } = select(robots, &lines, named);
+        let (groups, left_out) = select(robots, &lines, named);
         if self.lines > 0 {
             self.line(b"");
         }
@@ -234,8 +230,12 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
     is_spelled && field.has_colon && matches!(field.value, [] | [b'/', ..])
 }
 
-/// The names that are not yet `named`, each once, and the groups that are for each.
-fn select<'f>(robots: &'f RobotsTxt, lines: &[Vec<GroupLine>], named: &mut HashSet<NameKey>) -> Selected<'f> {
+/// What is appended: the names that are not yet `named`, each once, with the groups that are for each; and the names left out.
+fn select<'f>(
+    robots: &'f RobotsTxt,
+    lines: &[Vec<GroupLine>],
+    named: &mut HashSet<NameKey>,
+) -> (MergedGroups<'f>, Vec<Name<'f>>) {
     let mut left_out = Vec::new();
     let mut left_keys = HashSet::new();
     // In the order of the file, each with the groups that are for it.
@@ -268,13 +268,13 @@ fn select<'f>(robots: &'f RobotsTxt, lines: &[Vec<GroupLine>], named: &mut HashS
         }
     }
     named.extend(known.into_keys());
-    Selected { groups: merge(names, lines), left_out }
+    (merge(names, lines), left_out)
 }
 
 /// Names that are for the same groups share one.
-fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Vec<(Vec<usize>, Vec<Name<'f>>)> {
+fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> MergedGroups<'f> {
     let sizes: Vec<usize> = lines.iter().map(|lines| lines.iter().map(|line| line.content.len() + 1).sum()).collect();
-    let mut groups: Vec<(Vec<usize>, Vec<Name<'f>>)> = Vec::new();
+    let mut groups: MergedGroups<'f> = Vec::new();
     let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
     let mut size = 0;
     for (name, of) in &names {
@@ -293,8 +293,8 @@ fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Ve
 }
 
 /// Every group once, with its names.
-fn as_written<'f>(names: &[(Name<'f>, Vec<usize>)], count: usize) -> Vec<(Vec<usize>, Vec<Name<'f>>)> {
-    let mut groups: Vec<(Vec<usize>, Vec<Name<'f>>)> = (0..count).map(|index| (vec![index], Vec::new())).collect();
+fn as_written<'f>(names: &[(Name<'f>, Vec<usize>)], count: usize) -> MergedGroups<'f> {
+    let mut groups: MergedGroups<'f> = (0..count).map(|index| (vec![index], Vec::new())).collect();
     for (name, of) in names {
         of.iter().for_each(|index| groups[*index].1.push(*name));
     }

@@ -148,7 +148,10 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
     }
     let mut of_group: Vec<Option<DelayRecord>> = vec![None; document.groups().len()];
     for line in lines.iter().filter(|line| line.end <= limit) {
-        shorten(&mut of_group[line.group], line);
+        let shortest = &mut of_group[line.group];
+        if shortest.is_none_or(|known| line.interval < known.interval) {
+            *shortest = Some(*line);
+        }
     }
     let of_set = |set: &Vec<usize>| {
         let delays = set.iter().enumerate();
@@ -157,12 +160,6 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
         delays.min_by_key(|delay| delay.record.interval)
     };
     sets.iter().map(of_set).collect()
-}
-
-fn shorten(shortest: &mut Option<DelayRecord>, line: &DelayRecord) {
-    if shortest.is_none_or(|known| line.interval < known.interval) {
-        *shortest = Some(*line);
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr_iter, memchr3_iter, memmem, memrchr};
 
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
-use crate::keywords;
+use crate::keyword_enum;
 
 /// How many forms a path has at most, the standard form included: two readings of `%u`, three of parameters (kept, cut before
 /// separators are decoded, or after), four of segments before that (as they are, resolved, merged and resolved, or both),
@@ -226,27 +226,27 @@ impl Segments<'_> {
     }
 }
 
-/// A way to read a request target. Of several things done to a path, the last in this list names the form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum PathForm {
-    /// The octets as they came, as the reference parser takes them.
-    Verbatim,
-    /// Escapes made alike, structure as sent.
-    Standard,
-    /// Dot segments removed (RFC 3986, section 5.2.4), with and without the slash that a final one leaves.
-    Resolved,
-    /// Empty segments merged, before or after dot segments are removed.
-    Merged,
-    /// `%2F` decoded, or `%2F` and `%5C`, which stands for a raw backslash as well.
-    Decoded,
-    /// Path parameters cut: what follows a `;` in a segment (RFC 3986, section 3.3).
-    Parameters,
-    /// `%uXXXX` read as the character of that code point.
-    Unicode,
-    /// What follows the authority, of a path that begins with `//`, and what else servers find in a target that is no path.
-    Authority,
+keyword_enum! {
+    /// A way to read a request target. Of several things done to a path, the last in this list names the form.
+    #[derive(PartialOrd, Ord)]
+    PathForm, "a form of a path", {
+        /// The octets as they came, as the reference parser takes them.
+        Verbatim = "verbatim",
+        /// Escapes made alike, structure as sent.
+        Standard = "standard",
+        /// Dot segments removed (RFC 3986, section 5.2.4), with and without the slash that a final one leaves.
+        Resolved = "resolved",
+        /// Empty segments merged, before or after dot segments are removed.
+        Merged = "merged",
+        /// `%2F` decoded, or `%2F` and `%5C`, which stands for a raw backslash as well.
+        Decoded = "decoded",
+        /// Path parameters cut: what follows a `;` in a segment (RFC 3986, section 3.3).
+        Parameters = "parameters",
+        /// `%uXXXX` read as the character of that code point.
+        Unicode = "unicode",
+        /// What follows the authority, of a path that begins with `//`, and what else servers find in a target that is no path.
+        Authority = "authority",
+    }
 }
 
 impl PathForm {
@@ -254,17 +254,6 @@ impl PathForm {
     pub const OPTIONAL: [Self; 6] =
         [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
 }
-
-keywords!(PathForm, "a form of a path", {
-    Verbatim = "verbatim",
-    Standard = "standard",
-    Resolved = "resolved",
-    Merged = "merged",
-    Decoded = "decoded",
-    Parameters = "parameters",
-    Unicode = "unicode",
-    Authority = "authority",
-});
 
 /// Which forms of a path are judged besides the one it was sent in, as bits by their place among all forms.
 /// [`PathForm::Verbatim`] and [`PathForm::Standard`] say how a path was sent, so nobody asks for them.

@@ -83,17 +83,11 @@ impl RobotsTxt {
     /// `stands_for` is called once for each name that is not `*`. It is how a registry of crawlers makes
     /// `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does not call it.
     pub fn compile_with(&self, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
-        RuleSet::compile(self.clone(), reading, stands_for)
-    }
-}
-
-impl RuleSet {
-    fn compile(document: RobotsTxt, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> Self {
         let limit = match reading {
             Reading::Reference => MAX_READ,
             Reading::Standard | Reading::Legacy => Reading::STANDARD_LIMIT,
         };
-        let (named, star) = groups_by_token(&document, reading, limit, stands_for);
+        let (named, star) = groups_by_token(self, reading, limit, stands_for);
         // Tokens named in the same groups share a section.
         let (mut sets, mut names) = (Vec::new(), Vec::new());
         let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
@@ -109,12 +103,15 @@ impl RuleSet {
         };
         let named = named.into_iter().map(|(token, groups)| (token, section_of(groups))).collect();
         let star = (!star.is_empty()).then(|| section_of(star));
-        let index = RuleIndex::new(&document, reading, limit, &sets);
-        let (notes, costly) = (past_limit(document.bytes(), limit), pattern::find(&document, limit, &sets));
-        let delays = delays::by_set(&document, limit, &sets);
-        Self { document, reading, index, sets, names, named, star, notes, costly, delays }
+        let index = RuleIndex::new(self, reading, limit, &sets);
+        let (notes, costly) = (past_limit(self.bytes(), limit), pattern::find(self, limit, &sets));
+        let delays = delays::by_set(self, limit, &sets);
+        let document = self.clone();
+        RuleSet { document, reading, index, sets, names, named, star, notes, costly, delays }
     }
+}
 
+impl RuleSet {
     /// The document this was compiled from.
     pub const fn document(&self) -> &RobotsTxt {
         &self.document
@@ -191,11 +188,6 @@ impl<'r> Selection<'r> {
         self.star
     }
 
-    /// The groups that apply, in the order of the file.
-    pub(super) fn group_indexes(self) -> &'r [usize] {
-        self.section.map_or(&[], |section| &self.rules.sets[section.number])
-    }
-
     /// How long the agent shall wait between two requests, where its groups say so. No verdict depends on it.
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
@@ -215,19 +207,11 @@ impl<'r> Selection<'r> {
         if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
             return sent;
         }
-        self.disallowed_of(path.forms().skip(1), work).next().unwrap_or(sent)
+        self.disallowing(path.forms().skip(1), work).next().unwrap_or(sent)
     }
 
     /// The verdicts on those forms of a path that are disallowed.
-    pub(crate) fn disallowing(
-        self,
-        path: &RequestPath<'_>,
-        work: &mut MatchBudget,
-    ) -> impl Iterator<Item = Verdict<'r>> {
-        self.disallowed_of(path.forms(), work)
-    }
-
-    fn disallowed_of<'p>(
+    pub(crate) fn disallowing<'p>(
         self,
         forms: impl Iterator<Item = (PathForm, &'p [u8])>,
         work: &mut MatchBudget,
@@ -369,8 +353,9 @@ pub struct FormTrace<'r> {
 impl<'r> Selection<'r> {
     /// The groups that apply together, in the order of the file.
     pub fn groups(self) -> impl ExactSizeIterator<Item = Group<'r>> + Clone {
-        let document = self.rules.document();
-        self.group_indexes().iter().map(move |index| document.group(*index))
+        let (document, section) = (self.rules.document(), self.section);
+        let groups = section.map_or(&[][..], |section| &self.rules.sets[section.number]);
+        groups.iter().map(move |index| document.group(*index))
     }
 
     /// The verdict on a path, with every rule that matches.

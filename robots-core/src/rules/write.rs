@@ -1,6 +1,5 @@
 //! Writing a robots.txt that reads back as it was meant.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::document::RobotsTxt;
@@ -35,28 +34,32 @@ pub struct RobotsTxtBuilder {
     unwritable: Option<ValueError>,
 }
 
-/// Why it cannot be written.
-#[derive(Clone, Copy)]
-enum Unwritable {
-    /// It holds a line break, a NUL, or, where it is no comment, a `#`.
-    Octet,
-    /// It begins or ends with white space, which would be dropped.
-    Blank,
-    /// It names no crawler: it is empty, or nothing is left where decoration and a version are dropped.
-    NoCrawler,
-    /// It is a pattern that begins with neither `/` nor `*`, so it matches no path (RFC 9309, section 2.2.2).
-    NoPath,
-    /// It is no absolute `http` or `https` URL, as the address of a sitemap has to be.
-    NoUrl,
-    /// It is a delay of zero, which says nothing, or one too long to be read back.
-    Delay,
-    /// The line would be longer than what crawlers read of one.
-    Long,
-    /// It is a rule or a delay that no user-agent line precedes.
-    RuleOutsideGroup,
-    /// The name is not one of visible ASCII without a colon, or is read as that of a line with a method of its own.
-    Name,
-}
+/// It holds a line break, a NUL, or, where it is no comment, a `#`.
+const OCTET: &str = "holds a line break, a NUL or a \"#\": escape it as \"%23\" or the like";
+
+/// It begins or ends with white space, which would be dropped.
+const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
+
+/// It names no crawler: it is empty, or nothing is left where decoration and a version are dropped.
+const NO_CRAWLER: &str = "names no crawler: write its product token, or \"*\" for every crawler";
+
+/// It is a pattern that begins with neither `/` nor `*`, so it matches no path (RFC 9309, section 2.2.2).
+const NO_PATH: &str = "begins with neither \"/\" nor \"*\": it matches no path";
+
+/// It is no absolute `http` or `https` URL, as the address of a sitemap has to be.
+const NO_URL: &str = "is no absolute URL: begin with \"https://\" and the host";
+
+/// It is a delay of zero, which says nothing, or one too long to be read back.
+const DELAY: &str = "is no delay that says something: give more than zero seconds";
+
+/// The line would be longer than what crawlers read of one.
+const LONG: &str = "is longer than what crawlers read of a line";
+
+/// It is a rule or a delay that no user-agent line precedes.
+const RULE_OUTSIDE_GROUP: &str = "stands before any group: name a user agent first";
+
+/// The name is not one of visible ASCII without a colon, or is read as that of a line with a method of its own.
+const NAME: &str = "is no name of an extension";
 
 impl RobotsTxt {
     /// Begins a new file.
@@ -81,7 +84,7 @@ impl RobotsTxtBuilder {
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
-            self.accepts(Err(Unwritable::NoCrawler), name);
+            self.accepts(Err(NO_CRAWLER), name);
             return self;
         }
         if matches!(self.last, Some(Directive::Allow | Directive::Disallow)) {
@@ -105,8 +108,8 @@ impl RobotsTxtBuilder {
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {
-            None => Err(Unwritable::RuleOutsideGroup),
-            Some(_) if interval.is_zero() || delay(seconds.as_bytes()).is_none() => Err(Unwritable::Delay),
+            None => Err(RULE_OUTSIDE_GROUP),
+            Some(_) if interval.is_zero() || delay(seconds.as_bytes()).is_none() => Err(DELAY),
             Some(_) => Ok(()),
         };
         if self.accepts(checked, seconds.as_bytes()) {
@@ -120,7 +123,7 @@ impl RobotsTxtBuilder {
     pub fn sitemap(mut self, address: impl AsRef<[u8]>) -> Self {
         let address = address.as_ref();
         if !is_absolute_url(address) {
-            self.accepts(Err(Unwritable::NoUrl), address);
+            self.accepts(Err(NO_URL), address);
             return self;
         }
         self.write(Directive::Sitemap, "Sitemap", address)
@@ -135,7 +138,7 @@ impl RobotsTxtBuilder {
         );
         let is_plain = name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b':' | b'#'));
         if has_method || !is_plain || name.is_empty() {
-            self.accepts(Err(Unwritable::Name), name.as_bytes());
+            self.accepts(Err(NAME), name.as_bytes());
             return self;
         }
         self.write(directive, name, value.as_ref())
@@ -155,20 +158,19 @@ impl RobotsTxtBuilder {
 
     fn rule(mut self, directive: Directive, name: &str, pattern: &[u8]) -> Self {
         let checked = match pattern {
-            _ if self.last.is_none() => Err(Unwritable::RuleOutsideGroup),
+            _ if self.last.is_none() => Err(RULE_OUTSIDE_GROUP),
             [] | [b'/' | b'*', ..] => Ok(()),
             // White space before it is the nearer reason.
-            [first, ..] if is_space(*first) => Err(Unwritable::Blank),
-            _ => Err(Unwritable::NoPath),
+            [first, ..] if is_space(*first) => Err(BLANK),
+            _ => Err(NO_PATH),
         };
         if self.accepts(checked, pattern) { self.write(directive, name, pattern) } else { self }
     }
 
     fn write(mut self, directive: Directive, name: &str, value: &[u8]) -> Self {
         let is_blank = |octet: Option<&u8>| octet.is_some_and(|octet| is_space(*octet));
-        let checked = check(value, b"\r\n\0#", name.len() + 2).and_then(|()| {
-            if is_blank(value.first()) || is_blank(value.last()) { Err(Unwritable::Blank) } else { Ok(()) }
-        });
+        let checked = check(value, b"\r\n\0#", name.len() + 2)
+            .and_then(|()| if is_blank(value.first()) || is_blank(value.last()) { Err(BLANK) } else { Ok(()) });
         if self.accepts(checked, value) {
             for part in [name.as_bytes(), b": ", value] {
                 self.file.extend_from_slice(part);
@@ -184,36 +186,20 @@ impl RobotsTxtBuilder {
     }
 
     /// Remembers the first thing that cannot be written.
-    fn accepts(&mut self, checked: Result<(), Unwritable>, text: &[u8]) -> bool {
-        if let Err(kind) = checked {
-            self.unwritable.get_or_insert_with(|| ValueError::new(String::from_utf8_lossy(text), kind));
+    fn accepts(&mut self, checked: Result<(), &'static str>, text: &[u8]) -> bool {
+        if let Err(fault) = checked {
+            self.unwritable.get_or_insert_with(|| ValueError::new(String::from_utf8_lossy(text), fault));
         }
         checked.is_ok()
     }
 }
 
-impl fmt::Display for Unwritable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Unwritable::Octet => "holds a line break, a NUL or a \"#\": escape it as \"%23\" or the like",
-            Unwritable::Blank => "begins or ends with white space, which crawlers drop: escape it as \"%20\"",
-            Unwritable::NoCrawler => "names no crawler: write its product token, or \"*\" for every crawler",
-            Unwritable::NoPath => "begins with neither \"/\" nor \"*\": it matches no path",
-            Unwritable::NoUrl => "is no absolute URL: begin with \"https://\" and the host",
-            Unwritable::Delay => "is no delay that says something: give more than zero seconds",
-            Unwritable::Long => "is longer than what crawlers read of a line",
-            Unwritable::RuleOutsideGroup => "stands before any group: name a user agent first",
-            Unwritable::Name => "is no name of an extension",
-        })
-    }
-}
-
 /// Whether a line with so many octets before `text` holds it whole.
-fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), Unwritable> {
+fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
     if text.iter().any(|octet| refused.contains(octet)) {
-        return Err(Unwritable::Octet);
+        return Err(OCTET);
     }
-    if before + text.len() > MAX_LINE { Err(Unwritable::Long) } else { Ok(()) }
+    if before + text.len() > MAX_LINE { Err(LONG) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -244,23 +230,23 @@ mod tests {
     fn what_cannot_be_written_is_refused() {
         let long = "a".repeat(MAX_LINE);
         for (builder, kind) in [
-            (RobotsTxt::builder().comment("a\nb"), Unwritable::Octet),
-            (RobotsTxt::builder().user_agent("a#b"), Unwritable::Octet),
-            (RobotsTxt::builder().user_agent("a\0"), Unwritable::Octet),
-            (RobotsTxt::builder().user_agent(" a"), Unwritable::Blank),
-            (RobotsTxt::builder().user_agent(""), Unwritable::NoCrawler),
-            (RobotsTxt::builder().user_agent("/2.0"), Unwritable::NoCrawler),
-            (RobotsTxt::builder().allow("/"), Unwritable::RuleOutsideGroup),
-            (RobotsTxt::builder().crawl_delay(Duration::from_secs(1)), Unwritable::RuleOutsideGroup),
-            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::ZERO), Unwritable::Delay),
-            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::MAX), Unwritable::Delay),
-            (RobotsTxt::builder().user_agent("*").disallow("x"), Unwritable::NoPath),
-            (RobotsTxt::builder().user_agent("*").allow(" /x"), Unwritable::Blank),
-            (RobotsTxt::builder().sitemap("/sitemap.xml"), Unwritable::NoUrl),
-            (RobotsTxt::builder().sitemap(format!("https://example.com/{long}")), Unwritable::Long),
-            (RobotsTxt::builder().extension("Crawl-delay", "2"), Unwritable::Name),
-            (RobotsTxt::builder().extension("Allowed", "/"), Unwritable::Name),
-            (RobotsTxt::builder().extension("a b", "/"), Unwritable::Name),
+            (RobotsTxt::builder().comment("a\nb"), OCTET),
+            (RobotsTxt::builder().user_agent("a#b"), OCTET),
+            (RobotsTxt::builder().user_agent("a\0"), OCTET),
+            (RobotsTxt::builder().user_agent(" a"), BLANK),
+            (RobotsTxt::builder().user_agent(""), NO_CRAWLER),
+            (RobotsTxt::builder().user_agent("/2.0"), NO_CRAWLER),
+            (RobotsTxt::builder().allow("/"), RULE_OUTSIDE_GROUP),
+            (RobotsTxt::builder().crawl_delay(Duration::from_secs(1)), RULE_OUTSIDE_GROUP),
+            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::ZERO), DELAY),
+            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::MAX), DELAY),
+            (RobotsTxt::builder().user_agent("*").disallow("x"), NO_PATH),
+            (RobotsTxt::builder().user_agent("*").allow(" /x"), BLANK),
+            (RobotsTxt::builder().sitemap("/sitemap.xml"), NO_URL),
+            (RobotsTxt::builder().sitemap(format!("https://example.com/{long}")), LONG),
+            (RobotsTxt::builder().extension("Crawl-delay", "2"), NAME),
+            (RobotsTxt::builder().extension("Allowed", "/"), NAME),
+            (RobotsTxt::builder().extension("a b", "/"), NAME),
         ] {
             let refused = builder.user_agent("x\r").build().expect_err("not writable");
             assert_eq!(refused.to_string(), format!("{:?} {kind}", refused.text()));
