@@ -22,23 +22,6 @@ pub struct Robots<S> {
     pub(super) inner: S,
 }
 
-impl<S> Robots<S> {
-    /// The inner service.
-    pub const fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// The inner service, to be changed.
-    pub const fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
-    /// The inner service alone.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
-}
-
 impl<S, A, B> Service<Request<A>> for Robots<S>
 where
     S: Service<Request<A>, Response = Response<B>>,

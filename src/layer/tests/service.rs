@@ -36,14 +36,6 @@ async fn a_response_says_how_long_its_body_is() {
     }
 }
 
-#[test]
-fn the_inner_service_is_reached_changed_and_taken_out() {
-    let mut robots = RobotsLayer::new(live(Mode::Refuse)).layer(1);
-    assert_eq!(*robots.get_ref(), 1);
-    *robots.get_mut() += 1;
-    assert_eq!(robots.into_inner(), 2);
-}
-
 #[tokio::test]
 async fn a_new_version_is_one_store_away_and_the_layer_is_send_and_sync() {
     fn assert_send<T: Send + Sync + Clone + 'static>(_: &T) {}
