@@ -16,13 +16,12 @@ use http::{Extensions, HeaderValue, Uri};
 
 use super::answer::{Answer, Outcome};
 use super::event::{
-    AddressFrom, AgentFrom, Event, IdentityFrom, Observers, RefuseWith, TargetFrom, guarded, human_evidence,
+    AddressFrom, AgentFrom, Event, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom, guarded, human_evidence,
 };
 use super::nesting::{self, Mark};
 use super::original::OriginalRequest;
 use super::pace::{self, OwnedBucket, PacedRequest};
 use super::record::{Record, may_be_of_crawler};
-use super::sender::Sender;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
 use super::{refusal, robots_txt};
@@ -183,20 +182,24 @@ impl Enforcer {
                     self.pass(live, &request, &decision, outside)
                 });
             };
-            let decision = match (self.counting, decision.pace) {
+            let (key, quota) = (&bucket.0, bucket.1);
+            let wait = match (self.counting, decision.pace) {
                 (Counting::InStore, Some(pace)) => {
                     return Judged::Paced(Box::new(Paced {
                         live: live.clone(),
-                        request: PacedRequest::new(&live.site.origin, &bucket.0, bucket.1, pace.mode),
+                        request: PacedRequest::new(&live.site.origin, key, quota, pace.mode),
                         bucket: OwnedBucket::of(&bucket),
                         in_time: decided(&decision),
                         too_soon: decided(&decision.too_soon(Duration::from_nanos(1))),
                         snapshot: Arc::clone(&snapshot),
                     }));
                 }
-                (Counting::Here | Counting::InStore, _) => pace::kept(decision, &snapshot, &bucket),
-                (Counting::Before, _) => pace::looked_at(decision, &snapshot, &bucket),
+                (Counting::Here | Counting::InStore, _) => snapshot.take(key, quota).err(),
+                // It was refused a moment ago, maybe because it came too soon: it does so still, though its time may have come
+                // since. Nothing is taken.
+                (Counting::Before, _) => Some(snapshot.look(key, quota).err().unwrap_or(Duration::from_nanos(1))),
             };
+            let decision = wait.map_or(decision, |wait| decision.too_soon(wait));
             Judged::Answer(self.complete(live, &snapshot, request, decided(&decision), outside))
         })
     }

@@ -1,5 +1,5 @@
-//! What observers are told of a request, and the application's own functions: those that find target, address and agent,
-//! and those that run after the decision.
+//! What observers are told of a request, and the application's own functions: those that find target, address, agent and
+//! sender, and those that run after the decision.
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode, Uri};
 use super::grpc;
 use super::original::OriginalRequest;
 use super::record::Record;
-use crate::agent::Identity;
+use crate::agent::{Agent, Identity};
 use crate::live::LiveRobots;
 use crate::policy::HumanEvidence;
 #[cfg(feature = "tracing")]
@@ -82,6 +82,26 @@ pub(super) type IdentityFrom = Arc<dyn Fn(&Extensions) -> Option<Identity> + Sen
 pub(super) type ListenerFrom = Arc<dyn Fn(&Extensions) -> Option<Arc<str>> + Send + Sync>;
 pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
+
+/// The sender of a request, as far as anything checks it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sender {
+    /// `None` where claims are not checked.
+    pub(super) identity: Option<Identity>,
+    /// The crawler that sends it by its signature alone: its agent counts in place of those that the `User-Agent` names.
+    pub(super) signer: Option<Agent>,
+}
+
+impl Sender {
+    pub(super) const fn checked(identity: Identity) -> Self {
+        Self { identity: Some(identity), signer: None }
+    }
+
+    /// The agents that the request is judged by.
+    pub(super) fn agents<'a>(&'a self, claimed: &'a [Agent]) -> &'a [Agent] {
+        self.signer.as_ref().map_or(claimed, std::slice::from_ref)
+    }
+}
 
 /// Which requests an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]

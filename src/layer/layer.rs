@@ -1,18 +1,21 @@
-//! The layer, and how it is built.
+//! The layer, how it is built, and what it judges of a request before that is answered.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
-use super::enforce::{Counting, CrawlerRecords, Enforcer, RobotsTxtRequests};
+use super::enforce::{Counting, CrawlerRecords, Enforcer, Judged, RobotsTxtRequests};
 use super::event::{Event, Interest, Observers};
-use super::judgement::Judgement;
+#[cfg(feature = "axum08")]
+use super::nesting::original_uri;
 use super::original::OriginalRequest;
+use super::pace::PacedRequest;
 use super::service::Robots;
 use crate::agent::Identity;
 use crate::live::AgentLookups;
@@ -272,6 +275,37 @@ impl RobotsLayer {
     }
 }
 
+/// The form of the layer for axum 0.8.
+#[cfg(feature = "axum08")]
+impl RobotsLayer {
+    /// A layer for an app on axum 0.8. It judges the target that the outermost router got
+    /// ([`OriginalUri`](axum::extract::OriginalUri)), so it is right in a nested router at any depth, in which
+    /// [`RobotsLayer::new`] sees targets without their prefix.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
+    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n").open()?;
+    /// let robots = RobotsLayer::for_axum08(live);
+    /// let blog = Router::new().route("/drafts/{page}", get(async || "a draft")).layer(robots.clone());
+    /// let app: Router = Router::new().nest("/blog", blog).layer(robots);
+    /// # Ok::<(), tower_robots::live::Rejection>(())
+    /// ```
+    ///
+    /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
+    ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`.
+    /// - Of several layers for the same [`LiveRobots`](crate::live::LiveRobots) the outermost judges. Those for other sites
+    ///   judge too, and so does an inner one that has observers of its own, or gets a request that is exempt, that passes by
+    ///   signs of a person, or whose method, target or `User-Agent` has changed on the way. An observer is not notified twice
+    ///   of one decision. Several layers are best clones of one.
+    /// - What rewrites a target in front of the outermost router changes what is judged. Then put the layer in front of
+    ///   that, or give it [`RobotsLayer::target_from`], which comes first.
+    /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
+    pub fn for_axum08(sites: impl IntoSites) -> Self {
+        Self::new(sites).with(|enforcer| enforcer.nested_target = Some(original_uri))
+    }
+}
+
 impl<S> Layer<S> for RobotsLayer {
     type Service = Robots<S>;
 
@@ -283,5 +317,62 @@ impl<S> Layer<S> for RobotsLayer {
 impl fmt::Debug for RobotsLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RobotsLayer").field("sites", &self.enforcer.sites).finish_non_exhaustive()
+    }
+}
+
+/// What the layer has judged of a request: its answer, or the bucket that it takes from first.
+///
+/// For a service that counts requests in a store which several processes share:
+///
+/// ```
+/// use std::time::Duration;
+/// use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
+/// use tower_robots::live::LiveRobots;
+/// use tower_robots::policy::{Mode, Policy, RateMode};
+///
+/// let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 10\n")
+///     .policy(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build())
+///     .open()?;
+/// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
+/// let request = OriginalRequest::of(&request);
+/// let judgement = RobotsLayer::new(live).counted_in_store().judge(&request);
+/// let paced = judgement.paced().ok_or("limited")?;
+/// assert_eq!(paced.key, "gptbot claimed");
+/// assert_eq!((paced.interval.as_secs(), paced.burst.get()), (10, 5));
+/// // What a store might say: too soon by seven seconds.
+/// let answer = judgement.answer(&request, Some(Duration::from_secs(7)));
+/// assert!(matches!(answer.outcome, Outcome::Respond(refusal) if refusal.status() == 429));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub struct Judgement {
+    enforcer: Arc<Enforcer>,
+    judged: Judged,
+}
+
+impl Judgement {
+    /// The bucket that the request takes from; `None` where it is not limited. Of one that has a bucket observers are
+    /// notified once it is answered; of any other they have been.
+    pub const fn paced(&self) -> Option<&PacedRequest> {
+        match &self.judged {
+            Judged::Answer(_) => None,
+            Judged::Paced(paced) => Some(&paced.request),
+        }
+    }
+
+    /// The answer to the request, the same that was judged. `wait`: how long it has to wait, as the store says; zero where it
+    /// passes. With `None` it is counted here. What passes elsewhere is counted here too, so that the bucket of this process is no
+    /// fuller than the other when it has to count alone.
+    pub fn answer(self, request: &OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
+        self.enforcer.answer_judged(self.judged, *request, wait)
+    }
+}
+
+impl fmt::Debug for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.judged {
+            Judged::Answer(answer) => answer.fmt(f),
+            Judged::Paced(paced) => paced.request.fmt(f),
+        }
     }
 }

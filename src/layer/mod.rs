@@ -100,8 +100,6 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 //! ```
 
 // What an application builds, and what its requests and responses go through.
-#[cfg(feature = "axum08")]
-mod axum08;
 mod grpc;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
@@ -115,15 +113,12 @@ mod original;
 
 // The steps of the path.
 mod robots_txt;
-mod sender;
 #[cfg(feature = "verify")]
 mod sender_check;
 
 // What becomes of a request, and what is kept of it.
 mod answer;
 mod event;
-mod judgement;
-mod limit_response;
 mod pace;
 mod record;
 mod refusal;
@@ -134,8 +129,7 @@ mod nesting;
 pub use self::answer::{Answer, Outcome};
 pub use self::event::Event;
 pub use self::grpc::GrpcCode;
-pub use self::judgement::Judgement;
-pub use self::layer::RobotsLayer;
+pub use self::layer::{Judgement, RobotsLayer};
 pub use self::original::OriginalRequest;
 pub use self::pace::PacedRequest;
 pub use self::record::{Limit, Record};

@@ -32,29 +32,6 @@ impl OwnedBucket {
     }
 }
 
-/// The decision about a request that takes from a bucket of this process.
-pub(super) fn kept<'r>(
-    decision: Decision<'r>,
-    snapshot: &Snapshot,
-    (key, quota): &(RateKey<'_>, Quota),
-) -> Decision<'r> {
-    match snapshot.take(key, *quota) {
-        Ok(()) => decision,
-        Err(wait) => decision.too_soon(wait),
-    }
-}
-
-/// The decision about a request that was refused a moment ago, maybe because it came too soon: it does so still, though its time
-/// may have come since. Nothing is taken.
-pub(super) fn looked_at<'r>(
-    decision: Decision<'r>,
-    snapshot: &Snapshot,
-    (key, quota): &(RateKey<'_>, Quota),
-) -> Decision<'r> {
-    let wait = snapshot.look(key, *quota).err().unwrap_or(Duration::from_nanos(1));
-    decision.too_soon(wait)
-}
-
 /// The bucket that a request takes from; none where it is not limited. A request that has no pace costs nothing here.
 ///
 /// The key of the bucket comes from the identity: a verified crawler has one of its own, so that no other client uses

@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use http::{Extensions, HeaderMap, HeaderName};
 
-use super::event::ListenerFrom;
+use super::event::{ListenerFrom, Sender};
 use super::original::OriginalRequest;
 use super::record::is_crawler;
-use super::sender::Sender;
 use crate::agent::{Agent, Identity};
 use crate::identity::{FieldLines, IdentityRequest, MessageHead};
 use crate::source::Scheme;
