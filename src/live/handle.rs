@@ -13,8 +13,8 @@ use super::state::SiteState;
 use super::switch::Switched;
 use super::{
     Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Rejection, RejectionKind, Reload,
-    ReloadOutcome, ReloadOutcomeKind, Reloading, Site, Snapshot, SourceStatus, StateError, Trouble, TroubleKind,
-    VersionHash, VersionHashPrefix, load_text,
+    ReloadOutcome, ReloadOutcomeKind, Reloading, Site, Snapshot, StateError, Trouble, TroubleKind, VersionHash,
+    VersionHashPrefix, load_text,
 };
 use crate::agent::Registry;
 use crate::check;
@@ -214,7 +214,6 @@ impl LiveRobots {
     pub fn status(&self) -> Status {
         let Site { current, source, record, counts, state, .. } = &*self.site;
         let snapshot = current.load();
-        let SourceStatus { watch_trouble, fetch } = source.status();
         let record = record.lock();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Status {
@@ -232,8 +231,8 @@ impl LiveRobots {
             stripped_targets: count(&counts.stripped_targets),
             unchecked_claims: count(&counts.unchecked_claims),
             state_troubles: state.as_ref().map(SiteState::troubles).unwrap_or_default(),
-            watch_trouble,
-            fetch,
+            watch_trouble: source.watch_trouble(),
+            fetch: source.fetch_status(),
         }
     }
 

@@ -42,7 +42,7 @@ pub use self::rejection::{Rejection, RejectionKind};
 pub use self::reload::{Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind, Reloading};
 pub use self::snapshot::{Content, Snapshot, WhenMissing};
 pub use self::source::{Appendix, FetchStatus};
-pub use self::state::{StateDir, StateDirInUse, StateError, Trouble, TroubleEvent, TroubleKind};
+pub use self::state::{StateDir, StateError, Trouble, TroubleEvent, TroubleKind};
 pub use self::switch::{Enforcement, KillSwitch};
 pub use self::versions::{VersionHash, VersionHashPrefix};
 
@@ -56,6 +56,6 @@ pub(crate) use self::handle::SiteIdentity;
 pub(crate) use self::mutex::Mutex;
 pub(crate) use self::reload::Completion;
 pub(crate) use self::site::{Site, SiteSettings};
-pub(crate) use self::source::{Candidate, Loaded, Source, SourceStatus, load_text};
+pub(crate) use self::source::{Candidate, Loaded, Source, load_text};
 pub(crate) use self::state::TroubleListener;
 pub(crate) use self::versions::Version;

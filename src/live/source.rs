@@ -39,9 +39,14 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// How it fares, besides what it holds. Does not block.
-    fn status(&self) -> SourceStatus {
-        SourceStatus::default()
+    /// Why changes are only found by polling. Does not block.
+    fn watch_trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// How fetching fares. Does not block.
+    fn fetch_status(&self) -> Option<FetchStatus> {
+        None
     }
 }
 
@@ -51,14 +56,6 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
     }
     Ok(Version::new(text, origin, None))
-}
-
-/// How a source fares, besides what it holds.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SourceStatus {
-    /// Why changes are only found by polling.
-    pub(crate) watch_trouble: Option<String>,
-    pub(crate) fetch: Option<FetchStatus>,
 }
 
 /// How fetching a site's robots.txt fares; part of [`Status`](super::Status).

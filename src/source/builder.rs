@@ -21,18 +21,11 @@ pub struct LiveBuilder<S> {
 }
 
 /// A source of a site: [`InlineSource`], [`FileSource`](super::FileSource), and with the feature
-/// `fetch` `RemoteSource`. Sealed.
-pub trait SiteSource: sealed::Opens {}
-
-pub(super) mod sealed {
-    use super::LiveBuilder;
-    use crate::live::{LiveRobots, Rejection};
-
-    /// Opens a site.
-    pub trait Opens: Sized {
-        /// Brings the first version live and keeps it up to date.
-        fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection>;
-    }
+/// `fetch` `RemoteSource`. Nothing outside of this crate can make a site, so there are no others.
+pub trait SiteSource: Sized {
+    /// Brings the first version live and keeps it up to date.
+    #[doc(hidden)]
+    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection>;
 }
 
 impl<S> LiveBuilder<S> {
@@ -208,9 +201,7 @@ struct InlineText {
     site: Weak<Site>,
 }
 
-impl SiteSource for InlineSource {}
-
-impl sealed::Opens for InlineSource {
+impl SiteSource for InlineSource {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let origin = "inline".into();
         let LiveBuilder { source, settings } = builder;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::builder::{LiveBuilder, SiteSource, sealed};
+use super::builder::{LiveBuilder, SiteSource};
 use super::file;
 use super::watch::{Watched, Watcher};
-use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, SourceStatus, Version};
+use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
 /// How often a caller that waits for a file to settle looks whether the watcher has taken it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -68,9 +68,7 @@ impl LiveBuilder<FileSource> {
     }
 }
 
-impl SiteSource for FileSource {}
-
-impl sealed::Opens for FileSource {
+impl SiteSource for FileSource {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let LiveBuilder { source, settings } = builder;
         let origin: Arc<str> = source.path.to_string_lossy().into();
@@ -105,8 +103,8 @@ impl Source for OpenFile {
         }
     }
 
-    fn status(&self) -> SourceStatus {
-        SourceStatus { watch_trouble: self.watched.trouble(), fetch: None }
+    fn watch_trouble(&self) -> Option<String> {
+        self.watched.trouble()
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
 use std::net::Ipv6Addr;
 
 use crate::rules::{Authority, Port, ValueError};
@@ -65,13 +64,12 @@ struct Ports {
     ports: Vec<(u16, usize)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PatternFault {
-    Malformed,
-    /// It is written in another script, which takes the feature `idn`.
-    OtherScript,
-    Repeated,
-}
+// What is wrong with a pattern, said behind it.
+const MALFORMED: &str =
+    "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
+const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
+                            \"idn\" of tower-robots";
+const REPEATED: &str = "stands here twice: a host belongs to one site";
 
 impl<T> HostMap<T> {
     /// An empty map.
@@ -110,22 +108,22 @@ impl<T> HostMap<T> {
                     self.values.push(value);
                     Ok(())
                 }
-                Some(_) => Err(error(PatternFault::Repeated)),
+                Some(_) => Err(error(REPEATED)),
             };
         }
         if !cfg!(feature = "idn") && !host.is_ascii() {
-            return Err(error(PatternFault::OtherScript));
+            return Err(error(OTHER_SCRIPT));
         }
-        let name = canonical(host).ok_or_else(|| error(PatternFault::Malformed))?;
+        let name = canonical(host).ok_or_else(|| error(MALFORMED))?;
         let port = match port {
             Port::Number(port) if port != 0 => Some(port),
             Port::Absent => None,
-            _ => return Err(error(PatternFault::Malformed)),
+            _ => return Err(error(MALFORMED)),
         };
         let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse().ok());
         // A wildcard stands for names, whatever their port.
         if wildcard && (port.is_some() || address.is_some()) {
-            return Err(error(PatternFault::Malformed));
+            return Err(error(MALFORMED));
         }
         let ports = match address {
             Some(address) => self.addresses.entry(address).or_default(),
@@ -134,7 +132,7 @@ impl<T> HostMap<T> {
                 names.entry(name.as_bytes().into()).or_default()
             }
         };
-        ports.add(port, place).map_err(|()| error(PatternFault::Repeated))?;
+        ports.add(port, place).map_err(|()| error(REPEATED))?;
         if wildcard {
             self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
@@ -266,21 +264,6 @@ impl Ports {
 impl<T> Default for HostMap<T> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl fmt::Display for PatternFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Malformed => {
-                "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address"
-            }
-            Self::OtherScript => {
-                "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
-                 \"idn\" of tower-robots"
-            }
-            Self::Repeated => "stands here twice: a host belongs to one site",
-        })
     }
 }
 
@@ -522,7 +505,7 @@ mod tests {
             "a\u{0}b",
         ] {
             let error = hosts.insert(pattern, ()).expect_err(pattern);
-            assert_eq!(error.to_string(), format!("{pattern:?} {}", PatternFault::Malformed));
+            assert_eq!(error.to_string(), format!("{pattern:?} {MALFORMED}"));
         }
         hosts.insert("a", ()).expect("a host");
         for again in ["A.", "a"] {
@@ -531,7 +514,7 @@ mod tests {
         }
         hosts.insert("[::1]", ()).expect("an address");
         let repeated = hosts.insert("[0::1]", ()).expect_err("repeated").to_string();
-        assert_eq!(repeated, format!("\"[0::1]\" {}", PatternFault::Repeated));
+        assert_eq!(repeated, format!("\"[0::1]\" {REPEATED}"));
     }
 
     #[cfg(feature = "idn")]
@@ -540,7 +523,7 @@ mod tests {
         let mut hosts = HostMap::new();
         hosts.insert("M\u{fc}nchen.de", 1).expect("a host");
         let repeated = hosts.insert("xn--mnchen-3ya.de", 2).expect_err("repeated").to_string();
-        assert_eq!(repeated, format!("\"xn--mnchen-3ya.de\" {}", PatternFault::Repeated));
+        assert_eq!(repeated, format!("\"xn--mnchen-3ya.de\" {REPEATED}"));
         for host in ["xn--mnchen-3ya.de", "m\u{fc}nchen.de", "XN--MNCHEN-3YA.de:80"] {
             assert_eq!(hosts.get(host), Some(&1), "{host}");
         }

@@ -288,7 +288,7 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
             let switches = [disk.path().join("state/enforcement"), site.own().join("enforcement")];
             switches.iter().all(|path| fs::read(path).is_ok_and(|bytes| bytes == b"off\n"))
         });
-        wait_for("no trouble", || live.status().state_troubles.is_empty() && state.trouble().is_none());
+        wait_for("no trouble", || live.status().state_troubles.is_empty() && state.troubles().is_empty());
     });
 }
 
@@ -324,7 +324,7 @@ fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room()
         assert!(!state.flush());
         assert!(live.status().state_trouble(TroubleKind::Save).is_some());
         disk.free();
-        wait_for("written", || live.status().state_troubles.is_empty() && state.trouble().is_none());
+        wait_for("written", || live.status().state_troubles.is_empty() && state.troubles().is_empty());
         site.write(BAD);
         site.is_killed();
         assert_eq!(served(&site.open(&site.state())), FIRST);
@@ -385,7 +385,7 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             drop((live, state));
             site.write(BAD);
             let state = site.state();
-            assert!(state.trouble().unwrap().contains("Read-only file system"), "{:?}", state.trouble());
+            assert!(state.troubles()[0].contains("Read-only file system"), "{:?}", state.troubles());
             let live = site.open(&state);
             assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
             let said = live.status().last_reload.to_string();

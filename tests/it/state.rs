@@ -285,7 +285,7 @@ fn a_folder_that_cannot_be_written_stops_nothing() {
     // Root may write anywhere, but makes no folder below a file either.
     fs::write(site.path(), "a file").unwrap();
     let state = site.state();
-    assert!(state.trouble().unwrap().contains("cannot be written, so it will be forgotten"));
+    assert!(state.troubles()[0].contains("cannot be written, so it will be forgotten"));
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
     state.flush();
     assert!(!live.status().state_troubles.is_empty());

@@ -187,7 +187,7 @@ fn a_folder_that_gives_no_lock_is_used_all_the_same_and_says_so() {
     // Nothing is locked through a link: what it leads to is another's.
     std::os::unix::fs::symlink("elsewhere", path.join("lock")).unwrap();
     let state = StateDir::open(&path).unwrap();
-    let trouble = state.trouble().unwrap();
+    let trouble = state.troubles().remove(0);
     let want = format!(
         "{}: cannot be locked, so nothing keeps another process from writing here too: ",
         path.join("lock").display()

@@ -9,7 +9,7 @@ use std::io;
 use std::process::ExitCode;
 
 use http::Method;
-use tower_robots::live::{Enforcement, StateDir, StateDirInUse, VersionHashPrefix};
+use tower_robots::live::{Enforcement, StateDir, StateError, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::output::{Page, say, say_json, say_report};
@@ -202,7 +202,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
 }
 
 /// The switch of a process that runs is in its memory, so what is written behind its back would change nothing.
-fn in_use(error: &StateDirInUse) -> String {
+fn in_use(error: &StateError) -> String {
     let stop = match error.process() {
         Some(process) => format!("`kill {process}`"),
         None => "stop that process".to_owned(),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use tower_robots::internals::Mutex;
-use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateDirInUse, StateError};
+use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateError};
 use tower_robots::source::LiveBuilder;
 
 use super::log_events;
@@ -33,7 +33,7 @@ impl StateHandle {
     /// # Errors
     ///
     /// If another process has it open.
-    pub(super) fn open(config: &Config) -> Result<Self, StateDirInUse> {
+    pub(super) fn open(config: &Config) -> Result<Self, StateError> {
         let directory = config.state_dir.as_ref().map(StateDir::open).transpose()?;
         Ok(Self { directory, ..Self::in_memory() })
     }
@@ -43,7 +43,7 @@ impl StateHandle {
     /// # Errors
     ///
     /// If another process has it open.
-    pub(super) fn reopened(&self) -> Result<Option<Self>, StateDirInUse> {
+    pub(super) fn reopened(&self) -> Result<Option<Self>, StateError> {
         let reopen =
             |directory: &StateDir| Ok(Self { directory: Some(StateDir::open(directory.path())?), ..Self::in_memory() });
         self.directory.as_ref().map(reopen).transpose()

@@ -8,31 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// What could not be written, and so will be forgotten.
-#[derive(Debug)]
-pub struct StateError {
-    pub(super) path: PathBuf,
-    pub(super) cause: io::Error,
-}
-
-impl StateError {
-    pub(super) fn new(path: &Path, cause: io::Error) -> Self {
-        Self { path: path.to_owned(), cause }
-    }
-
-    /// Another process writes here by now.
-    pub(super) fn handed_over(path: &Path) -> Self {
-        Self::new(path, io::Error::other("another process has taken over the state directory"))
-    }
-}
-
-/// A state directory that another handle has open: in another process, or in this one.
-#[derive(Clone, PartialEq, Eq)]
+/// Why a state directory cannot be opened; or what could not be written to it, and so will be forgotten.
 #[non_exhaustive]
-pub struct StateDirInUse {
-    /// The directory.
+pub struct StateError {
+    /// The directory, or the part of it that could not be written.
     pub path: PathBuf,
-    pub(super) holder: LockHolder,
+    pub(super) cause: io::Error,
+    /// Who has it open, in another process or in this one, so that it cannot be opened.
+    holder: Option<LockHolder>,
 }
 
 /// Whose lock it is.
@@ -43,11 +26,25 @@ pub(super) enum LockHolder {
     Unknown,
 }
 
-impl StateDirInUse {
-    /// The number of the process that has it open, as that process knows it; `None` where that is unknown. In a container
-    /// it may be another number than outside.
+impl StateError {
+    pub(super) fn new(path: &Path, cause: io::Error) -> Self {
+        Self { path: path.to_owned(), cause, holder: None }
+    }
+
+    /// Another handle has it open.
+    pub(super) fn in_use(path: &Path, holder: LockHolder) -> Self {
+        Self { holder: Some(holder), ..Self::new(path, io::ErrorKind::ResourceBusy.into()) }
+    }
+
+    /// Another process writes here by now.
+    pub(super) fn handed_over(path: &Path) -> Self {
+        Self::new(path, io::Error::other("another process has taken over the state directory"))
+    }
+
+    /// The number of the process that has the directory open, as that process knows it; `None` where that is unknown, and for
+    /// what could not be written. In a container it may be another number than outside.
     pub fn process(&self) -> Option<u32> {
-        match self.holder {
+        match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),
             LockHolder::Process(process) => Some(process),
             LockHolder::Unknown => None,
@@ -55,42 +52,29 @@ impl StateDirInUse {
     }
 }
 
-impl fmt::Display for StateDirInUse {
+impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
+        const OPEN: &str = "has the state directory open";
+        const APART: &str = "stop it, or give each process a state directory of its own";
+        write!(f, "{}: ", self.path.display())?;
         match self.holder {
-            LockHolder::ThisProcess => write!(
+            None => write!(f, "cannot be written, so it will be forgotten: {}", self.cause),
+            Some(LockHolder::ThisProcess) => write!(
                 f,
-                "{path}: this process has the state directory open already: use a clone of its StateDir, or drop every clone \
-                 and every site that was opened with it"
+                "this process {OPEN} already: use a clone of its StateDir, or drop every clone and every site that was opened \
+                 with it"
             ),
-            LockHolder::Process(process) => write!(
-                f,
-                "{path}: process {process} has the state directory open: stop it, or give each process a state directory of \
-                 its own"
-            ),
-            LockHolder::Unknown => write!(
-                f,
-                "{path}: another process has the state directory open: stop it, or give each process a state directory of its \
-                 own"
-            ),
+            Some(LockHolder::Process(process)) => write!(f, "process {process} {OPEN}: {APART}"),
+            Some(LockHolder::Unknown) => write!(f, "another process {OPEN}: {APART}"),
         }
     }
 }
 
-crate::debug_as_displayed!(StateDirInUse);
-
-impl Error for StateDirInUse {}
-
-impl fmt::Display for StateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: cannot be written, so it will be forgotten: {}", self.path.display(), self.cause)
-    }
-}
+crate::debug_as_displayed!(StateError);
 
 impl Error for StateError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.cause)
+        self.holder.is_none().then_some(&self.cause as _)
     }
 }
 
@@ -251,6 +235,6 @@ impl Troubles {
 
 /// The kill switch cannot be written down.
 pub(super) fn switch_trouble(error: &StateError) -> String {
-    let StateError { path, cause } = error;
+    let StateError { path, cause, .. } = error;
     format!("{}: cannot be written, so a restart forgets the kill switch: {cause}; it is tried again", path.display())
 }

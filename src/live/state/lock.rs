@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::disk::Disk;
-use super::error::{LockHolder, StateDirInUse};
+use super::error::{LockHolder, StateError};
 use super::writer::StateWriter;
 
 /// The name of the file.
@@ -63,7 +63,7 @@ impl FolderLock {
     /// # Errors
     ///
     /// If another handle has the lock, and keeps it.
-    pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateDirInUse> {
+    pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateError> {
         let path = folder.join(LOCK);
         let (state, trouble) = acquire(disk, folder, &path)?;
         Ok((Self { path, held: RwLock::new(state) }, trouble))
@@ -88,7 +88,7 @@ impl FolderLock {
                 None
             }
             Err(LockFault::Failed(cause)) => Some(trouble(&self.path, &cause)),
-            Err(LockFault::Busy(holder)) => Some(StateDirInUse { path: folder.to_owned(), holder }.to_string()),
+            Err(LockFault::Busy(holder)) => Some(StateError::in_use(folder, holder).to_string()),
         }
     }
 
@@ -103,7 +103,7 @@ impl FolderLock {
     /// # Errors
     ///
     /// If another handle has the lock by now, and keeps it.
-    pub(super) fn take_back(&self, disk: &Disk, folder: &Path) -> Result<Option<String>, StateDirInUse> {
+    pub(super) fn take_back(&self, disk: &Disk, folder: &Path) -> Result<Option<String>, StateError> {
         if !matches!(*self.read(), LockState::Released) {
             return Ok(None);
         }
@@ -148,7 +148,7 @@ impl Drop for LockHold {
 }
 
 /// Takes the lock, for which it waits a moment. Returns the trouble with it too, if no lock can be had there.
-fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateDirInUse> {
+fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {
         return match lock(disk, path) {
@@ -158,7 +158,7 @@ fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option
                 thread::sleep(TRY_AGAIN);
                 continue;
             }
-            Err(LockFault::Busy(holder)) => Err(StateDirInUse { path: folder.to_owned(), holder }),
+            Err(LockFault::Busy(holder)) => Err(StateError::in_use(folder, holder)),
         };
     }
 }

@@ -27,7 +27,7 @@ mod state_dir;
 mod writer;
 
 pub(crate) use self::error::TroubleListener;
-pub use self::error::{StateDirInUse, StateError, Trouble, TroubleEvent, TroubleKind};
+pub use self::error::{StateError, Trouble, TroubleEvent, TroubleKind};
 pub(super) use self::site::SiteState;
 pub use self::state_dir::StateDir;
 

@@ -294,7 +294,7 @@ impl SiteStore {
                     "{folder}: cannot be written, so a restart forgets what is live: {cause}; it is tried again"
                 ))
             }
-            (Ok(()), Err(StateError { path, cause })) => Some(format!(
+            (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
                 "{}: cannot be written, so a restart does not know what goes live while nothing else can be written either: \
                  {cause}; it is tried again",
                 path.display()

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use super::disk::{Disk, SWITCH};
-use super::error::{StateDirInUse, StateError, StateListeners, TroubleEvent, TroubleKind, Troubles, switch_trouble};
+use super::error::{StateError, StateListeners, TroubleEvent, TroubleKind, Troubles, switch_trouble};
 use super::lock::{FolderLock, LockHold};
 use super::record_file;
 use super::site::{SiteState, SiteStore};
@@ -61,13 +61,13 @@ struct StateFolder {
 
 impl StateDir {
     /// Opens a folder, which is made where there is none. Where that fails, or what stands in it is damaged, or the file
-    /// system has no locks, it goes on without: [`StateDir::trouble`] says so.
+    /// system has no locks, it goes on without: [`StateDir::troubles`] says so.
     ///
     /// # Errors
     ///
     /// If the folder is open already, in another process or in this one. It waits two seconds for a handle that is
     /// just being dropped.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateDirInUse> {
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         Self::open_on(Disk::default(), path.into())
     }
 
@@ -79,7 +79,7 @@ impl StateDir {
         Self::with_lock(Disk::read_only(), path, SystemTime::now(), lock, None)
     }
 
-    pub(super) fn open_on(disk: Disk, path: PathBuf) -> Result<Self, StateDirInUse> {
+    pub(super) fn open_on(disk: Disk, path: PathBuf) -> Result<Self, StateError> {
         let began = SystemTime::now();
         // First: what another process is writing is not read, nor taken for what a killed one left.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
@@ -209,7 +209,7 @@ impl StateDir {
     /// # Errors
     ///
     /// If another process has the folder open; it waits two seconds for one that is just ending. Nothing is written then.
-    pub fn take_back(&self) -> Result<(), StateDirInUse> {
+    pub fn take_back(&self) -> Result<(), StateError> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
         // What was not handed over is as it was, its troubles too.
         if folder.lock.writing().is_some() {
@@ -225,19 +225,14 @@ impl StateDir {
     }
 
     /// Calls back when a trouble of the directory or of a site's part of it begins, and when it ends. Troubles from before
-    /// stand in [`StateDir::trouble`]. The callback runs on the thread that writes and holds up the next write, so it must
+    /// stand in [`StateDir::troubles`]. The callback runs on the thread that writes and holds up the next write, so it must
     /// neither turn a kill switch nor call [`StateDir::flush`]; its panics are caught.
     pub fn on_event(&self, listener: impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
 
-    /// The trouble of the folder itself; those of a site's part of it stand in its
+    /// Every trouble of the folder itself, the most pressing first; those of a site's part of it stand in its
     /// [`Status::state_troubles`](crate::live::Status::state_troubles).
-    pub fn trouble(&self) -> Option<String> {
-        self.troubles().into_iter().next()
-    }
-
-    /// Every trouble of the folder itself, the most pressing first.
     pub fn troubles(&self) -> Vec<String> {
         let troubles = self.root.folder.troubles.all();
         // One that cannot be written cannot be locked either.

@@ -123,7 +123,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
     without_waiting({
         let (shop, other, state) = (shop.clone(), other.clone(), state.clone());
         move || {
-            assert_eq!((state.enforcement(), state.trouble()), (Enforcement::Off, None));
+            assert_eq!((state.enforcement(), state.troubles()), (Enforcement::Off, vec![]));
             assert_eq!((shop.status().switch, shop.status().enforcement), (Enforcement::Off, Enforcement::Off));
             assert_eq!((shop.history().len(), shop.snapshot().enforcement()), (1, Enforcement::Off));
             shop.set_check(check::Options::default().exempt_paths(["/b"]).expect("a pattern"));

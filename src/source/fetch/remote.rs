@@ -5,14 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::poller::SitePoller;
 use super::resolver::Peer;
-use super::url::UrlFault;
+use super::url::{self, fault};
 use super::{FetchMode, FetchTarget, Fetcher, Schedule};
 use crate::live::{
-    Completion, LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source, SourceStatus,
-    WhenMissing,
+    Completion, FetchStatus, LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Site, Source, WhenMissing,
 };
 use crate::rules::ValueError;
-use crate::source::builder::{LiveBuilder, SiteSource, sealed};
+use crate::source::builder::{LiveBuilder, SiteSource};
 
 /// A robots.txt that is fetched; see [`LiveRobots::url`] and [`LiveRobots::upstream`].
 #[derive(Debug)]
@@ -83,9 +82,9 @@ impl LiveRobots {
     ) -> Result<LiveBuilder<RemoteSource>, ValueError> {
         let via =
             upstreams.into_iter().map(|upstream| Peer::parse(upstream.as_ref())).collect::<Result<Arc<[_]>, _>>()?;
-        let first = via.first().ok_or_else(|| UrlFault::Host.of(""))?;
+        let first = via.first().ok_or_else(|| fault("", url::HOST))?;
         if host.contains(['/', '?', '#', '@']) {
-            return Err(UrlFault::Host.of(host));
+            return Err(fault(host, url::HOST));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
         let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, FetchMode::Site, LiveRobots::MAX_FILE) };
@@ -122,31 +121,25 @@ impl LiveBuilder<RemoteSource> {
     }
 }
 
-impl SiteSource for RemoteSource {}
-
-impl sealed::Opens for RemoteSource {
-    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
-        builder.source.open(builder.settings)
-    }
-}
-
 impl RemoteSource {
     fn at(target: FetchTarget) -> Self {
         Self { target, schedule: Schedule::default(), fetcher: None }
     }
+}
 
+impl SiteSource for RemoteSource {
     /// Starts to fetch. Only where a start without a robots.txt is to fail it waits for the first answer.
-    fn open(self, settings: SiteSettings) -> Result<LiveRobots, Rejection> {
-        let origin: Arc<str> = self.to_string().into();
+    fn open(LiveBuilder { source, settings }: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
+        let origin: Arc<str> = source.to_string().into();
         let must_have_one = settings.when_missing == WhenMissing::Fail;
         let polled = Arc::new(Polled { origin: origin.clone(), poller: OnceLock::new() });
         let site = Site::new(settings, &origin, |_| polled.clone());
         site.start()?;
-        let fetcher = match self.fetcher {
+        let fetcher = match source.fetcher {
             Some(fetcher) => fetcher,
             None => Fetcher::new().map_err(|error| Rejection::io(error, &origin))?,
         };
-        let (poller, first) = SitePoller::start(self.target, self.schedule, fetcher, &site, &origin);
+        let (poller, first) = SitePoller::start(source.target, source.schedule, fetcher, &site, &origin);
         // Nothing else sets it.
         let _ = polled.poller.set(poller);
         if site.live().is_none() && must_have_one {
@@ -173,8 +166,8 @@ impl Source for Polled {
         }
     }
 
-    fn status(&self) -> SourceStatus {
-        SourceStatus { watch_trouble: None, fetch: self.poller.get().map(SitePoller::status) }
+    fn fetch_status(&self) -> Option<FetchStatus> {
+        self.poller.get().map(SitePoller::status)
     }
 }
 

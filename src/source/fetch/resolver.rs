@@ -11,7 +11,7 @@ use std::{fmt, io};
 use http::StatusCode;
 use robots_core::internals::AddressClass;
 
-use super::url::UrlFault;
+use super::url::fault;
 use super::{FetchError, FetchErrorKind, FetchUrl};
 use crate::rules::ValueError;
 use crate::source::hosts::Scheme;
@@ -89,6 +89,10 @@ pub(super) enum Peer {
     Unix(PathBuf),
 }
 
+// What is wrong with an upstream, said behind it.
+const SOCKET: &str = "is no socket of this system: write it as \"unix:/run/app.sock\"";
+const PATH: &str = "is to be an upstream and has a path: leave it out, the file is at /robots.txt";
+
 impl Peer {
     /// Reads `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or `unix:/run/app.sock`.
     pub(super) fn parse(upstream: &str) -> Result<Self, ValueError> {
@@ -98,11 +102,11 @@ impl Peer {
                 return Ok(Self::Unix(path.into()));
             }
             let _ = path;
-            return Err(UrlFault::Socket.of(upstream));
+            return Err(fault(upstream, SOCKET));
         }
         let url: FetchUrl =
             if upstream.contains("://") { upstream.parse()? } else { format!("http://{upstream}").parse()? };
-        if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(UrlFault::Path.of(upstream)) }
+        if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(fault(upstream, PATH)) }
     }
 
     pub(super) const fn scheme(&self) -> Scheme {

@@ -36,21 +36,6 @@ pub struct FetchUrl {
     target: PathAndQuery,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UrlFault {
-    NoScheme,
-    Ftp,
-    OtherScheme,
-    Userinfo,
-    Host,
-    NonAsciiHost,
-    Port,
-    Target,
-    NoTls,
-    Path,
-    Socket,
-}
-
 impl FetchUrl {
     pub(super) const fn scheme(&self) -> Scheme {
         self.scheme
@@ -120,7 +105,7 @@ impl FetchUrl {
             target.push('?');
             target.push_str(query);
         }
-        let target = PathAndQuery::try_from(target).map_err(|_| UrlFault::Target.of(reference))?;
+        let target = PathAndQuery::try_from(target).map_err(|_| fault(reference, TARGET))?;
         Ok(self.with_target(target))
     }
 }
@@ -129,42 +114,42 @@ impl FromStr for FetchUrl {
     type Err = ValueError;
 
     fn from_str(url: &str) -> Result<Self, ValueError> {
-        let error = |fault: UrlFault| fault.of(url);
+        let error = |what| fault(url, what);
         let (scheme, authority, target) = Authority::of_url(url.as_bytes())
-            .ok_or_else(|| error(if has_other_scheme(url) { UrlFault::OtherScheme } else { UrlFault::NoScheme }))?;
+            .ok_or_else(|| error(if has_other_scheme(url) { OTHER_SCHEME } else { NO_SCHEME }))?;
         let scheme = match std::str::from_utf8(scheme).ok().and_then(Scheme::from_name) {
             Some(scheme @ (Scheme::Http | Scheme::Https)) => scheme,
-            Some(Scheme::Ftp) => return Err(error(UrlFault::Ftp)),
+            Some(Scheme::Ftp) => return Err(error(FTP)),
             None if scheme.eq_ignore_ascii_case(b"ftps") || scheme.eq_ignore_ascii_case(b"sftp") => {
-                return Err(error(UrlFault::Ftp));
+                return Err(error(FTP));
             }
-            None => return Err(error(UrlFault::OtherScheme)),
+            None => return Err(error(OTHER_SCHEME)),
         };
         if cfg!(not(feature = "tls")) && scheme == Scheme::Https {
-            return Err(error(UrlFault::NoTls));
+            return Err(error(NO_TLS));
         }
         if authority.userinfo.is_some() {
-            return Err(error(UrlFault::Userinfo));
+            return Err(error(USERINFO));
         }
         let port = match authority.port {
             Port::Number(port) if port != 0 => port,
             // `example.com:` is `example.com` (RFC 3986, section 6.2.3).
             Port::Absent | Port::Empty => scheme.port(),
-            Port::Number(_) | Port::Malformed => return Err(error(UrlFault::Port)),
+            Port::Number(_) | Port::Malformed => return Err(error(PORT)),
         };
         let host = std::str::from_utf8(authority.host).unwrap_or_default();
         let host = match host.is_ascii() {
             true => Cow::Borrowed(host),
-            false if cfg!(feature = "idn") => to_ascii(host).ok_or_else(|| error(UrlFault::Host))?,
-            false => return Err(error(UrlFault::NonAsciiHost)),
+            false if cfg!(feature = "idn") => to_ascii(host).ok_or_else(|| error(HOST))?,
+            false => return Err(error(NON_ASCII_HOST)),
         };
         if !is_host(&host) {
-            return Err(error(UrlFault::Host));
+            return Err(error(HOST));
         }
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
         let target = escaped(&target[..end]);
         let target = if target.starts_with('/') { target } else { format!("/{target}") };
-        let target = PathAndQuery::try_from(target).map_err(|_| error(UrlFault::Target))?;
+        let target = PathAndQuery::try_from(target).map_err(|_| error(TARGET))?;
         Ok(Self { scheme, host: host.to_ascii_lowercase(), port, target })
     }
 }
@@ -182,29 +167,20 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-impl UrlFault {
-    /// The text is quoted with `…` in place of user information and of a query: they may hold secrets.
-    pub(super) fn of(self, url: &str) -> ValueError {
-        ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), self)
-    }
-}
+// What is wrong with a URL, said behind it.
+const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
+const FTP: &str = "cannot be fetched: ftp is not spoken here; use http or https";
+const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
+const USERINFO: &str = "holds a user name: robots.txt is public, so leave it out";
+pub(super) const HOST: &str = "names no host: a name such as \"example.com\" or an address is needed";
+const NON_ASCII_HOST: &str = "has a host that is not ASCII: write it in its \"xn--\" form";
+const PORT: &str = "has a port that is no number from 1 to 65535";
+const TARGET: &str = "has a path that no request can hold";
+const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
-impl fmt::Display for UrlFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoScheme => "has no scheme: write it as \"https://example.com/robots.txt\"",
-            Self::Ftp => "cannot be fetched: ftp is not spoken here; use http or https",
-            Self::OtherScheme => "cannot be fetched: use http or https",
-            Self::Userinfo => "holds a user name: robots.txt is public, so leave it out",
-            Self::Host => "names no host: a name such as \"example.com\" or an address is needed",
-            Self::NonAsciiHost => "has a host that is not ASCII: write it in its \"xn--\" form",
-            Self::Port => "has a port that is no number from 1 to 65535",
-            Self::Target => "has a path that no request can hold",
-            Self::NoTls => "cannot be fetched: https needs the feature `tls` of this crate",
-            Self::Socket => "is no socket of this system: write it as \"unix:/run/app.sock\"",
-            Self::Path => "is to be an upstream and has a path: leave it out, the file is at /robots.txt",
-        })
-    }
+/// What is wrong with a URL. It is quoted with `…` in place of user information and of a query: they may hold secrets.
+pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
+    ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }
 
 /// A text that is meant as a URL, without its user information and its query.
@@ -293,7 +269,7 @@ mod tests {
         error.to_string().strip_prefix(&quoted).expect("a text that is quoted").to_owned()
     }
 
-    fn fault(text: &str) -> String {
+    fn refused(text: &str) -> String {
         said(&text.parse::<FetchUrl>().expect_err(text))
     }
 
@@ -320,17 +296,17 @@ mod tests {
         for text in
             ["example.com/robots.txt", "localhost:3000", "example.com:x", "http:/example.com", "HTTPS:example.com"]
         {
-            assert_eq!(fault(text), UrlFault::NoScheme.to_string(), "{text}");
+            assert_eq!(refused(text), NO_SCHEME, "{text}");
         }
-        assert_eq!(fault("javascript:alert(1)"), UrlFault::OtherScheme.to_string());
-        assert_eq!(fault("file:///etc/passwd"), UrlFault::OtherScheme.to_string());
-        assert_eq!(fault("http://user:secret@example.com/"), UrlFault::Userinfo.to_string());
-        assert_eq!(fault("http:///robots.txt"), UrlFault::Host.to_string());
-        assert_eq!(fault("http://a b/"), UrlFault::Host.to_string());
-        assert_eq!(fault("http://[::g]/"), UrlFault::Host.to_string());
-        assert_eq!(fault("http://example.com:0/"), UrlFault::Port.to_string());
-        assert_eq!(fault("http://example.com:99999/"), UrlFault::Port.to_string());
-        assert_eq!(fault("http://example.com:+80/"), UrlFault::Port.to_string());
+        assert_eq!(refused("javascript:alert(1)"), OTHER_SCHEME);
+        assert_eq!(refused("file:///etc/passwd"), OTHER_SCHEME);
+        assert_eq!(refused("http://user:secret@example.com/"), USERINFO);
+        assert_eq!(refused("http:///robots.txt"), HOST);
+        assert_eq!(refused("http://a b/"), HOST);
+        assert_eq!(refused("http://[::g]/"), HOST);
+        assert_eq!(refused("http://example.com:0/"), PORT);
+        assert_eq!(refused("http://example.com:99999/"), PORT);
+        assert_eq!(refused("http://example.com:+80/"), PORT);
         let ftp = "ftp://example.com/robots.txt".parse::<FetchUrl>().expect_err("ftp").to_string();
         assert_eq!(
             ftp,
@@ -346,7 +322,7 @@ mod tests {
         if cfg!(feature = "idn") {
             assert_eq!(named.as_deref(), Ok("http://xn--mller-kva.example/r"));
         } else {
-            assert_eq!(said(&named.expect_err("no idn")), UrlFault::NonAsciiHost.to_string());
+            assert_eq!(said(&named.expect_err("no idn")), NON_ASCII_HOST);
         }
     }
 
