@@ -299,7 +299,7 @@ impl Enforcer {
             record.set_turn(|| snapshot.refused_for_its_pace());
             let observers = match same {
                 // They have been notified of this decision.
-                Some(mark) => Cow::Owned(self.observers.without(mark.notified())),
+                Some(mark) => Cow::Owned(self.observers.without(&mark.notified)),
                 None => Cow::Borrowed(&self.observers),
             };
             let mut event = Event::new(record, request);
@@ -426,10 +426,10 @@ impl Enforcer {
         let mut lines = lines.map(HeaderValue::as_bytes);
         let first = lines.next().unwrap_or_default();
         match lines.next() {
-            None => judge(content.cached_agents(first, lookups).agents()),
+            None => judge(&content.cached_agents(first, lookups).agents),
             Some(second) => {
                 let all = [first, second].into_iter().chain(lines);
-                let agents = |line| content.cached_agents(line, lookups).agents().to_vec();
+                let agents = |line| content.cached_agents(line, lookups).agents.to_vec();
                 judge(&all.flat_map(agents).collect::<Vec<_>>())
             }
         }
@@ -468,8 +468,8 @@ impl Enforcer {
     fn is_done_by(&self, mark: &Mark, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
-        let lacks_check = self.checks_senders() && !mark.is_sender_checked();
-        !lacks_extension && !lacks_check && mark.is_final() && self.observers.are_among(mark.notified())
+        let lacks_check = self.checks_senders() && !mark.is_sender_checked;
+        !lacks_extension && !lacks_check && mark.is_final() && self.observers.are_among(&mark.notified)
     }
 
     const fn checks_senders(&self) -> bool {
@@ -497,8 +497,8 @@ impl Enforcer {
     ) -> Option<Mark> {
         self.nested_target?;
         let same = outside.filter(|mark| mark.is_of(decision.0, decision.1));
-        let notified = same.map_or_else(|| self.observers.clone(), |same| same.notified().with(&self.observers));
-        let is_checked = self.checks_senders() || outside.is_some_and(Mark::is_sender_checked);
+        let notified = same.map_or_else(|| self.observers.clone(), |same| same.notified.with(&self.observers));
+        let is_checked = self.checks_senders() || outside.is_some_and(|mark| mark.is_sender_checked);
         Mark::new(live, request, self.kept_lines(request), decision, is_checked, notified)
     }
 }

@@ -49,9 +49,9 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
 pub(super) struct Mark {
     decision: (Action, Reason),
     /// Whether the layers outside have checked the sender.
-    is_sender_checked: bool,
+    pub(super) is_sender_checked: bool,
     /// The observers that the layers outside have notified of the decision.
-    notified: Observers,
+    pub(super) notified: Observers,
     site: SiteIdentity,
     target: Option<PathAndQuery>,
     method: Method,
@@ -87,17 +87,9 @@ impl Mark {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
     }
 
-    pub(super) const fn is_sender_checked(&self) -> bool {
-        self.is_sender_checked
-    }
-
     /// Whether the mark is of the same decision.
     pub(super) fn is_of(&self, action: Action, reason: Reason) -> bool {
         self.decision == (action, reason)
-    }
-
-    pub(super) const fn notified(&self) -> &Observers {
-        &self.notified
     }
 
     /// Whether a request is judged for this site by what the mark's was judged by.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use http::Request;
 use pin_project_lite::pin_project;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -146,12 +147,7 @@ impl EvidenceWait {
     /// The next look-up that ends, or the end of the time.
     fn looked_up(&self, until: Instant) -> LookedUp {
         let verifier = self.verifier.clone();
-        Box::pin(async move {
-            match timeout_at(until, verifier.looked_up()).await {
-                Ok(()) => Waited::LookedUp,
-                Err(_) => Waited::TimeIsUp,
-            }
-        })
+        Box::pin(async move { timeout_at(until, verifier.looked_up()).await })
     }
 }
 
@@ -182,13 +178,7 @@ where
 }
 
 /// A look-up has ended, or the time is up.
-type LookedUp = Pin<Box<dyn Future<Output = Waited> + Send>>;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waited {
-    LookedUp,
-    TimeIsUp,
-}
+type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
 /// A request that waits, with the service that is ready for it.
 struct Waiting<S, B> {
@@ -215,7 +205,7 @@ impl WaitingForEvidence {
                 // What ended before the task was to be woken is seen here.
                 Poll::Pending if is_first && !self.wait.is_still_needed(request) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Waited::LookedUp) if self.wait.is_still_needed(request) => {
+                Poll::Ready(Ok(())) if self.wait.is_still_needed(request) => {
                     self.looked_up = self.wait.looked_up(self.until);
                     self.is_registered = false;
                 }

@@ -42,7 +42,7 @@ type CacheSlot = ArcSwap<CachedAgents>;
 /// Agents beside the header they were recognised from.
 pub(crate) struct CachedAgents {
     header: Box<[u8]>,
-    agents: Agents,
+    pub(crate) agents: Agents,
 }
 
 /// How many slots the caches of many versions may have together, past those each begins with.
@@ -50,12 +50,6 @@ pub(super) struct Budget {
     left: AtomicUsize,
     /// What an unused slot holds: the agent of an empty header, so that no slot needs an `Option`.
     unused: Arc<CachedAgents>,
-}
-
-impl CachedAgents {
-    pub(crate) const fn agents(&self) -> &Agents {
-        &self.agents
-    }
 }
 
 impl Budget {

@@ -104,17 +104,14 @@ impl Rejection {
         Self { why: Some(why.into()), ..self }
     }
 
-    /// `title` is the part that was never read.
-    pub(super) fn not_appended(title: &Arc<str>, origin: &Arc<str>) -> Self {
-        Self { why: Some(title.clone()), ..Self::new(RejectionKind::NotAppended, origin) }
-    }
-
-    pub(crate) fn unreachable(why: String, origin: &Arc<str>) -> Self {
-        Self { why: Some(why.into()), ..Self::new(RejectionKind::Unreachable, origin) }
+    /// One whose message has a reason: what [`RejectionKind::Unreachable`] is for, the part that was never read for
+    /// [`RejectionKind::NotAppended`].
+    pub(crate) fn because(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {
+        Self { why: Some(why.into()), ..Self::new(kind, origin) }
     }
 
     pub(crate) fn held(status: String, until: SystemTime, origin: &Arc<str>) -> Self {
-        Self { why: Some(status.into()), until: Some(until), ..Self::new(RejectionKind::Held, origin) }
+        Self { until: Some(until), ..Self::because(RejectionKind::Held, status, origin) }
     }
 
     /// Examines a document before it is compiled: bytes that are no robots.txt are not published.

@@ -188,12 +188,12 @@ impl Content {
 
     /// Recognises the agents of one `User-Agent` field line; an empty one where the request has no such field.
     pub fn agents(&self, field: &[u8]) -> Agents {
-        self.cached_agents(field, None).agents().clone()
+        self.cached_agents(field, None).agents.clone()
     }
 
     /// Reads the agents of one `User-Agent` field line, without the cost of sharing them.
     pub fn with_agents<R>(&self, field: &[u8], read: impl FnOnce(&Agents) -> R) -> R {
-        read(self.cached_agents(field, None).agents())
+        read(&self.cached_agents(field, None).agents)
     }
 
     /// As [`Content::with_agents`], for a local: the guard must not be kept.

@@ -24,6 +24,7 @@ mod lock;
 mod record_file;
 mod site;
 mod state_dir;
+mod switch_file;
 mod writer;
 
 pub(crate) use self::error::TroubleListener;

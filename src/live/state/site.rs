@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::disk::Disk;
-use super::error::{StateError, StateListeners, Trouble, TroubleKind, Troubles, switch_trouble};
+use super::error::{StateError, StateListeners, Trouble, TroubleKind, Troubles};
 use super::json;
 use super::lock::{FolderLock, LockHold};
 use super::record_file::LiveRecord;
+use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::reload::MAX_HISTORY;
 use crate::live::{AcceptedVersions, Durability, Enforcement, HistoryEntry, Mutex, Pending, Remembered, VersionHash};
@@ -46,16 +47,7 @@ pub(super) struct SiteStore {
     unwritten: Mutex<Unwritten>,
     /// What stands in the folder. Held while anything is written.
     written: Mutex<Written>,
-    /// Held while the switch is written, so that what is written last is what was set last.
-    switch: Mutex<SwitchFile>,
-}
-
-/// Whether the switch has a file, which is overwritten in place where the disk has no room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum SwitchFile {
-    #[default]
-    Unknown,
-    Made,
+    switch: SwitchFile,
 }
 
 #[derive(Default)]
@@ -78,7 +70,6 @@ struct Unwritten {
     begun: usize,
     /// Entries that waited too long, because more came than are kept.
     lost: usize,
-    switch: Option<Enforcement>,
 }
 
 struct SavedState {
@@ -123,14 +114,14 @@ impl SiteState {
 
     /// Has the writer's thread write what is not written yet.
     pub(in crate::live) fn write_soon(&self) {
-        if !self.store.unwritten.lock().is_empty() {
+        if !self.store.is_written() {
             self.writer.call(self.store.clone());
         }
     }
 
     /// Writes the kill switch down, now or as soon as that can be done.
     pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let written = self.store.set_switch(enforcement);
+        let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.troubles);
         if written.is_err() {
             self.writer.call_later(self.store.clone());
         }
@@ -158,7 +149,7 @@ impl Drop for SiteState {
             // What holds up the writer would hold up the end of the process too.
             return;
         }
-        if !self.store.unwritten.lock().is_empty() {
+        if !self.store.is_written() {
             self.write();
         }
     }
@@ -199,15 +190,15 @@ impl StateJob for SiteStore {
             self.report_history(result);
         }
         drop(written);
-        self.write_switch();
-        self.unwritten.lock().is_empty()
+        self.switch.write(&self.troubles);
+        self.is_written()
     }
 }
 
 impl Unwritten {
     fn is_empty(&self) -> bool {
-        let Self { state, record, entries, begun: _, lost: _, switch } = self;
-        state.is_none() && record.is_none() && entries.is_empty() && switch.is_none()
+        let Self { state, record, entries, begun: _, lost: _ } = self;
+        state.is_none() && record.is_none() && entries.is_empty()
     }
 
     /// The history keeps no more of them either.
@@ -240,6 +231,7 @@ impl SiteStore {
         listeners: &Arc<StateListeners>,
     ) -> Self {
         Self {
+            switch: SwitchFile::new(&disk, &folder),
             disk,
             lock,
             folder,
@@ -248,8 +240,12 @@ impl SiteStore {
             place: Mutex::default(),
             unwritten: Mutex::default(),
             written: Mutex::default(),
-            switch: Mutex::default(),
         }
+    }
+
+    /// Whether nothing is left to write.
+    fn is_written(&self) -> bool {
+        self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
     /// Writes down which versions there are: first which one is live, which mostly takes no room; then their bytes,
@@ -353,43 +349,6 @@ impl SiteStore {
             lost => format!(" and {lost} before them are lost"),
         };
         format!("{}: cannot be written, so {entries}{lost}: {cause}; it is tried again", path.display())
-    }
-
-    /// Turns the switch. What is written last is what was set last.
-    fn set_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        // The process that has the folder open by now would not know.
-        let Some(_held) = self.lock.writing() else {
-            self.unwritten.lock().switch = Some(enforcement);
-            return Err(StateError::handed_over(&self.folder));
-        };
-        let _writing = self.switch.lock();
-        self.unwritten.lock().switch = Some(enforcement);
-        self.try_switch(enforcement)
-    }
-
-    /// Writes the switch where it could not be, and makes its file with the first files of the site.
-    fn write_switch(&self) {
-        let mut file = self.switch.lock();
-        let switch = self.unwritten.lock().switch;
-        if let Some(switch) = switch {
-            // The troubles report it, and it is tried again.
-            let _ = self.try_switch(switch);
-        } else if *file == SwitchFile::Unknown && self.disk.make_switch(&self.folder) {
-            *file = SwitchFile::Made;
-        }
-    }
-
-    fn try_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let result = self.disk.write_switch(&self.folder, enforcement);
-        if result.is_ok() {
-            self.unwritten.lock().switch = None;
-        }
-        let trouble = result.as_ref().err().map(switch_trouble);
-        self.troubles.set(TroubleKind::Switch, trouble);
-        if result.is_ok() {
-            self.troubles.set(TroubleKind::UnreadSwitch, None);
-        }
-        result
     }
 
     fn path_of(&self, hash: VersionHash) -> PathBuf {

@@ -1,19 +1,18 @@
-//! The state directory: the switch of all sites, the files of switches, and what each site remembers.
+//! The state directory: the switch of all sites, and what each site remembers.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use super::disk::{Disk, SWITCH};
-use super::error::{StateError, StateListeners, TroubleEvent, TroubleKind, Troubles, switch_trouble};
+use super::disk::Disk;
+use super::error::{StateError, StateListeners, TroubleEvent, TroubleKind, Troubles};
 use super::lock::{FolderLock, LockHold};
-use super::record_file;
 use super::site::{SiteState, SiteStore};
+use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::{Durability, Enforcement, KillSwitch, Mutex};
+use crate::live::{Enforcement, KillSwitch, Mutex};
 
 /// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
 ///
@@ -55,8 +54,7 @@ struct StateFolder {
     listeners: Arc<StateListeners>,
     troubles: Troubles,
     place: Mutex<QueuePlace>,
-    /// A switch that could not be written. Held while it is written.
-    switch: Mutex<Option<Enforcement>>,
+    switch: SwitchFile,
 }
 
 impl StateDir {
@@ -92,9 +90,6 @@ impl StateDir {
         let (enforcement, damaged) = disk.read_switch(&path);
         let probe = disk.probe(&path).err().map(|error| error.to_string());
         let is_unwritable = probe.is_some();
-        if !is_unwritable {
-            let _ = disk.make_switch(&path);
-        }
         let listeners = Arc::default();
         let troubles = Troubles::new(None, &listeners);
         troubles.begin([
@@ -102,15 +97,12 @@ impl StateDir {
             (TroubleKind::Unwritable, probe),
             (TroubleKind::Unlocked, unlocked),
         ]);
-        let folder = Arc::new(StateFolder {
-            path,
-            disk,
-            lock: lock.clone(),
-            listeners,
-            troubles,
-            place: Mutex::default(),
-            switch: Mutex::default(),
-        });
+        let switch = SwitchFile::new(&disk, &path);
+        if !is_unwritable {
+            switch.write(&troubles);
+        }
+        let (lock_of_folder, place) = (lock.clone(), Mutex::default());
+        let folder = Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, troubles, place, switch });
         let (switch, writer) = (KillSwitch::standing(enforcement), Arc::new(StateWriter::default()));
         if is_unwritable {
             writer.call_later(folder.clone());
@@ -139,12 +131,7 @@ impl StateDir {
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
         switch.turn(enforcement, || {
-            // The process that has the folder open by now would not know.
-            let Some(_writing) = folder.lock.writing() else {
-                *folder.switch.lock() = Some(enforcement);
-                return Err(StateError::handed_over(&folder.path));
-            };
-            let written = folder.write_switch(&mut folder.switch.lock(), enforcement);
+            let written = folder.switch.set(enforcement, &folder.lock, &folder.troubles);
             if written.is_err() {
                 writer.call_later(folder.clone());
             }
@@ -288,9 +275,7 @@ impl StateJob for StateFolder {
 
     fn write(&self) -> bool {
         let Some(writing) = self.lock.writing() else { return true };
-        let mut switch = self.switch.lock();
-        let is_written = switch.is_none_or(|enforcement| self.write_switch(&mut switch, enforcement).is_ok());
-        drop(switch);
+        let is_written = self.switch.write(&self.troubles);
         let was_unwritable = self.troubles.get(TroubleKind::Unwritable).is_some();
         let is_writable = !was_unwritable || {
             let probe = self.disk.probe(&self.path).err().map(|error| error.to_string());
@@ -300,25 +285,11 @@ impl StateJob for StateFolder {
         };
         drop(writing);
         if was_unwritable && is_writable {
-            let _ = self.disk.make_switch(&self.path);
+            self.switch.write(&self.troubles);
             let trouble = self.lock.retry(&self.disk, &self.path);
             self.troubles.set(TroubleKind::Unlocked, trouble);
         }
         is_written && is_writable
-    }
-}
-
-impl StateFolder {
-    /// Writes the switch, or keeps it until that can be done.
-    fn write_switch(&self, unwritten: &mut Option<Enforcement>, enforcement: Enforcement) -> Result<(), StateError> {
-        let written = self.disk.write_switch(&self.path, enforcement);
-        *unwritten = written.is_err().then_some(enforcement);
-        let trouble = written.as_ref().err().map(switch_trouble);
-        self.troubles.set(TroubleKind::Switch, trouble);
-        if written.is_ok() {
-            self.troubles.set(TroubleKind::UnreadSwitch, None);
-        }
-        written
     }
 }
 
@@ -328,116 +299,5 @@ impl fmt::Debug for StateDir {
             .field("path", &self.path())
             .field("enforcement", &self.enforcement())
             .finish_non_exhaustive()
-    }
-}
-
-impl Disk {
-    /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by an
-    /// operator: `off` refuses no client. A file without any octets was made and never turned, as the machine lost
-    /// power: a switch that was turned is synced.
-    pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
-        let path = folder.join(SWITCH);
-        match self.read(&path) {
-            Ok(None) => (Enforcement::On, None),
-            Ok(Some(bytes)) if is_blank(&bytes) => (Enforcement::On, None),
-            Ok(Some(bytes)) => match bytes.trim_ascii() {
-                b"on" => (Enforcement::On, None),
-                b"off" => (Enforcement::Off, None),
-                _ => {
-                    let path = path.display();
-                    (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; taken for \"off\"")))
-                }
-            },
-            Err(trouble) => (Enforcement::Off, Some(format!("{trouble}; taken for \"off\""))),
-        }
-    }
-
-    /// Writes the file of a kill switch: `on` or `off`.
-    ///
-    /// It is written aside and renamed. A full disk takes no new file, but other octets in one that it has: there it is
-    /// overwritten in place. Whatever part of that a crash leaves is `on`, `off`, or neither, which counts as `off`.
-    pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
-        let path = folder.join(SWITCH);
-        let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
-        written.or_else(|error| overwrite(&path, enforcement).map_err(|_| error))
-    }
-
-    /// Makes the file of a switch that was never turned, so that there is one to overwrite once the disk is full. Without it a
-    /// switch is on as well. Returns whether there is something in its place now.
-    pub(super) fn make_switch(&self, folder: &Path) -> bool {
-        let path = folder.join(SWITCH);
-        let is_there = match self.read(&path) {
-            Ok(None) => false,
-            Ok(Some(bytes)) => !is_blank(&bytes),
-            Err(_) => true,
-        };
-        // What cannot be made now is made when the switch is turned.
-        is_there || self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok()
-    }
-}
-
-/// Whether nothing was ever written: file systems fill what they lost with zeros.
-fn is_blank(octets: &[u8]) -> bool {
-    octets.iter().all(|octet| *octet == 0)
-}
-
-/// As long for `on` as for `off`.
-fn in_place(enforcement: Enforcement) -> [u8; 4] {
-    match enforcement {
-        Enforcement::On => *b"on \n",
-        Enforcement::Off => *b"off\n",
-    }
-}
-
-fn overwrite(path: &Path, enforcement: Enforcement) -> io::Result<()> {
-    let mut file = record_file::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let octets = in_place(enforcement);
-    file.write_all(&octets)?;
-    file.set_len(octets.len() as u64)?;
-    file.sync_data()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn a_switch_that_lost_its_octets_before_it_was_turned_is_on_and_is_made_anew() {
-        let folder = tempfile::tempdir().expect("a folder");
-        for lost in ["", "\0\0\0\0"] {
-            fs::write(folder.path().join(SWITCH), lost).expect("written");
-            assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
-            assert!(Disk::default().make_switch(folder.path()));
-            assert_eq!(fs::read(folder.path().join(SWITCH)).expect("read"), in_place(Enforcement::On));
-        }
-    }
-
-    #[test]
-    fn a_switch_that_says_neither_is_off() {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
-        for enforcement in [Enforcement::Off, Enforcement::On] {
-            Disk::default().write_switch(folder.path(), enforcement).expect("written");
-            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
-        }
-        for enforcement in [Enforcement::Off, Enforcement::On, Enforcement::Off] {
-            overwrite(&folder.path().join(SWITCH), enforcement).expect("written");
-            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
-            Disk::default().make_switch(folder.path());
-            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None), "it was there");
-        }
-        fs::remove_file(folder.path().join(SWITCH)).expect("removed");
-        assert!(overwrite(&folder.path().join(SWITCH), Enforcement::Off).is_err());
-        Disk::default().make_switch(folder.path());
-        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
-        fs::write(folder.path().join(SWITCH), "o\0\0").expect("written");
-        let (enforcement, trouble) = Disk::default().read_switch(folder.path());
-        assert_eq!(enforcement, Enforcement::Off);
-        assert!(trouble.expect("a trouble").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
     }
 }

@@ -16,6 +16,7 @@ use crate::live::{CompileCache, LiveRobots};
 use crate::source::builder::LiveBuilder;
 use crate::source::file_source::FileSource;
 use crate::source::sites::{IntoSites, SiteMap, Sites};
+use crate::source::watch::Watched;
 #[cfg(feature = "watch")]
 use crate::source::watch::Watcher;
 
@@ -95,7 +96,7 @@ impl Directory {
 
     /// Why changes are found by polling only, where the file system reports no events.
     pub fn watch_trouble(&self) -> Option<String> {
-        self.shared.watch_trouble()
+        self.shared.watched.get().and_then(Watched::trouble)
     }
 }
 

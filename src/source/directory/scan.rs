@@ -125,7 +125,7 @@ pub(super) struct DirectoryState {
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
     /// Held while the folder is read and files are opened, so that scans follow one another.
     scan: Mutex<ScanRecord>,
-    watched: std::sync::OnceLock<Watched>,
+    pub(super) watched: std::sync::OnceLock<Watched>,
 }
 
 /// What one scan leaves to the next.
@@ -176,10 +176,6 @@ impl DirectoryState {
             scan: Mutex::default(),
             watched: std::sync::OnceLock::new(),
         }
-    }
-
-    pub(super) fn watch_trouble(&self) -> Option<String> {
-        self.watched.get().and_then(Watched::trouble)
     }
 
     /// Before the folder is read, so that no name that comes after it goes unnoticed.

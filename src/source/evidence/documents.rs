@@ -1,16 +1,21 @@
 //! What is followed as evidence: lists of addresses and key sets, and a registry, which says whose evidence is fetched, with the
-//! checks that its text has to pass before.
+//! checks that its text has to pass before. And the copies of a list that are there without fetching it, and which of them counts.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::verification_plan::VerificationPlan;
 use super::verified_claims::EvidenceVersion;
 use crate::agent::{Crawler, Recognizer, Registry};
-use crate::identity::{KeySet, RangeList};
+use crate::identity::{EmbeddedList, KeySet, RangeList};
 use crate::rules::RobotsTxt;
 use crate::source::fetch::{FetchMode, FetchUrl, Schedule};
-use crate::source::follow::{Demand, Document, FollowBuilder, HOUR, MINUTE, Published, PublishedSettings};
+use crate::source::file;
+use crate::source::follow::{
+    Demand, Document, DocumentOrigin, FollowBuilder, FollowError, HOUR, MINUTE, Published, PublishedSettings,
+    SavedDocuments,
+};
 
 impl Document for RangeList {
     const NOUN: &'static str = "list";
@@ -121,6 +126,59 @@ impl Document for Registry {
     }
 }
 
+/// A copy of a published list.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ListCopy {
+    /// The list.
+    pub list: RangeList,
+    /// Where the copy is from.
+    pub origin: DocumentOrigin,
+    /// When the list's server last said that it is right; `None` for a copy that was not fetched from it.
+    pub confirmed: Option<SystemTime>,
+    /// The day of an embedded copy, as `2026-09-02`.
+    pub fetched: Option<&'static str>,
+}
+
+impl ListCopy {
+    /// The copies of the list at a URL, the one that counts first: the one that a [`Verifier`](super::Verifier) saved, the
+    /// operator's own file, the embedded one. A `Verifier` takes them in this order too, until it has fetched the list.
+    ///
+    /// A copy that cannot be read is an error in its place, and the next one counts.
+    pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
+        let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
+        [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
+    }
+
+    /// The list that a [`Verifier`](super::Verifier) fetched from a URL and saved in a folder, read by another program: nothing is
+    /// fetched or written. `None` if none was saved; the folder need not exist.
+    fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
+        let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
+        let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
+        let list = RangeList::parse(&saved.octets)
+            .map_err(|error| FollowError::new(format!("the list that was saved of {url}: {error}")))?;
+        let confirmed = Some(saved.confirmed);
+        Ok(Some(Self { list, origin: DocumentOrigin::Saved, confirmed, fetched: None }))
+    }
+
+    /// The operator's own copy.
+    pub(super) fn of_file(path: &Path) -> Result<Self, FollowError> {
+        let wrong = |why: &dyn std::fmt::Display| FollowError::new(format!("{}: {why}", path.display()));
+        let octets = file::read(path).map_err(|error| wrong(&error))?;
+        let list = RangeList::parse(&octets).map_err(|error| match error.position {
+            Some(_) => FollowError::new(format!("{}:{error}", path.display())),
+            None => wrong(&error),
+        })?;
+        Ok(Self { list, origin: DocumentOrigin::File, confirmed: None, fetched: None })
+    }
+
+    pub(super) fn embedded(url: &str) -> Option<Self> {
+        let list = EmbeddedList::all().iter().find(|list| list.url == url)?;
+        let fetched = Some(list.fetched);
+        Some(Self { list: RangeList::from(list), origin: DocumentOrigin::Embedded, confirmed: None, fetched })
+    }
+}
+
 /// An upheaval is named, a hundred are not.
 const MOST_NAMED: usize = 5;
 
@@ -216,7 +274,7 @@ mod tests {
 
     use super::*;
     use crate::agent::Category;
-    use crate::source::fetch::Freshness;
+    use crate::source::fetch::{Freshness, Validators};
 
     /// Until the next fetch, after an answer with this `Cache-Control`.
     fn interval<D: Document>(cache_control: &'static str) -> Duration {
@@ -287,5 +345,52 @@ mod tests {
     fn what_is_no_text_is_refused_with_its_line() {
         assert_eq!(check_text(b"# one\n# \xff\n"), Err("line 2 is not UTF-8".to_owned()));
         assert!(check_text(b"\n<!DOCTYPE html>").is_err() && check_text(b"# rows\n").is_ok());
+    }
+
+    const GPTBOT: &str = "https://openai.com/gptbot.json";
+
+    #[test]
+    fn what_was_saved_counts_before_the_operators_copy_and_the_embedded_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lists = folder.path();
+        let own = folder.path().join("own.txt");
+        let origins = |saved: Option<&Path>, own: Option<&Path>| -> Vec<_> {
+            let copies = ListCopy::all(GPTBOT, saved, own).into_iter();
+            copies.map(|copy| copy.map(|copy| copy.origin).map_err(|error| error.to_string())).collect()
+        };
+        let embedded = || Ok(DocumentOrigin::Embedded);
+        assert_eq!(origins(None, None), [embedded()]);
+        assert_eq!(origins(Some(lists), None), [embedded()]);
+        let why = |error: &str| Err(format!("{}{error}", own.display()));
+        assert_eq!(origins(None, Some(&own)), [why(": No such file or directory (os error 2)"), embedded()]);
+        std::fs::write(&own, "8.8.8.0/24\n").expect("written");
+        // However old it is: it is what the next start begins with.
+        let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let documents = SavedDocuments::new(folder.path().to_owned());
+        documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");
+        let all = origins(Some(lists), Some(&own));
+        assert_eq!(all, [Ok(DocumentOrigin::Saved), Ok(DocumentOrigin::File), embedded()]);
+        let copies = ListCopy::all(GPTBOT, Some(lists), Some(&own));
+        let confirmed_at: Vec<_> = copies.into_iter().map(|copy| copy.expect("a list").confirmed).collect();
+        assert_eq!(confirmed_at, [Some(confirmed), None, None]);
+    }
+
+    const URL: &str = "https://lists.test/one.json";
+
+    #[test]
+    fn what_was_saved_is_read_with_its_date() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lists = folder.path().join("evidence");
+        let documents = SavedDocuments::new(lists.clone());
+        assert!(ListCopy::saved(&lists, URL).expect("no folder yet").is_none());
+        let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000);
+        let save = |octets: &[u8]| documents.save(URL, octets, confirmed, &Validators::default()).expect("saved");
+        save(b"8.8.8.0/24\n");
+        let saved = ListCopy::saved(&lists, URL).expect("a list").expect("saved");
+        assert_eq!((saved.list.prefixes, saved.confirmed), (1, Some(confirmed)));
+        save(b"<html>");
+        let error = ListCopy::saved(&lists, URL).expect_err("no list").to_string();
+        assert!(error.starts_with("the list that was saved of https://lists.test/one.json: "), "{error}");
+        assert!(ListCopy::saved(&lists, "ftp://lists.test/").is_err());
     }
 }

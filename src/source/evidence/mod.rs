@@ -26,7 +26,6 @@ mod claim_paths;
 mod claimants;
 mod dns_resolver;
 mod documents;
-mod list_copies;
 mod lookup_queue;
 mod lookups;
 mod path_breaker;
@@ -41,5 +40,5 @@ pub(crate) mod tests;
 
 pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::dns_resolver::NameResolver;
-pub use self::list_copies::ListCopy;
+pub use self::documents::ListCopy;
 pub use self::verifier::{Verifier, VerifierStatus};

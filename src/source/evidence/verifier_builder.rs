@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::claim_paths::SavedPaths;
 use super::claimants::FirstSeen;
 use super::dns_resolver::DnsResolver;
-use super::list_copies::ListCopy;
+use super::documents::ListCopy;
 use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
 use super::verified_claims::{EvidenceVersion, VerifiedClaims};

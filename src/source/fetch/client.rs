@@ -12,7 +12,6 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Empty;
 use robots_core::internals::AddressClass;
-use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -141,7 +140,6 @@ impl Client {
         Ok(FetchAnswer::new(response, request.most, *at))
     }
 
-    /// Notes the address as soon as there is a connection, so that it is known whatever comes of that.
     async fn approach(
         &self,
         request: &FetchRequest,
@@ -151,9 +149,7 @@ impl Client {
             Some(address) => Approach::Redirected(self.network.class(address)),
             None => Approach::Configured,
         };
-        let (socket, _) = wire::dial(&request.url, &self.network, approach, self.connect).await?;
-        *at = socket.peer_addr().ok();
-        self.secured(socket, &request.url, None).await
+        Ok(self.connect_to(&request.url, None, approach, at).await?.0)
     }
 
     async fn follow(&self, target: &FetchTarget) -> Result<FetchOutcome, FetchError> {
@@ -218,14 +214,14 @@ impl Client {
     ) -> Result<(Box<dyn Stream>, Option<AddressClass>), FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         if via.is_empty() {
-            let (stream, class) = self.connect_to(url, None, approach).await?;
+            let (stream, class) = self.connect_to(url, None, approach, &mut None).await?;
             return Ok((stream, Some(class)));
         }
         let mut last = FetchError::new(FetchErrorKind::Connect);
         for at in 0..via.len() {
             let connected = match &via[turn.wrapping_add(at) % via.len()] {
                 Peer::Server(server) => self
-                    .connect_to(server, server_name.as_deref(), Approach::Configured)
+                    .connect_to(server, server_name.as_deref(), Approach::Configured, &mut None)
                     .await
                     .map(|(stream, _)| stream),
                 #[cfg(unix)]
@@ -239,30 +235,24 @@ impl Client {
         Err(last)
     }
 
+    /// To a server, in TLS where its URL says so. The address is noted as soon as there is a connection, so that it is known whatever
+    /// comes of that.
     async fn connect_to(
         &self,
         server: &FetchUrl,
         name: Option<&str>,
         approach: Approach,
+        at: &mut Option<SocketAddr>,
     ) -> Result<(Box<dyn Stream>, AddressClass), FetchError> {
         let (socket, class) = wire::dial(server, &self.network, approach, self.connect).await?;
-        Ok((self.secured(socket, server, name).await?, class))
-    }
-
-    /// A connection to a server, in TLS where its URL says so.
-    async fn secured(
-        &self,
-        socket: TcpStream,
-        server: &FetchUrl,
-        name: Option<&str>,
-    ) -> Result<Box<dyn Stream>, FetchError> {
+        *at = socket.peer_addr().ok();
         #[cfg(not(feature = "tls"))]
         let _ = name;
         if !server.is_https() {
-            return Ok(Box::new(socket));
+            return Ok((Box::new(socket), class));
         }
         #[cfg(feature = "tls")]
-        return self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await;
+        return Ok((self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await?, class));
         #[cfg(not(feature = "tls"))]
         Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off"))
     }

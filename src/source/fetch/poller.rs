@@ -181,8 +181,10 @@ fn rejection(trouble: &Trouble, origin: &Arc<str>) -> Rejection {
         Trouble::Failed(error) if error.kind == FetchErrorKind::TooLarge => {
             Rejection::new(RejectionKind::TooLarge, origin)
         }
-        Trouble::Failed(error) => Rejection::unreachable(error.to_string(), origin),
-        Trouble::Status(status) => Rejection::unreachable(format!("the answer is {status}"), origin),
+        Trouble::Failed(error) => Rejection::because(RejectionKind::Unreachable, error.to_string(), origin),
+        Trouble::Status(status) => {
+            Rejection::because(RejectionKind::Unreachable, format!("the answer is {status}"), origin)
+        }
     }
 }
 

@@ -184,15 +184,18 @@ async fn send<T, F: Future<Output = Result<T, FetchError>>>(
     mut request: Request<Empty<Bytes>>,
     work: impl FnOnce(Parts, Incoming) -> F,
 ) -> Result<T, FetchError> {
-    let interim = Interim::default();
-    interim.count(&mut request);
-    let stream = TokioIo::new(interim.bound(stream));
+    let interim = Arc::new(AtomicUsize::new(0));
+    let counted = interim.clone();
+    hyper::ext::on_informational(&mut request, move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let stream = TokioIo::new(Bounded { stream, interim: interim.clone() });
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(stream).await;
     let (mut sender, connection) = handshake.map_err(broken)?;
     beside(connection, async move {
         let response = sender.send_request(request).await;
         // Those that come in one piece with the answer count as well.
-        interim.check()?;
+        check(&interim)?;
         let (head, body) = response.map_err(broken)?.into_parts();
         work(head, body).await
     })
@@ -253,49 +256,30 @@ fn broken(error: hyper::Error) -> FetchError {
 /// Interim answers to one request. Servers send one or two: 100 (Continue), 103 (Early Hints).
 const MOST: usize = 16;
 
-/// The interim answers (1xx) of one exchange, counted for a bound.
+/// A stream from which nothing more is read after too many interim answers (1xx), which are counted here.
 ///
 /// Any number of them may come before the answer (RFC 9110, section 15.2), and hyper reads on past each without a
 /// bound. A server that sends nothing else would keep the fetcher's thread busy until the fetch is out of time.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Interim(Arc<AtomicUsize>);
-
-/// A stream from which nothing more is read after too many of them.
-#[derive(Debug)]
-pub(super) struct Bounded<S> {
+struct Bounded<S> {
     stream: S,
-    interim: Interim,
+    interim: Arc<AtomicUsize>,
 }
 
-impl Interim {
-    /// Counts those that answer a request.
-    pub(super) fn count<B>(&self, request: &mut Request<B>) {
-        let count = self.0.clone();
-        hyper::ext::on_informational(request, move |_| {
-            count.fetch_add(1, Ordering::Relaxed);
-        });
+/// # Errors
+///
+/// If there were too many.
+fn check(interim: &AtomicUsize) -> Result<(), FetchError> {
+    if interim.load(Ordering::Relaxed) <= MOST {
+        return Ok(());
     }
-
-    pub(super) fn bound<S>(&self, stream: S) -> Bounded<S> {
-        Bounded { stream, interim: self.clone() }
-    }
-
-    /// # Errors
-    ///
-    /// If there were too many.
-    pub(super) fn check(&self) -> Result<(), FetchError> {
-        if self.0.load(Ordering::Relaxed) <= MOST {
-            return Ok(());
-        }
-        let cause = format!("a server may send {MOST} before the answer");
-        Err(FetchError::with_cause(FetchErrorKind::InterimAnswers, cause))
-    }
+    let cause = format!("a server may send {MOST} before the answer");
+    Err(FetchError::with_cause(FetchErrorKind::InterimAnswers, cause))
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if let Err(error) = this.interim.check() {
+        if let Err(error) = check(&this.interim) {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
         }
         Pin::new(&mut this.stream).poll_read(cx, buffer)

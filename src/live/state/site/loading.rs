@@ -31,7 +31,7 @@ impl SiteStore {
         let mut history = self.load_history(now);
         let state = {
             let unwritten = self.unwritten.lock();
-            enforcement = unwritten.switch.unwrap_or(enforcement);
+            enforcement = self.switch.unwritten().unwrap_or(enforcement);
             unwritten.entries.iter().cloned().for_each(|entry| history.push(entry));
             unwritten.state.clone()
         };

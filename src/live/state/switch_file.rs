@@ -1,0 +1,183 @@
+//! The file of a kill switch, of all sites or of one.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::disk::{Disk, SWITCH};
+use super::error::{StateError, TroubleKind, Troubles, switch_trouble};
+use super::lock::FolderLock;
+use super::record_file;
+use crate::live::{Durability, Enforcement, Mutex};
+
+/// The file of a kill switch in a folder, and a turn that could not be written to it yet.
+pub(super) struct SwitchFile {
+    disk: Disk,
+    folder: PathBuf,
+    /// Whether there is a file, which is overwritten in place where the disk has no room. Held while it is written, so that what is
+    /// written last is what was set last.
+    is_made: Mutex<bool>,
+    /// Held for a moment only.
+    unwritten: Mutex<Option<Enforcement>>,
+}
+
+impl SwitchFile {
+    pub(super) fn new(disk: &Disk, folder: &Path) -> Self {
+        Self { disk: disk.clone(), folder: folder.to_owned(), is_made: Mutex::new(false), unwritten: Mutex::new(None) }
+    }
+
+    /// The turn that is not written yet.
+    pub(super) fn unwritten(&self) -> Option<Enforcement> {
+        *self.unwritten.lock()
+    }
+
+    /// Turns the switch. What cannot be written now is kept until it can be.
+    pub(super) fn set(
+        &self,
+        enforcement: Enforcement,
+        lock: &FolderLock,
+        troubles: &Troubles,
+    ) -> Result<(), StateError> {
+        // The process that has the folder open by now would not know.
+        let Some(_held) = lock.writing() else {
+            *self.unwritten.lock() = Some(enforcement);
+            return Err(StateError::handed_over(&self.folder));
+        };
+        let _writing = self.is_made.lock();
+        *self.unwritten.lock() = Some(enforcement);
+        self.try_write(enforcement, troubles)
+    }
+
+    /// Writes the switch where it could not be, or makes its file with the first files of its folder. Returns whether no turn is left
+    /// to write.
+    pub(super) fn write(&self, troubles: &Troubles) -> bool {
+        let mut is_made = self.is_made.lock();
+        let Some(enforcement) = self.unwritten() else {
+            *is_made = *is_made || self.disk.make_switch(&self.folder);
+            return true;
+        };
+        self.try_write(enforcement, troubles).is_ok()
+    }
+
+    fn try_write(&self, enforcement: Enforcement, troubles: &Troubles) -> Result<(), StateError> {
+        let written = self.disk.write_switch(&self.folder, enforcement);
+        if written.is_ok() {
+            *self.unwritten.lock() = None;
+        }
+        troubles.set(TroubleKind::Switch, written.as_ref().err().map(switch_trouble));
+        if written.is_ok() {
+            troubles.set(TroubleKind::UnreadSwitch, None);
+        }
+        written
+    }
+}
+
+impl Disk {
+    /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by an
+    /// operator: `off` refuses no client. A file without any octets was made and never turned, as the machine lost
+    /// power: a switch that was turned is synced.
+    pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
+        let path = folder.join(SWITCH);
+        match self.read(&path) {
+            Ok(None) => (Enforcement::On, None),
+            Ok(Some(bytes)) if is_blank(&bytes) => (Enforcement::On, None),
+            Ok(Some(bytes)) => match bytes.trim_ascii() {
+                b"on" => (Enforcement::On, None),
+                b"off" => (Enforcement::Off, None),
+                _ => {
+                    let path = path.display();
+                    (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; taken for \"off\"")))
+                }
+            },
+            Err(trouble) => (Enforcement::Off, Some(format!("{trouble}; taken for \"off\""))),
+        }
+    }
+
+    /// Writes the file of a kill switch: `on` or `off`.
+    ///
+    /// It is written aside and renamed. A full disk takes no new file, but other octets in one that it has: there it is
+    /// overwritten in place. Whatever part of that a crash leaves is `on`, `off`, or neither, which counts as `off`.
+    pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
+        let path = folder.join(SWITCH);
+        let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
+        written.or_else(|error| overwrite(&path, enforcement).map_err(|_| error))
+    }
+
+    /// Makes the file of a switch that was never turned, so that there is one to overwrite once the disk is full. Without it a
+    /// switch is on as well. Returns whether there is something in its place now.
+    pub(super) fn make_switch(&self, folder: &Path) -> bool {
+        let path = folder.join(SWITCH);
+        let is_there = match self.read(&path) {
+            Ok(None) => false,
+            Ok(Some(bytes)) => !is_blank(&bytes),
+            Err(_) => true,
+        };
+        // What cannot be made now is made when the switch is turned.
+        is_there || self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok()
+    }
+}
+
+/// Whether nothing was ever written: file systems fill what they lost with zeros.
+fn is_blank(octets: &[u8]) -> bool {
+    octets.iter().all(|octet| *octet == 0)
+}
+
+/// As long for `on` as for `off`.
+fn in_place(enforcement: Enforcement) -> [u8; 4] {
+    match enforcement {
+        Enforcement::On => *b"on \n",
+        Enforcement::Off => *b"off\n",
+    }
+}
+
+fn overwrite(path: &Path, enforcement: Enforcement) -> io::Result<()> {
+    let mut file = record_file::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let octets = in_place(enforcement);
+    file.write_all(&octets)?;
+    file.set_len(octets.len() as u64)?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_switch_that_lost_its_octets_before_it_was_turned_is_on_and_is_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for lost in ["", "\0\0\0\0"] {
+            fs::write(folder.path().join(SWITCH), lost).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
+            assert!(Disk::default().make_switch(folder.path()));
+            assert_eq!(fs::read(folder.path().join(SWITCH)).expect("read"), in_place(Enforcement::On));
+        }
+    }
+
+    #[test]
+    fn a_switch_that_says_neither_is_off() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
+        for enforcement in [Enforcement::Off, Enforcement::On] {
+            Disk::default().write_switch(folder.path(), enforcement).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
+        }
+        for enforcement in [Enforcement::Off, Enforcement::On, Enforcement::Off] {
+            overwrite(&folder.path().join(SWITCH), enforcement).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
+            Disk::default().make_switch(folder.path());
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None), "it was there");
+        }
+        fs::remove_file(folder.path().join(SWITCH)).expect("removed");
+        assert!(overwrite(&folder.path().join(SWITCH), Enforcement::Off).is_err());
+        Disk::default().make_switch(folder.path());
+        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
+        fs::write(folder.path().join(SWITCH), "o\0\0").expect("written");
+        let (enforcement, trouble) = Disk::default().read_switch(folder.path());
+        assert_eq!(enforcement, Enforcement::Off);
+        assert!(trouble.expect("a trouble").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
+    }
+}
