@@ -3,8 +3,6 @@
 //! An event that is not listed here cannot be written. `docs/log.schema.json` says which fields each has, and the chapter
 //! [`log`](crate::docs::log) what it means; tests compare all three with each other and with what is written.
 
-use std::fmt;
-
 use crate::word_enum::word_enum;
 
 word_enum! {
@@ -21,34 +19,16 @@ word_enum! {
     }
 }
 
-impl fmt::Display for LogLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Declares the events, so that none is missing from `ALL`.
+/// Declares the events, each with its name in kebab-case and the level that it has unless the line says otherwise.
 macro_rules! events {
     ($($(#[$doc:meta])* $event:ident = $name:literal, $level:ident;)*) => {
-        /// What a line of the log is about.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum LogEvent {
-            $($(#[$doc])* $event,)*
+        word_enum! {
+            /// What a line of the log is about.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub(crate) enum LogEvent { $($(#[$doc])* $event = $name,)* }
         }
 
         impl LogEvent {
-            /// Every event.
-            #[cfg(test)]
-            pub(crate) const ALL: &[Self] = &[$(Self::$event,)*];
-
-            /// The name, in kebab-case.
-            pub(crate) const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$event => $name,)*
-                }
-            }
-
-            /// The level of the event, unless the line says otherwise.
             pub(crate) const fn level(self) -> LogLevel {
                 match self {
                     $(Self::$event => LogLevel::$level,)*
