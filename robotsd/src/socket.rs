@@ -57,6 +57,18 @@ pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     }
 }
 
+/// Asks a socket of any kind.
+macro_rules! of_any {
+    ($kind:expr, $socket:ident => $answer:expr) => {
+        match $kind {
+            Self::Tcp($socket) => $answer,
+            #[cfg(unix)]
+            Self::Unix($socket) => $answer,
+            Self::Tls($socket) => $answer,
+        }
+    };
+}
+
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
@@ -79,12 +91,7 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
-            #[cfg(unix)]
-            Self::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
+        of_any!(self.get_mut(), socket => Pin::new(socket).poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -92,30 +99,15 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
-            #[cfg(unix)]
-            Self::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-        }
+        of_any!(self.get_mut(), socket => Pin::new(socket).poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Tcp(socket) => socket.is_write_vectored(),
-            #[cfg(unix)]
-            Self::Unix(socket) => socket.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
-        }
+        of_any!(self, socket => socket.is_write_vectored())
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(socket) => Pin::new(socket).poll_flush(cx),
-            #[cfg(unix)]
-            Self::Unix(socket) => Pin::new(socket).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        of_any!(self.get_mut(), socket => Pin::new(socket).poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
