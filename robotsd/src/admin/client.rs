@@ -4,11 +4,9 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,13 +17,15 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
+use tokio_util::io::{InspectReader, InspectWriter};
 
 use super::access_rule::ADMIN;
 use crate::config::AdminSettings;
+use crate::socket::Socket;
 
 /// For a connection; a process on this machine answers at once or not at all.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -57,13 +57,19 @@ pub(crate) enum AdminEndpoint {
 }
 
 /// Why there is no answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     /// No process listens there.
+    #[error(
+        "{0}: no process listens there: robotsd does not run, or with another config, or its [admin] is elsewhere (name it with --admin \
+         PLACE) or off"
+    )]
     NotRunning(AdminEndpoint),
     /// It was understood and refused.
+    #[error("robotsd answered {status}: {1}", status = .0.as_u16())]
     Refused(StatusCode, String),
     /// Anything else.
+    #[error("{0}: {1}")]
     Broken(AdminEndpoint, String),
 }
 
@@ -105,22 +111,6 @@ impl fmt::Display for AdminEndpoint {
         match self {
             Self::Address(address) => write!(f, "{address}"),
             Self::Socket(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-impl fmt::Display for AskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotRunning(place) => {
-                write!(
-                    f,
-                    "{place}: no process listens there: robotsd does not run, or with another config, or its \
-                     [admin] is elsewhere (name it with --admin PLACE) or off"
-                )
-            }
-            Self::Refused(status, message) => write!(f, "robotsd answered {}: {message}", status.as_u16()),
-            Self::Broken(place, message) => write!(f, "{place}: {message}"),
         }
     }
 }
@@ -183,11 +173,6 @@ fn ask_within<T: DeserializeOwned>(
     serde_json::from_slice(&body).map_err(|error| broken(format!("this is not the answer of a robotsd: {error}")))
 }
 
-/// A stream to robotsd, of either kind.
-trait AdminStream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> AdminStream for S {}
-
 /// Whether anything went over a connection, either way.
 #[derive(Debug, Default)]
 struct Traffic {
@@ -196,6 +181,18 @@ struct Traffic {
 }
 
 impl Traffic {
+    /// A stream that keeps account of its traffic.
+    fn of<S>(self: &Arc<Self>, stream: S) -> impl AsyncRead + AsyncWrite + Unpin + Send + use<S>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        let (sent, received) = (Arc::clone(self), Arc::clone(self));
+        let stream = InspectWriter::new(stream, move |_| sent.has_sent.store(true, Ordering::Relaxed));
+        InspectReader::new(stream, move |octets| {
+            received.has_received.fetch_or(!octets.is_empty(), Ordering::Relaxed);
+        })
+    }
+
     /// Whether a request that failed may be sent again: it was not sent yet, or it is idempotent. Where an answer had begun, it
     /// was received.
     fn may_be_repeated(&self, method: &Method, target: &str) -> bool {
@@ -205,44 +202,12 @@ impl Traffic {
     }
 }
 
-/// A stream that keeps account of its traffic.
-struct MeteredStream {
-    stream: Box<dyn AdminStream>,
-    traffic: Arc<Traffic>,
-}
-
-impl AsyncRead for MeteredStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        self.traffic.has_received.fetch_or(buf.filled().len() > before, Ordering::Relaxed);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for MeteredStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let count = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
-        self.traffic.has_sent.fetch_or(count > 0, Ordering::Relaxed);
-        Poll::Ready(Ok(count))
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Result<(StatusCode, Bytes), AskError> {
     let mut attempts = 1;
     loop {
         let (stream, host) = connect(place).await?;
         let traffic = Arc::new(Traffic::default());
-        let stream = MeteredStream { stream, traffic: traffic.clone() };
-        match send(stream, place, method, target, &host).await {
+        match send(traffic.of(stream), place, method, target, &host).await {
             Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(method, target) => attempts += 1,
             answer => return answer,
         }
@@ -250,7 +215,7 @@ async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Resul
 }
 
 /// A connection, and the `Host` of requests on it.
-async fn connect(place: &AdminEndpoint) -> Result<(Box<dyn AdminStream>, String), AskError> {
+async fn connect(place: &AdminEndpoint) -> Result<(Socket, String), AskError> {
     let broken = |message: &str| AskError::Broken(place.clone(), message.to_owned());
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
@@ -263,13 +228,13 @@ async fn connect(place: &AdminEndpoint) -> Result<(Box<dyn AdminStream>, String)
     match place {
         AdminEndpoint::Address(address) => {
             let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(late)?.map_err(failed)?;
-            Ok((Box::new(stream), address.to_string()))
+            Ok((Socket::Tcp(stream), address.to_string()))
         }
         #[cfg(unix)]
         AdminEndpoint::Socket(path) => {
             let connecting = tokio::net::UnixStream::connect(path);
             let stream = timeout(CONNECT, connecting).await.map_err(late)?.map_err(failed)?;
-            Ok((Box::new(stream), "localhost".to_owned()))
+            Ok((Socket::Unix(stream), "localhost".to_owned()))
         }
         #[cfg(not(unix))]
         AdminEndpoint::Socket(_) => Err(failed(io::Error::other("there are no Unix sockets here"))),
@@ -277,7 +242,7 @@ async fn connect(place: &AdminEndpoint) -> Result<(Box<dyn AdminStream>, String)
 }
 
 async fn send(
-    stream: MeteredStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     place: &AdminEndpoint,
     method: &Method,
     target: &str,
@@ -432,8 +397,7 @@ mod tests {
             };
             let traffic = Arc::new(Traffic::default());
             let target = "/rollback?site=a";
-            let stream = MeteredStream { stream: Box::new(near), traffic: traffic.clone() };
-            send(stream, &place, &method, target, "localhost").await.unwrap_err();
+            send(traffic.of(near), &place, &method, target, "localhost").await.unwrap_err();
             assert_eq!(traffic.may_be_repeated(&method, target), is_again, "{method} {answer:?}");
             if let Some(far) = far {
                 far.await.unwrap();

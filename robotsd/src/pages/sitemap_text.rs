@@ -206,12 +206,14 @@ pub(crate) const MOST_OCTETS: usize = 50 << 20;
 const LONGEST: usize = 160;
 
 /// A fault of a sitemap, without the name of the sitemap: `line 2, column 14: …`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SitemapFault {
     /// It is larger than a sitemap may be.
+    #[error("it is larger than {} MiB", MOST_OCTETS >> 20)]
     TooLarge,
     /// It is broken, or something else; with line and column where an editor shows one.
-    Broken { place: Option<(usize, usize)>, message: String },
+    #[error("{}{message}", .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default())]
+    Broken { place: Option<Place>, message: String },
 }
 
 impl SitemapFault {
@@ -221,7 +223,7 @@ impl SitemapFault {
     }
 
     /// A fault at a line and column of its text.
-    pub(super) fn at(place: (usize, usize), message: &dyn fmt::Display) -> Self {
+    pub(super) fn at(place: Place, message: &dyn fmt::Display) -> Self {
         Self::Broken { place: Some(place), message: shown(message) }
     }
 
@@ -243,23 +245,9 @@ impl SitemapFault {
     }
 }
 
-impl std::error::Error for SitemapFault {}
-
 impl From<io::Error> for SitemapFault {
     fn from(error: io::Error) -> Self {
         Self::of_reading(&error)
-    }
-}
-
-impl fmt::Display for SitemapFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge => write!(f, "it is larger than {} MiB", MOST_OCTETS >> 20),
-            Self::Broken { place: Some((line, column)), message } => {
-                write!(f, "line {line}, column {column}: {message}")
-            }
-            Self::Broken { place: None, message } => f.write_str(message),
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Content codings of a body, undone with a bound on what comes out.
 
-use std::fmt;
 use std::io::{self, ErrorKind, Read};
 
 use brotli_decompressor::Decompressor;
@@ -28,12 +27,15 @@ pub(crate) struct DecodedBody {
 }
 
 /// Why a body cannot be decoded.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum CodingError {
     /// It has a coding that no request accepted.
+    #[error("it is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
     /// It is not what its coding says.
+    #[error("it says that it is {0}, and cannot be decoded: {1}")]
     Damaged(String, io::Error),
+    #[error("it is encoded {0} times")]
     TooMany(usize),
 }
 
@@ -134,18 +136,6 @@ impl Read for NamedDecoder<'_> {
         })
     }
 }
-
-impl fmt::Display for CodingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(coding) => write!(f, "it is encoded as {coding:?}, which the request does not accept"),
-            Self::Damaged(coding, error) => write!(f, "it says that it is {coding}, and cannot be decoded: {error}"),
-            Self::TooMany(count) => write!(f, "it is encoded {count} times"),
-        }
-    }
-}
-
-impl std::error::Error for CodingError {}
 
 #[cfg(test)]
 mod tests {
