@@ -15,7 +15,7 @@ use tower_robots::policy::{Decision, Policy, RequestFacts};
 use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::config::{self, Config, ConfigError};
-use crate::unknown_name::UnknownName;
+use crate::names::UnknownName;
 
 /// How long two files are compared, and how long one is corrected: what is done by then counts, and a message says that it is not
 /// all. Real files take milliseconds; parsing and checking one of 8 MiB takes two seconds besides.
@@ -189,7 +189,7 @@ impl EvaluatorSettings {
     /// As `serve` takes them from a config, `registry_extra` and what `registry_url` brought last included.
     pub(crate) fn of_site(config: &Config, site: &config::SiteConfig) -> Result<Self, ConfigError> {
         let registry = config::load_registry(&config.registry)?;
-        let checks = site.check.options(&registry, &site.policy).with_registry(registry.clone());
+        let checks = site.checks(&registry).with_registry(registry.clone());
         Ok(Self { registry, policy: site.policy.clone(), checks })
     }
 }

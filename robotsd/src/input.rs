@@ -1,13 +1,12 @@
 //! Reading with a bound, such as the files of the command line, and finding line and column in them.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use tower_robots::live::LiveRobots;
 
-use crate::regular_file;
+use crate::files;
 use crate::render::printable_path;
 
 /// Where a robots.txt is read from.
@@ -45,7 +44,7 @@ impl InputSource {
         match self {
             Self::Stdin => read_bounded(io::stdin().lock(), LiveRobots::MAX_FILE),
             Self::File(path) => read_bounded(File::open(path)?, LiveRobots::MAX_FILE),
-            Self::Found(path) => read_bounded(regular_file::open(path)?.0, LiveRobots::MAX_FILE),
+            Self::Found(path) => read_bounded(files::open(path)?.0, LiveRobots::MAX_FILE),
         }
     }
 }
@@ -96,7 +95,7 @@ pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a regular file of at most so many octets. The error names it.
 pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let octets = regular_file::open(path).and_then(|(file, _)| read_bounded(file, most));
+    let octets = files::open(path).and_then(|(file, _)| read_bounded(file, most));
     octets.map_err(|error| named(path, &error))
 }
 
@@ -108,7 +107,8 @@ pub(crate) struct AtMost<R> {
 }
 
 /// There are more octets than may be read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("larger than may be read")]
 pub(crate) struct TooManyOctets;
 
 impl<R> AtMost<R> {
@@ -132,14 +132,6 @@ impl TooManyOctets {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
 }
-
-impl fmt::Display for TooManyOctets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("larger than may be read")
-    }
-}
-
-impl std::error::Error for TooManyOctets {}
 
 /// Line and column of an octet of a text, in characters, both from 1.
 pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {

@@ -1,15 +1,16 @@
 //! The admin listeners: addresses and a Unix socket; bound here or passed by a supervisor.
 
+#[cfg(unix)]
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 #[cfg(unix)]
 use std::os::unix::net::UnixListener;
 #[cfg(unix)]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::connection_slots::ConnectionSlots;
-#[cfg(unix)]
-use super::runtime_folder;
 use crate::config::{AdminAccess, AdminSettings};
 #[cfg(unix)]
 use crate::config::{connect_now, staging_socket};
@@ -95,7 +96,7 @@ impl CommandPlace {
                     Some((listener, is_predecessors)) => (listener, None, is_predecessors),
                     None => {
                         if let Some(folder) = path.parent().filter(|_| settings.is_usual) {
-                            runtime_folder::prepare(folder).map_err(cannot)?;
+                            prepare_runtime_folder(folder).map_err(cannot)?;
                         }
                         let (listener, file) = SocketFile::bind(path).map_err(cannot)?;
                         (listener, Some(file), false)
@@ -108,7 +109,7 @@ impl CommandPlace {
     }
 }
 
-fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     format!("{address}: cannot listen here for [admin]: {error}")
 }
 
@@ -160,7 +161,7 @@ impl AddressSocket {
     }
 
     /// The socket once more.
-    pub(crate) fn socket(&self) -> std::io::Result<TcpListener> {
+    pub(crate) fn socket(&self) -> io::Result<TcpListener> {
         self.socket.try_clone()
     }
 
@@ -202,7 +203,7 @@ impl CommandSocket {
         let cannot = |error| format!("{}: cannot listen here: {error}", self.path.display());
         let listener = self.listener.try_clone().map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
-        let owner = std::fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
+        let owner = fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
         let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
         Ok(OpenListener {
             listener: AdminListener::Socket(listener, owner),
@@ -212,7 +213,7 @@ impl CommandSocket {
     }
 
     /// The socket once more, and whether its file was made here.
-    pub(crate) fn socket(&self) -> std::io::Result<(UnixListener, bool)> {
+    pub(crate) fn socket(&self) -> io::Result<(UnixListener, bool)> {
         Ok((self.listener.try_clone()?, self.file.is_some()))
     }
 
@@ -254,10 +255,10 @@ struct SocketFile {
 impl SocketFile {
     /// Makes the socket beside its place, in a folder of its own, and moves it there: no other user can open it before
     /// its mode is set, and what a process that was killed left behind is replaced. A socket that answers is not.
-    fn bind(path: &std::path::Path) -> std::io::Result<(UnixListener, Self)> {
-        use std::io::{Error, ErrorKind};
+    fn bind(path: &Path) -> io::Result<(UnixListener, Self)> {
+        use io::{Error, ErrorKind};
         use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
-        match std::fs::symlink_metadata(path) {
+        match fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
                 return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no socket"));
             }
@@ -269,21 +270,21 @@ impl SocketFile {
         let inside = staging_socket(path);
         let aside = inside.parent().unwrap_or(path);
         // One that was left behind by a process of the same number.
-        let _ = std::fs::remove_dir_all(aside);
-        std::fs::DirBuilder::new().mode(0o700).create(aside)?;
+        let _ = fs::remove_dir_all(aside);
+        DirBuilder::new().mode(0o700).create(aside)?;
         let made = (|| {
             let listener = UnixListener::bind(&inside)?;
-            std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(0o600))?;
+            fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
             let identity = identity(&inside)?;
-            std::fs::rename(&inside, path)?;
+            fs::rename(&inside, path)?;
             Ok((listener, Self { path: path.to_owned(), identity, is_left: false }))
         })();
-        let _ = std::fs::remove_dir_all(aside);
+        let _ = fs::remove_dir_all(aside);
         made
     }
 
     /// One that is there.
-    fn at(path: &std::path::Path) -> Option<Self> {
+    fn at(path: &Path) -> Option<Self> {
         Some(Self { path: path.to_owned(), identity: identity(path).ok()?, is_left: false })
     }
 
@@ -294,9 +295,9 @@ impl SocketFile {
 
 /// Device and inode.
 #[cfg(unix)]
-fn identity(path: &std::path::Path) -> std::io::Result<(u64, u64)> {
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
-    let found = std::fs::symlink_metadata(path)?;
+    let found = fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))
 }
 
@@ -305,17 +306,43 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         if !self.is_left && self.is_there() {
             // A stale socket is replaced at the next start.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-#[cfg(all(test, unix))]
+/// Makes the folder of the default socket for its owner alone, or checks the one that is there: another user could replace the socket in
+/// it.
+#[cfg(unix)]
+fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // Links are followed: with DynamicUser= the runtime folder of systemd is one, in a folder that only root can write to.
+    let found = fs::metadata(folder)?;
+    let refused =
+        |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", folder.display())));
+    if !found.is_dir() {
+        return refused("the runtime folder is a file");
+    }
+    if found.uid() != 0 && found.uid() != rustix::process::geteuid().as_raw() {
+        return refused("the runtime folder belongs to another user");
+    }
+    if found.mode() & 0o022 != 0 {
+        return refused("others may write to the runtime folder");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::net::UnixStream;
+    #![cfg(unix)]
 
     use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn a_socket_is_its_owners_replaces_a_dead_one_and_is_removed() {
@@ -324,10 +351,10 @@ mod tests {
         // Left behind by a process that was killed.
         drop(UnixListener::bind(&path).unwrap());
         let (listener, file) = SocketFile::bind(&path).unwrap();
-        assert_eq!(std::fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         UnixStream::connect(&path).unwrap();
         assert_eq!(SocketFile::bind(&path).unwrap_err().to_string(), "another process answers there");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         drop((listener, file));
         assert!(!path.exists());
     }
@@ -336,14 +363,31 @@ mod tests {
     fn what_is_no_socket_or_not_ours_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
-        std::fs::write(&path, "precious").unwrap();
+        fs::write(&path, "precious").unwrap();
         assert!(SocketFile::bind(&path).is_err());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
-        std::fs::remove_file(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+        fs::remove_file(&path).unwrap();
         let (listener, first) = SocketFile::bind(&path).unwrap();
         drop(listener);
         let (_listener, _second) = SocketFile::bind(&path).unwrap();
         drop(first);
         assert!(path.exists(), "the socket of another was removed");
+    }
+
+    #[test]
+    fn a_folder_is_its_owners_or_it_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("robotsd");
+        prepare_runtime_folder(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        prepare_runtime_folder(&folder).unwrap();
+        for (mode, is_refused) in [(0o750, false), (0o770, true), (0o707, true)] {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(prepare_runtime_folder(&folder).is_err(), is_refused, "{mode:o}");
+        }
+        let file = parent.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(prepare_runtime_folder(&file).is_err());
+        assert!(prepare_runtime_folder(&parent.path().join("no/such")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /metrics`: the facts of the status, as metrics.
+//! `GET /metrics`: the facts of the status, as metrics, and those of the process as far as the system tells them.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::reply::{AdminReply, Answer};
 use super::state::ServerState;
-use crate::metrics::{ContentCoding, Exposition, ExpositionFormat, family, write_process};
+use crate::metrics::{ContentCoding, Exposition, ExpositionFormat, family};
 
 /// The text in the format and coding that the client prefers. Tens of thousands of sites take a while, so it is made on a thread
 /// that may block, whole, before anything is sent.
@@ -53,4 +53,68 @@ fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(text.as_bytes())?;
     packer.finish()
+}
+
+/// The unit of times in `/proc/self/stat`, the same for all kernels whose binaries run here.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Writes what is known of this process, which started then.
+fn write_process(exposition: &mut Exposition, started: SystemTime) {
+    if let Ok(started) = started.duration_since(SystemTime::UNIX_EPOCH) {
+        exposition.sample(&family::PROCESS_START, &[], started.as_secs_f64());
+    }
+    #[cfg(unix)]
+    {
+        for (family, resource) in
+            [(&family::PROCESS_MAX_FDS, rlimit::Resource::NOFILE), (&family::PROCESS_VIRTUAL_MAX, rlimit::Resource::AS)]
+        {
+            match resource.get_soft() {
+                Ok(rlimit::INFINITY) => exposition.sample(family, &[], -1),
+                Ok(bound) => exposition.sample(family, &[], bound),
+                Err(_) => {}
+            }
+        }
+    }
+    if let Some(ticks) = std::fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(processor_ticks) {
+        exposition.sample(&family::PROCESS_CPU, &[], ticks as f64 / TICKS_PER_SECOND);
+    }
+    // The one that lists them is open as well.
+    if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
+        exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
+    }
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return };
+    let value = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim_start_matches(':').split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    // In KiB, whatever the page size.
+    for (family, name) in [(&family::PROCESS_RESIDENT, "VmRSS"), (&family::PROCESS_VIRTUAL, "VmSize")] {
+        if let Some(kibibytes) = value(name) {
+            exposition.sample(family, &[], kibibytes * 1024);
+        }
+    }
+    if let Some(threads) = value("Threads") {
+        exposition.sample(&family::PROCESS_THREADS, &[], threads);
+    }
+}
+
+/// User and system time of a process. The name of its program, in parentheses, may hold anything.
+fn processor_ticks(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    // proc(5): the state is the third field, the times are the fourteenth and the fifteenth.
+    let mut times = after_name.split_ascii_whitespace().skip(11);
+    Some(times.next()?.parse::<u64>().ok()? + times.next()?.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_read_past_any_name() {
+        let stat = "7 (a) b (c 9) S 1 7 7 0 -1 4194304 100 0 0 0 12 30 0 0 20 0 4 0 5 6 7";
+        assert_eq!(processor_ticks(stat), Some(42));
+        assert_eq!(processor_ticks("7 (a) S 1"), None);
+        assert_eq!(processor_ticks(""), None);
+    }
 }

@@ -7,14 +7,11 @@
 //! those are. Connections, heads, bodies and waiting are bounded.
 
 mod access_rule;
-mod config_state;
 mod connection_slots;
 mod listen;
 mod metrics;
 mod reply;
 mod routes;
-#[cfg(unix)]
-mod runtime_folder;
 mod server;
 mod state;
 

@@ -1,24 +1,27 @@
 //! The state of the process, from which the answers are made. The control thread keeps it up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
-use tokio::sync::{RwLock, mpsc, oneshot, watch};
+use tokio::sync::{RwLock, mpsc, oneshot};
 use tokio::time::timeout;
 use tower_robots::internals::Mutex;
 use tower_robots::live::AgentLookups;
 
-use super::config_state::ConfigState;
 use crate::board::Board;
-use crate::date;
+use crate::config::SettingChange;
+use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::Log;
 use crate::metrics::{Exposition, family};
-use crate::report::{KindCount, ListenerReport, ReloadOutcome, StatusReport, TrafficReport, UpgradeReport};
+use crate::report::{
+    ConfigReport, HeldBackSetting, KindCount, ListenerReport, NextStep, RejectedConfigReport, ReloadOutcome,
+    StatusReport, TrafficReport, UpgradeReport,
+};
 use crate::sites::{Sites, write_responses};
 use crate::word_enum::word_enum;
 
@@ -26,7 +29,7 @@ use crate::word_enum::word_enum;
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
-    phase: watch::Sender<Phase>,
+    phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
     /// The names of the sites that had no robots.txt when every listener listened for the first time.
     began_without: OnceLock<BTreeSet<String>>,
@@ -76,7 +79,7 @@ impl ServerState {
         let (upgrades, upgrades_requested) = mpsc::channel(4);
         let state = Self {
             started: (SystemTime::now(), Instant::now()),
-            phase: watch::Sender::new(Phase::Starting),
+            phase: Mutex::new(Phase::Starting),
             serving: ArcSwapOption::empty(),
             began_without: OnceLock::new(),
             requests,
@@ -95,13 +98,10 @@ impl ServerState {
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| serving.sites.without_robots().into_iter().map(|site| site.name).collect());
         self.serving.store(Some(Arc::new(serving)));
-        self.phase.send_if_modified(|phase| {
-            let starting = *phase == Phase::Starting;
-            if starting {
-                *phase = Phase::Serving;
-            }
-            starting
-        });
+        let mut phase = self.phase.lock();
+        if *phase == Phase::Starting {
+            *phase = Phase::Serving;
+        }
     }
 
     /// Whether the process began without a robots.txt of this site.
@@ -111,16 +111,16 @@ impl ServerState {
 
     /// The listeners are open again.
     pub(crate) fn serves_again(&self) {
-        self.phase.send_replace(Phase::Serving);
+        *self.phase.lock() = Phase::Serving;
     }
 
     /// The listeners are closed.
     pub(crate) fn is_draining(&self) {
-        self.phase.send_replace(Phase::Draining);
+        *self.phase.lock() = Phase::Draining;
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        *self.phase.borrow()
+        *self.phase.lock()
     }
 
     /// The sites and listeners that are served; none while starting.
@@ -166,7 +166,7 @@ impl ServerState {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             state: self.phase().as_str().to_owned(),
-            started: date::rfc3339(since),
+            started: rfc3339(since),
             uptime_seconds: clock.elapsed().as_secs(),
             config: Some(self.config.report()),
             upgrade: self.last_upgrade.lock().clone(),
@@ -261,4 +261,89 @@ pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,
     pub(crate) upgrades: mpsc::Receiver<UpgradeWaiter>,
+}
+
+/// The config that is served, and the file if that holds another which cannot be used.
+#[derive(Debug)]
+pub(crate) struct ConfigState {
+    path: PathBuf,
+    state: Mutex<ConfigRecord>,
+}
+
+#[derive(Debug)]
+struct ConfigRecord {
+    accepted: SystemTime,
+    rejected: Option<RejectedConfigReport>,
+    /// The settings that are served with another value until the next start.
+    next_start: Vec<HeldBackSetting>,
+}
+
+impl ConfigState {
+    /// The config of a process that starts.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        let state = ConfigRecord { accepted: SystemTime::now(), rejected: None, next_start: Vec::new() };
+        Self { path, state: Mutex::new(state) }
+    }
+
+    /// The file is what is served, but for the settings that have effect from the next start on; `is_new` says whether it differs
+    /// from what was served before.
+    pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>) {
+        let mut state = self.state.lock();
+        state.rejected = None;
+        state.next_start = next_start.into_iter().map(held_back).collect();
+        if is_new {
+            state.accepted = SystemTime::now();
+        }
+    }
+
+    /// The file cannot be used. `changes` are the settings that it would change, where it can be read.
+    pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) {
+        let mut state = self.state.lock();
+        let tried = rfc3339(SystemTime::now());
+        state.rejected = Some(RejectedConfigReport {
+            since: state.rejected.take().map_or_else(|| tried.clone(), |rejected| rejected.since),
+            tried,
+            why: why.to_owned(),
+            held_back: changes.map(|changes| changes.into_iter().map(held_back).collect()),
+            next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &self.path()])],
+        });
+    }
+
+    /// Whether the file cannot be used, as far as it was read.
+    pub(crate) fn is_rejected(&self) -> bool {
+        self.state.lock().rejected.is_some()
+    }
+
+    /// Since when and why the file is not what is served, in one line; none where it is.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let state = self.state.lock();
+        let RejectedConfigReport { since, why, .. } = state.rejected.as_ref()?;
+        Some(format!("the config is rejected since {since}: {why}"))
+    }
+
+    /// When the config that is served was accepted.
+    pub(super) fn accepted(&self) -> SystemTime {
+        self.state.lock().accepted
+    }
+
+    pub(super) fn report(&self) -> ConfigReport {
+        let state = self.state.lock();
+        ConfigReport {
+            path: self.path(),
+            state: if state.rejected.is_some() { "rejected" } else { "accepted" }.to_owned(),
+            accepted: rfc3339(state.accepted),
+            rejected: state.rejected.clone(),
+            next_start: state.next_start.clone(),
+        }
+    }
+
+    /// The path as it is typed from anywhere.
+    fn path(&self) -> String {
+        absolute(&self.path).unwrap_or_else(|_| self.path.clone()).display().to_string()
+    }
+}
+
+fn held_back(change: SettingChange) -> HeldBackSetting {
+    let SettingChange { site, setting, before, after } = change;
+    HeldBackSetting { site, setting, running: before, file: after }
 }

@@ -18,7 +18,7 @@ use tower_robots::live::VersionHash;
 use super::requested_paths::RequestedPaths;
 use super::row::{DAY, HOUR, Row, RowKey, Second, Standing, day_of};
 use super::watch::{self, Lost, Watch};
-use crate::private_file;
+use crate::files;
 
 /// Times that a file has of a day.
 const MOST_TIMES: usize = 256;
@@ -280,7 +280,7 @@ pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     if octets.len() > LARGEST {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has too many rows for a day"));
     }
-    private_file::replace_by(path, |file| {
+    files::replace_by(path, |file| {
         file.write_all(&octets)?;
         file.flush()?;
         file.get_ref().sync_data()

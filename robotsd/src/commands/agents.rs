@@ -16,8 +16,8 @@ use super::claim::{self, CheckedClaim, Names};
 use crate::config::extended_registry;
 use crate::evaluator::Evaluator;
 use crate::exit::{NEGATIVE, complain};
+use crate::names::did_you_mean;
 use crate::render::{printable, stdout, write_json};
-use crate::suggestion::did_you_mean;
 
 /// Longest header that is read from standard input.
 const MAX_LINE: u64 = 1 << 20;

@@ -1,13 +1,19 @@
 //! The admin interface, and the parts of a config file that commands read on their own.
+//!
+//! Where a config has no `[admin]` its socket is in the runtime folder: `$RUNTIME_DIRECTORY`, which systemd sets, else
+//! `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. Its name is `admin.sock` for the usual config and `admin-XXXXXXXX.sock` for any other, by a
+//! hash of its path, so that two instances do not meet and a command with a config asks the one that runs with it.
 
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{ConfigError, Fault, Kind, Place, Placed, Reader, Value, admin_socket, reader, salvage, tables, words};
+use super::{ConfigError, Fault, Kind, Place, Placed, Reader, USUAL_CONFIG, Value, reader, salvage, tables, words};
 
 tables! {
     /// The admin interface; on a socket in the runtime folder where the table is absent.
@@ -80,11 +86,11 @@ impl AdminSettings {
                 admin: Option<RawAdmin>,
             }
         }
-        let running = || admin_socket::running_with(path);
+        let running = || served_socket(path).or_else(|| usual_socket(path));
         let text = match reader::read_text(path) {
             Ok(text) => text,
             Err(error) => {
-                return admin_socket::served(path).map(|found| Some(Self::on_usual_socket(found))).ok_or(error);
+                return served_socket(path).map(|found| Some(Self::on_usual_socket(found))).ok_or(error);
             }
         };
         let salvaged = salvage::read::<Part>(&text);
@@ -93,7 +99,7 @@ impl AdminSettings {
         let found = match &admin {
             None if faults.is_empty() => return Ok(running().map(Self::on_usual_socket)),
             // The table may be there, and be what cannot be read.
-            None => admin_socket::served(path).map(|found| Some(Self::on_usual_socket(found))),
+            None => served_socket(path).map(|found| Some(Self::on_usual_socket(found))),
             Some(admin) => match resolve(admin, folder) {
                 // As for a config without the table: see `on_usual_place`.
                 Ok(Some(settings)) if faults.is_empty() && settings.has_no_place() => {
@@ -118,7 +124,7 @@ impl AdminSettings {
 
     /// Where a config has no `[admin]`; none on systems without Unix sockets.
     pub(super) fn usual(path: &Path) -> Option<Self> {
-        admin_socket::of_config(path).map(Self::on_usual_socket)
+        usual_socket(path).map(Self::on_usual_socket)
     }
 
     /// Where `[admin]` names further listeners only, commands ask where they do without the table.
@@ -136,9 +142,18 @@ impl AdminSettings {
         self.address.is_none() && self.socket.is_none()
     }
 
-    /// The sockets of all servers whose configs have no `[admin]`.
+    /// The sockets of all servers whose configs have no `[admin]` and that run: a process that was killed leaves its socket behind.
     pub(crate) fn usual_sockets() -> Vec<PathBuf> {
-        admin_socket::all()
+        let entries = folders().into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let is_ours = |name: &OsStr| {
+            name.to_str()
+                .is_some_and(|name| name.starts_with("admin") && Path::new(name).extension() == Some("sock".as_ref()))
+        };
+        let sockets = entries.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path());
+        let mut found: Vec<_> = sockets.filter(|socket| is_served(socket)).collect();
+        found.sort();
+        found.dedup();
+        found
     }
 
     const fn on_usual_socket(socket: PathBuf) -> Self {
@@ -238,4 +253,122 @@ fn further(listener: &RawAdminListener) -> AdminListenerConfig {
     let address = *listener.address.get_ref();
     let usual = if address.ip().to_canonical().is_loopback() { AdminAccess::Full } else { AdminAccess::Read };
     AdminListenerConfig { address, access: listener.access.unwrap_or(usual) }
+}
+
+/// The socket that a server with this config opens.
+fn usual_socket(path: &Path) -> Option<PathBuf> {
+    folders().into_iter().next().map(|folder| folder.join(socket_name(path)))
+}
+
+/// The socket of a server that runs with this config and answers; a command may lack the environment that the server has. A
+/// socket that a killed process left behind is passed over.
+fn served_socket(path: &Path) -> Option<PathBuf> {
+    let name = socket_name(path);
+    folders().into_iter().map(|folder| folder.join(&name)).find(|place| is_served(place))
+}
+
+#[cfg(unix)]
+fn is_served(socket: &Path) -> bool {
+    // Without the permission to connect it is left to the command to say so.
+    connect_now(socket).map_or_else(|error| error.kind() == std::io::ErrorKind::PermissionDenied, |()| true)
+}
+
+/// Where a socket is made before it is moved to its place: in a folder of its own beside it. The folder's name has one length
+/// for every process, so that a path that is too long for one is too long for all.
+#[cfg(unix)]
+pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
+    socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
+}
+
+/// Whether a process listens on a socket, without waiting: one whose queue is full, because it is stopped, would block.
+#[cfg(unix)]
+pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
+    let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    stream.set_nonblocking(true)?;
+    match stream.connect(&socket2::SockAddr::unix(socket)?) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+        connected => connected,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_served(_: &Path) -> bool {
+    false
+}
+
+/// The runtime folders, the server's first.
+fn folders() -> Vec<PathBuf> {
+    if cfg!(not(unix)) {
+        return Vec::new();
+    }
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| value.starts_with('/'));
+    // systemd separates several by colons.
+    let systemd = variable("RUNTIME_DIRECTORY").and_then(|folders| folders.split(':').next().map(PathBuf::from));
+    let session = variable("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("robotsd"));
+    let mut folders: Vec<_> = systemd.into_iter().chain(session).chain([PathBuf::from("/run/robotsd")]).collect();
+    folders.dedup();
+    folders
+}
+
+fn socket_name(path: &Path) -> String {
+    let path = absolute(path);
+    if path == Path::new(USUAL_CONFIG) {
+        return "admin.sock".to_owned();
+    }
+    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    let digits: String = hash.iter().take(4).map(|octet| format!("{octet:02x}")).collect();
+    format!("admin-{digits}.sock")
+}
+
+/// The path from the root. Links of its folder are followed; one that is the file itself may lead elsewhere tomorrow.
+fn absolute(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) if path != Path::new(USUAL_CONFIG) => folder.join(name),
+        _ => path.to_path_buf(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_accepts_nothing_is_found_without_waiting() {
+        use std::os::unix::net::UnixListener;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("admin.sock");
+        assert!(connect_now(&path).is_err() && !is_served(&path));
+        let listener = UnixListener::bind(&path).expect("a socket");
+        // A queue of one, which is full after two connections.
+        socket2::SockRef::from(&listener).listen(0).expect("it listens");
+        let address = socket2::SockAddr::unix(&path).expect("a path");
+        let mut queued = Vec::new();
+        let is_full = std::iter::repeat_with(|| {
+            let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).expect("a socket");
+            stream.set_nonblocking(true).expect("set");
+            let is_refused = stream.connect(&address).is_err();
+            queued.push(stream);
+            is_refused
+        });
+        assert!(is_full.take(64).any(|is_refused| is_refused), "the queue is never full");
+        assert!(is_served(&path));
+        drop(listener);
+        assert!(!is_served(&path));
+    }
+
+    #[test]
+    fn a_config_has_one_name_however_its_path_is_written() {
+        assert_eq!(socket_name(Path::new(USUAL_CONFIG)), "admin.sock");
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("a.toml"), folder.path().join("b.toml"));
+        assert_eq!(socket_name(&path), socket_name(&folder.path().join(".").join("a.toml")));
+        assert_ne!(socket_name(&path), socket_name(&other));
+        assert!(
+            socket_name(&path).starts_with("admin-") && socket_name(&path).len() == "admin-01234567.sock".len(),
+            "{}",
+            socket_name(&path)
+        );
+    }
 }

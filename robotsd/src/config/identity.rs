@@ -10,7 +10,7 @@ use tower_robots::layer::VerifyLayer;
 use tower_robots::policy::{IdentityNeeded, Impostors, Network};
 
 use super::{Fault, Faults, Placed, Span, bound, tables, unplaced};
-use crate::regular_file;
+use crate::files;
 
 tables! {
     RawIdentity {
@@ -95,7 +95,7 @@ fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fau
     }
     let path = folder.join(list.path.get_ref());
     let shown = path.display();
-    let octets = regular_file::read(&path).map_err(|error| list.path.fault(format!("{shown}: {error}")))?;
+    let octets = files::read(&path).map_err(|error| list.path.fault(format!("{shown}: {error}")))?;
     match RangeList::parse(&octets) {
         Ok(_) => Ok((url.clone(), path)),
         Err(error) => {

@@ -1,6 +1,6 @@
 //! The tables and keys of a document, and what an unknown key is probably meant for.
 
-use crate::suggestion::{did_you_mean, nearest};
+use crate::names::{did_you_mean, nearest};
 
 /// How a value is written.
 pub(crate) enum Kind {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::bounds::{Bound, some_time, within};
+use super::values::{Bound, some_time, within};
 use super::{Fault, Faults, Placed, Size, Span, bound, tables, unplaced};
 use crate::edge::EdgeLimits;
 use crate::upstream::UpstreamLimits;

@@ -5,11 +5,7 @@
 //! [`resolve`] every one of values, each with its line, column and what would be right.
 
 mod admin;
-mod admin_socket;
-mod agents;
 mod board;
-mod bounds;
-mod check;
 mod error;
 mod file;
 mod identity;
@@ -34,11 +30,8 @@ mod values;
 
 pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminSettings, RawAdmin, StatePlace};
 #[cfg(unix)]
-pub(crate) use self::admin_socket::{connect_now, staging_socket};
-pub(crate) use self::agents::{RawAgents, RawExempt};
+pub(crate) use self::admin::{connect_now, staging_socket};
 pub(crate) use self::board::BoardConfig;
-pub(crate) use self::bounds::bound;
-pub(crate) use self::check::RawCheck;
 pub(crate) use self::error::{
     CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, Placed, USUAL_CONFIG, config_if_any,
     config_of_environment, parsed,
@@ -55,10 +48,11 @@ pub(crate) use self::resolve::ConfigFile;
 pub(crate) use self::schema::schema;
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::site::{
-    AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, RawSite, Remote, RobotsSource, SiteConfig, StaticFiles,
+    AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, RawAgents, RawCheck, RawExempt, RawSite, Remote,
+    RobotsSource, SiteConfig, StaticFiles,
 };
 pub(crate) use self::tables::{tables, unplaced, word_values, words};
-pub(crate) use self::values::{Size, Span};
+pub(crate) use self::values::{Size, Span, bound};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use toml::Spanned;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::{Fault, Placed};
-use crate::regular_file;
+use crate::files;
 use crate::upstream::Trust;
 
 /// Where a registry or a part of a robots.txt is published, and where it is kept.
@@ -51,5 +51,5 @@ pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Arc<[u
     let path = folder.join(ca.get_ref());
     Trust::file(&path).map_err(|why| ca.fault(why))?;
     let cannot = |error| ca.fault(format!("{} cannot be read: {error}", path.display()));
-    Ok(Arc::from(regular_file::read(&path).map_err(cannot)?))
+    Ok(Arc::from(files::read(&path).map_err(cannot)?))
 }

@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::values::StoreText;
 use super::{Fault, Placed, Span, bound, tables, unplaced};
-use crate::regular_file;
+use crate::files;
 use crate::shared_rate::{StoreNodes, StoreSettings, StoreUrl};
 
 tables! {
@@ -92,7 +92,7 @@ fn certificates(path: &Spanned<PathBuf>, folder: &Path) -> Result<Vec<u8>, Fault
 fn read(path: &Spanned<PathBuf>, folder: &Path) -> Result<(Vec<u8>, String), Fault> {
     let file = folder.join(path.get_ref());
     let shown = file.display().to_string();
-    match regular_file::read(&file) {
+    match files::read(&file) {
         Ok(octets) => Ok((octets, shown)),
         Err(error) => Err(path.fault(format!("{shown}: {error}"))),
     }

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{ConfigError, Fault, Faults, Key, Keys, Kind, syntax};
-use crate::suggestion::{did_you_mean, nearest};
+use crate::names::{did_you_mean, nearest};
 
 /// Further problems are those of a file that is something else.
 const MOST: usize = 20;

@@ -18,7 +18,7 @@ use tower_robots::source::follow::Published;
 
 use super::{ConfigError, Document, Fault, Faults, Placed, PublishedSettings, RawAgents, parsed, reader, tables};
 use crate::input::{self, place};
-use crate::suggestion::did_you_mean;
+use crate::names::did_you_mean;
 
 /// What the registry has besides the built-in rows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -133,10 +133,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         registry_accept: registry_accept?,
         registry_extra_span: file.agents.registry_extra.as_ref().map_or(0..0, Spanned::span),
         // None where it has a problem is none at all.
-        identity: match identity {
-            Some(identity) => Some(identity?),
-            None => None,
-        },
+        identity: identity.map_or(Some(None), |identity| identity.map(Some))?,
         admin: admin?,
         board: board?,
         rate_store: rate_store?,

@@ -18,11 +18,11 @@ use super::file::Reviewable;
 use super::log::is_writable;
 use super::site::end;
 use super::{Config, Fault, ListenerKind, Placed, RawConfig, RawSite, RobotsSource, SiteConfig, load_registry};
+use crate::files;
 use crate::input;
+use crate::names::did_you_mean;
 use crate::publish_hook::HookHeader;
-use crate::regular_file;
 use crate::render::Diagnostic;
-use crate::suggestion::did_you_mean;
 
 impl Config {
     /// What the config probably does not mean: warnings, notes, and what would end a start, in the order of the file. Blocks: it
@@ -120,7 +120,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
                 faults.push(fault(message).help("use https".to_owned()));
             }
             let path_shown = path.display();
-            match regular_file::open(path) {
+            match files::open(path) {
                 Ok((_, found)) if is_for_everyone(&found) => {
                     let message = format!("{path_shown}: every user of this machine can read it");
                     faults.push(fault(message).help(format!("chmod o= {path_shown}")));

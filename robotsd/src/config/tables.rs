@@ -163,17 +163,25 @@ pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()
 }
 
-/// Values that TOML has itself: how each is written, what stands for one that is not there, and how it is read.
+/// Declares plain values: how each is written, what stands for one that is not there, and how it is read: none where it is not written
+/// so at all, an error with what is wrong where it is nearly.
 macro_rules! plain_values {
     ($($type:ident: $kind:expr, $absent:expr, $read:expr;)+) => {$(
-        impl Value for $type {
-            fn kind() -> Kind {
+        impl $crate::config::Value for $type {
+            fn kind() -> $crate::config::Kind {
                 $kind
             }
 
-            fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-                let read: fn(&DeValue<'_>) -> Option<Self> = $read;
-                read(value.get_ref()).or_else(|| reader.wrong::<Self>(place, value))
+            fn read(
+                reader: &mut $crate::config::Reader<'_>,
+                place: $crate::config::Place<'_>,
+                value: &toml::Spanned<toml::de::DeValue<'_>>,
+            ) -> Option<Self> {
+                let read: fn(&toml::de::DeValue<'_>) -> Result<Option<Self>, String> = $read;
+                match read(value.get_ref()) {
+                    Ok(read) => read.or_else(|| reader.wrong::<Self>(place, value)),
+                    Err(wrong) => reader.fault(value, wrong),
+                }
             }
 
             fn absent() -> Option<Self> {
@@ -183,17 +191,19 @@ macro_rules! plain_values {
     )+};
 }
 
+pub(super) use plain_values;
+
 plain_values! {
-    String: Kind::Text, None, |value| value.as_str().map(Self::from);
-    PathBuf: Kind::Text, None, |value| value.as_str().map(Self::from);
-    bool: Kind::Flag, Some(false), |value| value.as_bool();
-    Datetime: Kind::Date, None, |value| value.as_datetime().copied();
-    u16: Kind::Number(0), None, whole_number;
-    u32: Kind::Number(0), None, whole_number;
-    u64: Kind::Number(0), None, whole_number;
-    usize: Kind::Number(0), None, whole_number;
-    NonZeroU32: Kind::Number(1), None, |value| whole_number(value).and_then(Self::new);
-    NonZeroUsize: Kind::Number(1), None, |value| whole_number(value).and_then(Self::new);
+    String: Kind::Text, None, |value| Ok(value.as_str().map(Self::from));
+    PathBuf: Kind::Text, None, |value| Ok(value.as_str().map(Self::from));
+    bool: Kind::Flag, Some(false), |value| Ok(value.as_bool());
+    Datetime: Kind::Date, None, |value| Ok(value.as_datetime().copied());
+    u16: Kind::Number(0), None, |value| Ok(whole_number(value));
+    u32: Kind::Number(0), None, |value| Ok(whole_number(value));
+    u64: Kind::Number(0), None, |value| Ok(whole_number(value));
+    usize: Kind::Number(0), None, |value| Ok(whole_number(value));
+    NonZeroU32: Kind::Number(1), None, |value| Ok(whole_number(value).and_then(Self::new));
+    NonZeroUsize: Kind::Number(1), None, |value| Ok(whole_number(value).and_then(Self::new));
 }
 
 impl<T: Value> Value for Spanned<T> {

@@ -1,19 +1,20 @@
-//! Values with a notation of their own.
+//! Values with a notation of their own; and the range of a value, with what is said of one beyond it.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::tables::whole_number;
-use super::{Kind, Place, Reader, Value};
+use super::tables::{plain_values, whole_number};
+use super::{Faults, Kind, Placed};
 use crate::shared_rate::StoreUrl;
 
 /// The longest duration.
-pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// A length of time, written `"1h"`, `"400ms"`, `"2m 30s"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
@@ -51,6 +52,18 @@ impl Serialize for Size {
 }
 
 impl Span {
+    fn of(value: &DeValue<'_>) -> Result<Option<Self>, String> {
+        match value {
+            DeValue::String(text) => Self::parse(text).map(Some),
+            DeValue::Integer(number) if number.as_str().starts_with('-') => {
+                Err(format!("{number} is not a length of time: write one such as \"10s\""))
+            }
+            DeValue::Integer(number) => Err(without_unit(number.as_str())),
+            DeValue::Float(number) => Err(format!("{number} is not a length of time: write one such as \"1500ms\"")),
+            _ => Ok(None),
+        }
+    }
+
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match humantime::parse_duration(text) {
             Ok(span) if span <= LONGEST => Ok(Self(span)),
@@ -94,56 +107,27 @@ fn port_alone(port: u16) -> String {
     format!("write \"127.0.0.1:{port}\" for this machine only, or \"0.0.0.0:{port}\" for every network")
 }
 
-impl Value for Span {
-    fn kind() -> Kind {
-        Kind::Time
-    }
-
-    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-        let read = match value.get_ref() {
-            DeValue::String(text) => Self::parse(text),
-            DeValue::Integer(number) if number.as_str().starts_with('-') => {
-                Err(format!("{number} is not a length of time: write one such as \"10s\""))
-            }
-            DeValue::Integer(number) => Err(without_unit(number.as_str())),
-            DeValue::Float(number) => Err(format!("{number} is not a length of time: write one such as \"1500ms\"")),
-            _ => return reader.wrong::<Self>(place, value),
-        };
-        read.map_or_else(|wrong| reader.fault(value, wrong), Some)
-    }
+plain_values! {
+    Span: Kind::Time, None, Self::of;
+    Size: Kind::Size, None, Self::of;
+    // An address to listen on, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
+    SocketAddr: Kind::Text, None, address_of;
+    StoreText: Kind::Text, None, |value| Ok(value.as_str().map(|text| Self(text.to_owned())));
 }
 
-/// An address to listen on, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
-impl Value for SocketAddr {
-    fn kind() -> Kind {
-        Kind::Text
-    }
-
-    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-        let read = match value.get_ref() {
-            DeValue::String(text) => parse_address(text),
-            DeValue::Integer(number) => Err(match number.as_str().parse() {
-                Ok(port) => format!("{port} is a port alone: {}", port_alone(port)),
-                Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
-            }),
-            _ => return reader.wrong::<Self>(place, value),
-        };
-        read.map_or_else(|wrong| reader.fault(value, wrong), Some)
+fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
+    match value {
+        DeValue::String(text) => parse_address(text).map(Some),
+        DeValue::Integer(number) => Err(match number.as_str().parse() {
+            Ok(port) => format!("{port} is a port alone: {}", port_alone(port)),
+            Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
+        }),
+        _ => Ok(None),
     }
 }
 
 /// The URL, which may hold a password: what is printed of a config has none.
 pub(crate) struct StoreText(pub(crate) String);
-
-impl Value for StoreText {
-    fn kind() -> Kind {
-        Kind::Text
-    }
-
-    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-        String::read(reader, place, value).map(Self)
-    }
-}
 
 impl fmt::Debug for StoreText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -170,6 +154,15 @@ const UNITS: [(&str, usize); 7] = [
 ];
 
 impl Size {
+    fn of(value: &DeValue<'_>) -> Result<Option<Self>, String> {
+        let DeValue::String(text) = value else { return Ok(whole_number(value).map(Self)) };
+        let wrong = || {
+            let meant = Self::meant(text).unwrap_or_else(|| "one such as 65536 or \"64KiB\"".to_owned());
+            format!("{text:?} is not a size: write {meant}")
+        };
+        Self::parse(text).map(Some).ok_or_else(wrong)
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
@@ -198,13 +191,13 @@ impl Size {
     }
 }
 
-impl fmt::Display for Span {
+impl Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", humantime::format_duration(self.0))
     }
 }
 
-impl fmt::Display for Size {
+impl Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.in_units() {
             Some((number, unit)) => write!(f, "\"{number}{unit}\""),
@@ -213,19 +206,39 @@ impl fmt::Display for Size {
     }
 }
 
-impl Value for Size {
-    fn kind() -> Kind {
-        Kind::Size
-    }
+/// The range of the values of a key.
+pub(crate) struct Bound<T> {
+    range: RangeInclusive<T>,
+    /// What is wrong with a value beyond it: the value takes the place of `{}`, its key that of `{key}`.
+    says: Option<String>,
+}
 
-    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::String(text) => Self::parse(text).or_else(|| {
-                let meant = Self::meant(text).unwrap_or_else(|| "one such as 65536 or \"64KiB\"".to_owned());
-                reader.fault(value, format!("{text:?} is not a size: write {meant}"))
-            }),
-            value_of => whole_number(value_of).map(Self).or_else(|| reader.wrong::<Self>(place, value)),
-        }
+/// A range that speaks for itself.
+pub(crate) const fn within<T>(range: RangeInclusive<T>) -> Bound<T> {
+    Bound { range, says: None }
+}
+
+pub(crate) fn bound<T>(range: RangeInclusive<T>, says: impl Into<String>) -> Bound<T> {
+    Bound { range, says: Some(says.into()) }
+}
+
+/// More than no time.
+pub(crate) fn some_time(says: &str) -> Bound<Span> {
+    bound(Span(Duration::from_nanos(1))..=Span(LONGEST), says)
+}
+
+impl<T: PartialOrd + Display> Bound<T> {
+    /// Notes that the value of a key, where it is written, is beyond it.
+    pub(crate) fn check<'v>(&self, key: &str, value: impl Into<Option<&'v Spanned<T>>>, faults: &mut Faults)
+    where
+        T: 'v,
+    {
+        let Some(written) = value.into().filter(|value| !self.range.contains(value.get_ref())) else { return };
+        let (value, Self { range, says }) = (written.get_ref(), self);
+        let usual = || format!("{key} is {value}: it may be from {} to {}", range.start(), range.end());
+        let says =
+            says.as_ref().map_or_else(usual, |says| says.replace("{key}", key).replace("{}", &value.to_string()));
+        faults.push(written.fault(says));
     }
 }
 

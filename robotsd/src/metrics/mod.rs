@@ -14,9 +14,7 @@ pub(crate) mod family;
 mod exposition;
 mod histogram;
 mod keyed_counters;
-mod process;
 
 pub(crate) use self::exposition::{ContentCoding, Exposition, ExpositionFormat};
 pub(crate) use self::histogram::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals};
 pub(crate) use self::keyed_counters::{KeyedCounters, MethodLabel, ResponseKey};
-pub(crate) use self::process::write_process;

@@ -8,15 +8,14 @@ use http::header::{CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use hyper::client::conn::http1;
-use hyper::rt::{Read as HyperRead, Write as HyperWrite};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::body_template::BodyValues;
-use super::settings::{HookHeader, HookSettings};
-use crate::regular_file;
+use super::settings::{BodyValues, HookHeader, HookSettings};
+use crate::files;
+use crate::socket::Socket;
 use crate::upstream::secured;
 
 /// Octets of a secret.
@@ -42,24 +41,18 @@ async fn send(hook: &HookSettings, values: &BodyValues<'_>) -> Result<StatusCode
     let (host, port) = (hook.target.host(), hook.target.port());
     let connected = TcpStream::connect((host, port)).await;
     let socket = connected.map_err(|error| format!("no connection to {host} port {port}: {error}"))?;
-    if hook.target.is_secure {
-        let stream = secured(&hook.trust, host, socket).await;
-        exchange(TokioIo::new(stream.map_err(|error| format!("no TLS with {host} port {port}: {error}"))?), request)
-            .await
+    let socket = if hook.target.is_secure {
+        let secured = secured(&hook.trust, host, socket).await;
+        let stream = secured.map_err(|error| format!("no TLS with {host} port {port}: {error}"))?;
+        Socket::Tls(Box::new(stream.into()))
     } else {
-        exchange(TokioIo::new(socket), request).await
-    }
-}
-
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<StatusCode, String>
-where
-    S: HyperRead + HyperWrite + Unpin + Send + 'static,
-{
+        Socket::Tcp(socket)
+    };
     let failed = |error: hyper::Error| match std::error::Error::source(&error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(failed)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(failed)?;
     let driver = tokio::spawn(connection);
     let answer = sender.send_request(request).await.map_err(failed);
     // What the answer says besides its status is of no use.
@@ -99,7 +92,7 @@ async fn request(hook: &HookSettings, values: &BodyValues<'_>) -> Result<Request
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let shown = path.display();
     let failed = |error: std::io::Error| format!("{shown}: {error}");
-    let (octets, _) = regular_file::read_at_most(path, MOST_SECRET).map_err(failed)?;
+    let (octets, _) = files::read_at_most(path, MOST_SECRET).map_err(failed)?;
     if octets.len() as u64 > MOST_SECRET {
         return Err(format!("{shown}: the file is longer than {MOST_SECRET} octets"));
     }

@@ -5,14 +5,14 @@
 //! within bounds. Secrets are read from their files for each attempt, and appear in no message.
 
 mod attempt;
-mod body_template;
 mod sender;
 mod settings;
 
 pub(crate) use self::attempt::RetryPlan;
-pub(crate) use self::body_template::BodyTemplate;
 pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
-pub(crate) use settings::{DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, PublishedVersion};
+pub(crate) use self::settings::{
+    BodyTemplate, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, PublishedVersion,
+};
 
 #[cfg(test)]
 mod tests;

@@ -16,9 +16,8 @@ use tower_robots::internals::Mutex;
 use tower_robots::live::VersionHash;
 
 use super::attempt::{Attempt, RetryPlan, attempt};
-use super::body_template::BodyValues;
-use super::settings::{HookSettings, PublishedVersion};
-use crate::private_file;
+use super::settings::{BodyValues, HookSettings, PublishedVersion};
+use crate::files;
 
 /// Requests at the same time, of all hooks and of those that send to one server.
 const AT_ONCE: usize = 32;
@@ -435,7 +434,7 @@ impl DeliveryRecord {
 
     /// Writes it in one step: a process that ends meanwhile leaves the one before.
     pub(super) fn write(&self, name: &str, hook: &str, version: &str) -> io::Result<()> {
-        private_file::replace(&self.path(name, hook), format!("{version}\n").as_bytes())
+        files::replace(&self.path(name, hook), format!("{version}\n").as_bytes())
     }
 
     fn path(&self, name: &str, hook: &str) -> PathBuf {

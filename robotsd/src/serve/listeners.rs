@@ -181,7 +181,11 @@ impl Listeners {
                         news.push(format!("{}://{}", bound.report.scheme, bound.local));
                         self.open.push(*bound);
                     }
-                    Err(error) => failure = Some(error),
+                    Err(error) => {
+                        // Those of its sockets on which the workers accept already.
+                        bound.ids.into_iter().for_each(|id| workers.close(id));
+                        failure = Some(error);
+                    }
                 },
             }
         }

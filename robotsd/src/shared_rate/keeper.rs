@@ -15,8 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::breaker;
 use super::breaker::PROBE;
-use super::bucket::{SharedBucket, SharedKey};
-use super::script::{SCRIPT, StoreAnswer, StoreQuestion};
+use super::bucket::{SCRIPT, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
 use super::state::{StoreState, StoreUsage, count};
 use super::store_connection::{self, AddressLookup, StoreAddresses, StoreConnection};
 use super::trouble::StoreTrouble;

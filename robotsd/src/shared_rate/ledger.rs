@@ -10,8 +10,7 @@
 //! **Tokens are not reserved, they are reported.** A replica that takes ten tokens in advance leaves others without
 //! while it does not need them.
 
-use super::bucket::SharedBucket;
-use super::script::{QuestionKind, StoreAnswer, StoreQuestion};
+use super::bucket::{QuestionKind, SharedBucket, StoreAnswer, StoreQuestion};
 
 /// The time in which a busy crawler sends a batch, and the longest for which none is reported, in microseconds.
 const WINDOW: i64 = 10_000_000;

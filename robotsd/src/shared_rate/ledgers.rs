@@ -8,9 +8,8 @@ use std::sync::MutexGuard;
 
 use tower_robots::internals::Mutex;
 
-use super::bucket::{BucketOwner, SharedBucket, SharedKey};
+use super::bucket::{BucketOwner, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
 use super::ledger::{BucketLedger, LedgerStep};
-use super::script::{StoreAnswer, StoreQuestion};
 
 /// Each with a lock, held for a few operations.
 const SHARDS: usize = 16;
@@ -133,7 +132,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::shared_rate::script::QuestionKind;
+    use crate::shared_rate::bucket::QuestionKind;
 
     const BATCH: u32 = 10;
 

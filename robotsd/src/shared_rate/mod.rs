@@ -1,7 +1,7 @@
 //! Buckets that replicas share, in Valkey or Redis.
 //!
 //! The store is called for requests that are limited; all replicas share it. The store runs one script by its own clock
-//! (`script`, `gcra.lua`). `ledger` is what a process knows of a bucket without asking: a denial, and the requests of a
+//! (`bucket`, `gcra.lua`). `ledger` is what a process knows of a bucket without asking: a denial, and the requests of a
 //! busy crawler, which are reported to the store a batch at a time. `breaker` says whether the store is asked at all,
 //! for each of its parts that fail apart. Whatever goes wrong with it, the answer is [`SharedVerdict::Unknown`] within
 //! the deadline, and the process's own bucket decides: no request is refused because of the store.
@@ -13,7 +13,6 @@ mod bucket;
 mod keeper;
 mod ledger;
 mod ledgers;
-mod script;
 mod settings;
 mod state;
 mod store;

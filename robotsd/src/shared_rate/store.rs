@@ -12,10 +12,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::bucket::{SharedBucket, SharedKey, duration};
+use super::bucket::{SharedBucket, SharedKey, StoreAnswer, StoreQuestion, duration};
 use super::keeper::{self, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
-use super::script::{StoreAnswer, StoreQuestion};
 use super::settings::StoreSettings;
 use super::state::{StoreReport, StoreState, count};
 use super::store_connection;

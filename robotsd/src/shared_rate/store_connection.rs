@@ -19,8 +19,7 @@ use redis::{
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::bucket::SharedKey;
-use super::script::{SCRIPT, StoreAnswer, StoreQuestion};
+use super::bucket::{SCRIPT, SharedKey, StoreAnswer, StoreQuestion};
 use super::settings::{StoreNodes, StoreSettings};
 use super::trouble::{StoreTrouble, describe};
 

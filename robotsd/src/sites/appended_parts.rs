@@ -19,8 +19,8 @@ use tower_robots::source::{Watched, Watcher};
 
 use crate::config::{AppendSettings, AppendSource, PublishedSettings, read_published};
 use crate::date::rfc3339;
+use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
-use crate::regular_file;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
 /// How long a start waits in all for parts that were never fetched: until they are there, crawlers that they name pass.
@@ -285,7 +285,7 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
         std::io::ErrorKind::InvalidInput => error.to_string(),
         _ => format!("the file cannot be read: {error}"),
     };
-    let (octets, found) = regular_file::read_at_most(path, LiveRobots::MAX_FILE).map_err(failed)?;
+    let (octets, found) = files::read_at_most(path, LiveRobots::MAX_FILE).map_err(failed)?;
     if octets.len() as u64 > LiveRobots::MAX_FILE {
         return Err(format!("the file is larger than {} MiB", LiveRobots::MAX_FILE >> 20));
     }

@@ -59,14 +59,9 @@ impl GateSettings {
         let Some(gate) = &self.gate else { return Ok(Gate::open()) };
         self.read_urls();
         let gate = gate.clone().pages(&self.pages.watched);
-        let gate = match self.baseline() {
-            Some(baseline) => gate.baseline(baseline),
-            None => gate,
-        };
-        let gate = match &self.expectations {
-            Some(path) => gate.expectations(expectations(path, registry)?),
-            None => gate,
-        };
+        let gate = self.baseline().into_iter().fold(gate, Gate::baseline);
+        let expected = self.expectations.as_ref().map(|path| expectations(path, registry)).transpose()?;
+        let gate = expected.into_iter().fold(gate, Gate::expectations);
         *self.last.lock() = Some(gate.clone());
         Ok(gate)
     }

@@ -24,10 +24,8 @@ mod site_opener;
 
 mod dry_run;
 mod operator_changes;
-mod rate_store;
 mod reload;
 mod renewal;
-mod sitemap_refresh;
 
 mod log_events;
 mod site_metrics;

@@ -14,7 +14,7 @@ use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::config::{Config, SiteConfig};
 use crate::log::{LogEntry, LogEvent, LogLevel};
-use crate::quoted_list::QuotedList;
+use crate::names::QuotedList;
 use crate::report::{ChangeReport, NextStep};
 
 /// Why nothing was changed.

@@ -14,11 +14,10 @@ use tower_robots::live::{Enforcement, Gate, StateDir, VersionHashPrefix, WhenMis
 use super::appended_parts::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
-use super::rate_store;
 use super::robots_opener::{OpeningOccasion, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
-use super::site_list::{Sites, hooks_of};
+use super::site_list::{Sites, hooks_of, renewed_rate_store};
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
 use crate::config::{Config, SiteConfig, extended_registry};
@@ -116,7 +115,7 @@ impl Sites {
 
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
 
-        let rate_store = rate_store::renewed(self.rate_store.as_ref(), config, &self.log)?;
+        let rate_store = renewed_rate_store(self.rate_store.as_ref(), config, &self.log)?;
 
         // First everything that can be wrong without a source being opened.
         let mut settings = Vec::with_capacity(config.sites.len());

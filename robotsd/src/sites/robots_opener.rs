@@ -153,7 +153,7 @@ impl RobotsOpener {
         SiteSettings {
             policy: site.policy.clone(),
             registry: self.registry.clone(),
-            check: site.check.options(&self.registry, &site.policy),
+            check: site.checks(&self.registry),
             gate,
         }
     }

@@ -170,7 +170,7 @@ impl ServedSite {
 
     /// Its checks go with the registry: they know which of the crawlers it refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
-        self.robots.set_registry(registry, &self.settings.check.options(registry, &self.settings.policy));
+        self.robots.set_registry(registry, &self.settings.checks(registry));
     }
 
     /// Whether its robots.txt is what these settings would open.

@@ -10,7 +10,6 @@ use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
 use tower_robots::source::{HostMap, Watcher};
 
 use super::log_events::{self, SiteName};
-use super::rate_store;
 use super::robots_opener::{PublishListener, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
@@ -19,10 +18,11 @@ use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
 use crate::config::{Config, RegistrySources};
+use crate::date::rfc3339;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks};
-use crate::report::{IdentityReport, RateStoreReport, RegistryReport};
-use crate::shared_rate::SharedRate;
+use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
+use crate::shared_rate::{SharedRate, StoreChange, StoreReport, StoreUsage};
 
 /// The folder of the state directory that says what was sent.
 const PUBLISH_FOLDER: &str = "on_publish";
@@ -69,7 +69,7 @@ impl Sites {
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, switch_of_other(&name));
         }
         let evidence = SenderEvidence::start(config, &opener.registry, log)?;
-        let rate_store = rate_store::renewed(None, config, log)?;
+        let rate_store = renewed_rate_store(None, config, log)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         sites.rehearse(&opener, strict)?;
         let backends = config.sites.iter().map(|site| sites.backend(site, None)).collect::<Result<Vec<_>, _>>()?;
@@ -169,8 +169,30 @@ impl Sites {
 
     /// The store of rates, for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
-        let unasked = self.rate_store_unasked.map(str::to_owned);
-        self.rate_store.as_ref().map(|store| RateStoreReport { unasked, ..rate_store::report(store) })
+        let StoreReport { place, usage, trouble, counts: of } = self.rate_store.as_ref()?.report();
+        let counts = |kinds: &[(&str, u64)]| kinds.iter().map(|(kind, count)| KindCount::new(kind, *count)).collect();
+        let (trouble_at, trouble) = trouble.map(|(at, why)| (rfc3339(at), why)).unzip();
+        let state = match usage {
+            StoreUsage::Used => "used",
+            StoreUsage::Partly => "partly",
+            StoreUsage::Out => "out",
+        };
+        Some(RateStoreReport {
+            place,
+            state: state.to_owned(),
+            unasked: self.rate_store_unasked.map(str::to_owned),
+            trouble,
+            trouble_at,
+            outages: of.outages,
+            calls: counts(&[("answered", of.answered), ("late", of.late), ("failed", of.failed)]),
+            requests: counts(&[
+                ("allowed", of.allowed),
+                ("denied", of.denied),
+                ("alone", of.alone),
+                ("known-allowed", of.known_allowed),
+                ("known-denied", of.known_denied),
+            ]),
+        })
     }
 
     /// The crawlers that are known.
@@ -282,9 +304,35 @@ fn changed(were: &SitePatterns<'_>, are: &SitePatterns<'_>) -> HashSet<SiteName>
     changed
 }
 
+/// Begins to use the store of a config, in which processes share what they count of crawlers. One that has the same goes on with it.
+pub(super) fn renewed_rate_store(
+    before: Option<&SharedRate>,
+    config: &Config,
+    log: &Log,
+) -> Result<Option<SharedRate>, String> {
+    let Some(settings) = &config.rate_store else { return Ok(None) };
+    if let Some(same) = before.filter(|before| before.settings() == settings) {
+        return Ok(Some(same.clone()));
+    }
+    let (place, log) = (settings.place(), log.clone());
+    let changed = move |change| {
+        let message = match change {
+            StoreChange::Used => {
+                return log.say(LogEvent::RateStore, format!("{place} answers: crawlers are counted there"));
+            }
+            StoreChange::Partly(why) => {
+                format!("a part of {place} is not asked: {why}; each process counts the crawlers there for itself")
+            }
+            StoreChange::Lost(why) => format!("{place} is not asked: {why}; each process counts crawlers for itself"),
+        };
+        log.say_at(LogLevel::Warn, LogEvent::RateStore, message);
+    };
+    let store = SharedRate::start(settings.clone(), changed);
+    store.map(Some).map_err(|error| format!("the store of rates: no thread can be started: {error}"))
+}
+
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     #[test]

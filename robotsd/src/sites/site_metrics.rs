@@ -9,13 +9,13 @@ use tower_robots::live::{Condition, Enforcement};
 
 use super::appended_parts::AppendedParts;
 use super::backend::BackendSource;
-use super::rate_store;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::counting::RequestOutcome;
 use crate::metrics::{Exposition, ResponseKey, family};
 use crate::publish_hook::PublishHooks;
+use crate::report::{KindCount, RateStoreReport};
 
 const PART_STATES: [&str; 3] = ["appended", "last-good", "missing"];
 
@@ -25,8 +25,14 @@ const STATES: [&str; 4] =
 impl Sites {
     /// Writes the metrics of every site, in the order of the config; listeners have their labels by number.
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
-        if let Some(store) = &self.rate_store {
-            rate_store::write_metrics(store, exposition);
+        if let Some(RateStoreReport { state, calls, requests, .. }) = self.rate_store_report() {
+            exposition.holds(&family::RATE_STORE_UP, &[], state == "used");
+            for KindCount { kind, count } in &calls {
+                exposition.sample(&family::RATE_STORE_CALLS, &[("result", kind)], *count);
+            }
+            for KindCount { kind, count } in &requests {
+                exposition.sample(&family::RATE_STORE_REQUESTS, &[("result", kind)], *count);
+            }
         }
         let hooks = self.hooks();
         for site in self.iter() {

@@ -15,9 +15,9 @@ use tower_robots::internals::Mutex;
 use tower_robots::live::{VersionHash, WatchedPages};
 
 use super::log_events::SiteName;
+use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::pages::{PageSet, held_octets};
-use crate::private_file;
 use crate::report::WatchedPagesReport;
 
 /// The name of the pages that sitemaps list, as it stands behind "pages".
@@ -239,7 +239,7 @@ impl SavedPages {
     /// Saves pages, whole or not at all. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        private_file::replace_by(path, |file| {
+        files::replace_by(path, |file| {
             writeln!(file, "# pages of the sitemaps of site {:?}", self.site)?;
             for page in pages.iter().map(Page::target).filter(|target| !target.contains(&b'\n')) {
                 file.write_all(page)?;

@@ -16,8 +16,8 @@ use super::site_list::Sites;
 use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
+use crate::names::QuotedList;
 use crate::publish_hook::HookStatus;
-use crate::quoted_list::QuotedList;
 use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
     RecordedReload, RequestsReport, SiteReport, SiteTraffic, UpstreamReport,

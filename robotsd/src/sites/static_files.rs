@@ -16,7 +16,7 @@ use tower_http::services::ServeDir;
 use tower_http::services::fs::{Backend, DefaultServeDirFallback, File, Metadata};
 
 use crate::config::{Dotfiles, StaticFiles};
-use crate::regular_file;
+use crate::files;
 
 /// The seconds of the years 1970 to 9999: an HTTP date has no others (RFC 9110, section 5.6.7).
 const DATES: std::ops::Range<Duration> = Duration::ZERO..Duration::from_secs(253_402_300_800);
@@ -82,7 +82,7 @@ impl Backend for ServedFolder {
             return Box::pin(ready(hidden()));
         }
         Box::pin(async move {
-            match spawn_blocking(move || regular_file::open(&path)).await? {
+            match spawn_blocking(move || files::open(&path)).await? {
                 Ok((file, metadata)) => Ok(OpenFile { file: file.into(), metadata }),
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => hidden(),
                 Err(error) => Err(error),

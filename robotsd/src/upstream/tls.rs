@@ -16,7 +16,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
 
 use super::endpoint::HttpVersions;
-use crate::regular_file;
+use crate::files;
 
 /// The certificate authorities that are trusted.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Trust {
     pub(crate) fn file(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let mut roots = RootCertStore::empty();
-        let pem = regular_file::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        let pem = files::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|error| format!("{shown} is not PEM: {error}"))?;
             roots.add(certificate).map_err(|error| format!("{shown} holds a certificate with a fault: {error}"))?;

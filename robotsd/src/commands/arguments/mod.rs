@@ -8,7 +8,7 @@ use tower_robots::source::HostMap;
 
 use crate::config::{Config, SiteConfig};
 use crate::input::named;
-use crate::quoted_list::QuotedList;
+use crate::names::QuotedList;
 use crate::render::printable_path;
 use crate::retrieval::is_url;
 

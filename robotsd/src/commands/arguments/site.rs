@@ -20,7 +20,7 @@ use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, 
 use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES};
 use crate::exit::complain;
 use crate::input::{self, ReadInput};
-use crate::quoted_list::QuotedList;
+use crate::names::QuotedList;
 use crate::render::{finding_line, printable, printable_path};
 use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::sites;

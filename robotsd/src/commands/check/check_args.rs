@@ -13,9 +13,9 @@ use super::live::{answer_lint, answer_lints};
 use crate::commands::arguments::WithinArgs;
 use crate::commands::arguments::site::SiteArgs;
 use crate::commands::output::Page;
+use crate::names::did_you_mean;
 use crate::render::{AnswerLint, Colour, FindingFormat, stdout};
 use crate::retrieval::{is_url, shown_url};
-use crate::suggestion::did_you_mean;
 
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]

@@ -14,7 +14,7 @@ use crate::commands::arguments::WithinArgs;
 use crate::config::{ConfigError, Document, Fault, as_utf8, read_document, tables, words};
 use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
-use crate::suggestion::did_you_mean;
+use crate::names::did_you_mean;
 
 /// What the file is called.
 const NAME: &str = "robots-check.toml";

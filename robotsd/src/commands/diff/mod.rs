@@ -22,9 +22,9 @@ use super::arguments::site::{OtherFiles, SiteArgs};
 use crate::evaluator::MOST_TIME;
 use crate::exit::{self, FAILED, complain};
 use crate::input::stdin_once;
+use crate::names::UnknownName;
 use crate::render::{finding_line, printable, stdout, write_json};
 use crate::target_url::TargetUrl;
-use crate::unknown_name::UnknownName;
 
 /// Show what changes for crawlers between two robots.txt files
 #[derive(Args, Debug)]

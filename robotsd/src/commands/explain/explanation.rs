@@ -13,7 +13,7 @@ use crate::commands::agents::AgentSummary;
 use crate::commands::arguments::site::SelectedSite;
 use crate::commands::claim::CheckedClaim;
 use crate::evaluator::{Evaluator, KnownSender};
-use crate::quoted_list::QuotedList;
+use crate::names::QuotedList;
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 

@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toml::Spanned;
+use tower_robots::agent::Registry;
+use tower_robots::check::Options;
 use tower_robots::live::WhenMissing;
 use tower_robots::policy::Policy;
 use tower_robots::source::HostMap;
@@ -25,7 +27,6 @@ use self::modes::RawModes;
 use self::policy::{RawEnforcement, RawRate};
 use self::refusal::RawRefusal;
 use self::source::{OnMissing, SourceKind};
-use super::check::CheckSettings;
 use super::{Faults, Placed, tables};
 use crate::publish_hook::HookSettings;
 use crate::refusal::RefusalPage;
@@ -36,7 +37,7 @@ pub(crate) use self::gate::GateBasis;
 pub(super) use self::gate::{RawGate, resolve as resolve_gate};
 pub(super) use self::hooks::RawHeader;
 pub(super) use self::modes::end;
-pub(crate) use self::policy::OfAllSites;
+pub(crate) use self::policy::{OfAllSites, RawAgents, RawCheck, RawExempt};
 pub(super) use self::refusal::resolve as resolve_refusal;
 pub(super) use self::source::RawRobots;
 pub(crate) use self::source::{Remote, RobotsSource};
@@ -82,11 +83,20 @@ pub(crate) struct SiteConfig {
     pub(crate) gate_basis: GateBasis,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
-    pub(crate) check: CheckSettings,
+    /// The checks of its robots.txt, without what goes with a registry: see [`SiteConfig::checks`].
+    pub(crate) check: Options,
     /// `None`: the default of the layer.
     pub(crate) refusal: Option<Arc<RefusalPage>>,
     /// The values that policy, checks and gate are made from, as text: equal text means equal settings.
     pub(crate) terms: String,
+}
+
+impl SiteConfig {
+    /// The checks of its robots.txt, with the search engines of a registry that the policy refuses. The registry itself is not among
+    /// them: what is live has one of its own.
+    pub(crate) fn checks(&self, registry: &Registry) -> Options {
+        self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
+    }
 }
 
 /// Every site has a name of its own, and every host one site.
@@ -136,7 +146,7 @@ pub(super) fn resolve(
     let on_publish = hooks::resolve(&site.robots.on_publish, knows_hosts, folder, faults);
     let terms = OfAllSites { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
     let policy = policy::resolve(&terms, &site.enforcement, &site.rate, &site.modes, faults);
-    let check = faults.keep(CheckSettings::resolve(all.check, all.exempt));
+    let check = faults.keep(policy::checks(all.check, all.exempt));
     let gate_basis = faults.keep(GateBasis::resolve(all.gate, &site.robots, folder));
     Some(SiteConfig {
         name: site.name.get_ref().clone(),

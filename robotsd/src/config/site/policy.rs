@@ -1,24 +1,59 @@
-//! A site's policy.
+//! A site's policy, and how its robots.txt is checked: what the config says of all sites, and of this one.
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use toml::Spanned;
-use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Policy, PolicyBuilder, RateMode};
+use tower_robots::agent::{Agent, Category, Crawler, Registry};
+use tower_robots::check::{Lint, Options, RefusedCrawler, Severity};
+use tower_robots::policy::{
+    Action, EmptyAgent, IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode, StarExceptions,
+    StarScope, SuspectHuman,
+};
 use tower_robots::rules::{PathForm, ValueError};
 
 use super::gate::RawGate;
 use super::modes::RawModes;
-use crate::config::agents::Family;
-use crate::config::{Fault, Faults, Placed, RawAgents, RawCheck, RawExempt, RawListener, bound, tables, unplaced};
+use crate::config::tables::unplaced_texts;
+use crate::config::{Fault, Faults, Placed, RawListener, bound, tables, unplaced, words};
+use crate::names::did_you_mean;
 use crate::shared_rate::SharedBucket;
 
 const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(SharedBucket::MOST).unwrap();
 
 tables! {
+    /// The agents that groups are for, and those that no group is for.
+    RawAgents {
+        star_scope: StarScope,
+        star_methods: Vec<Spanned<String>> = unplaced_texts(Policy::DEFAULT_STAR_METHODS),
+        star_exempt: Vec<Category> = Policy::DEFAULT_STAR_EXEMPT.into(),
+        star_exceptions: StarExceptions,
+        star_empty: EmptyAgent,
+        family: Family,
+        ignore: Vec<Spanned<String>>,
+        registry_extra: Option<Spanned<PathBuf>>,
+        registry_url: Option<Spanned<String>>,
+        registry_ca: Option<Spanned<PathBuf>>,
+        registry_accept: Vec<Spanned<String>>,
+        session_cookies: Vec<Spanned<String>>,
+        suspect_human: SuspectHuman,
+    }
+
+    RawExempt {
+        paths: Vec<Spanned<String>> = unplaced_texts(Policy::DEFAULT_EXEMPT_PATHS),
+        cidrs: Vec<Spanned<String>>,
+        cookies: Vec<Spanned<String>>,
+    }
+
+    /// Lints by code: findings that are errors, and lints that are off.
+    RawCheck {
+        deny: Vec<Spanned<String>>,
+        allow: Vec<Spanned<String>>,
+    }
+
     RawEnforcement {
         mode: Option<Mode>,
         forms: Vec<Spanned<PathForm>> = PathForm::OPTIONAL.into_iter().map(unplaced).collect(),
@@ -27,6 +62,15 @@ tables! {
     RawRate {
         mode: Spanned<RateMode> = unplaced(RateMode::default()),
         burst: Spanned<NonZeroU32> = unplaced(Policy::DEFAULT_BURST) => bound(BURST, "a burst is from 1 to 10000"),
+    }
+}
+
+words! {
+    /// Whether a crawler that no group names obeys the groups of its family.
+    Family {
+        #[default]
+        Follow = "follow",
+        Ignore = "ignore",
     }
 }
 
@@ -97,4 +141,48 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
         return Err(form.fault(format!("{:?} is always judged: forms lists the others", form.get_ref().as_str())));
     }
     Ok(policy)
+}
+
+/// The lints and exemptions of a site.
+pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fault> {
+    let known = |code: &Spanned<String>| {
+        let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
+        let help = || did_you_mean(code.get_ref(), Lint::all().iter().map(|lint| lint.code));
+        Lint::of_code(code.get_ref()).ok_or_else(|| code.fault(wrong()).help(help()))
+    };
+    let mut options = Options::new()
+        .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
+        .map_err(|error| Fault::of_value(&exempt.paths, error.text(), &error))?;
+    for code in &check.deny {
+        options = options.report_as(known(code)?, Severity::Error);
+    }
+    for code in &check.allow {
+        options = options.allow(known(code)?);
+    }
+    Ok(options)
+}
+
+/// The search engines of a registry that a policy refuses.
+pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iterator<Item = RefusedCrawler> {
+    let now = SystemTime::now();
+    let engines = registry.crawlers().filter(|crawler| crawler.is_index_engine);
+    engines.filter_map(move |engine| refused(engine, policy, now))
+}
+
+/// What a policy refuses a crawler, if it does.
+fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
+    let agent = Agent::from(crawler);
+    let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;
+    let otherwise = is_refused(None);
+    let patterns = policy.overrides.iter().filter_map(Override::rule_pattern);
+    let exceptions: Vec<_> = patterns.filter(|pattern| is_refused(Some(pattern)) != otherwise).collect();
+    let refused = RefusedCrawler::new(crawler.name.as_str());
+    let refused = match (otherwise, exceptions.is_empty()) {
+        (false, true) => return None,
+        (false, false) => refused.only_rules(exceptions),
+        (true, _) => refused.except_rules(exceptions),
+    };
+    // An override with any other pattern is an error of the config.
+    let refused = refused.ok()?;
+    Some(if policy.holds_to_star(&agent) { refused } else { refused.where_named() })
 }

@@ -8,8 +8,8 @@ use http::header::HeaderValue;
 use toml::Spanned;
 
 use crate::config::{ConfigError, Fault, Placed, tables};
+use crate::files;
 use crate::refusal::{Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, Template, TemplateFormat};
-use crate::regular_file;
 
 tables! {
     /// The response to refused requests.
@@ -77,7 +77,7 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
 
 /// The text of a template's file.
 fn read(path: &Path) -> Result<String, String> {
-    let (bytes, _) = regular_file::read_at_most(path, MAX_TEMPLATE as u64).map_err(|error| error.to_string())?;
+    let (bytes, _) = files::read_at_most(path, MAX_TEMPLATE as u64).map_err(|error| error.to_string())?;
     if bytes.len() > MAX_TEMPLATE {
         return Err(format!("a template has at most {} KiB", MAX_TEMPLATE / 1024));
     }

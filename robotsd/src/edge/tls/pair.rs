@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{Error, InconsistentKeys};
 use webpki::EndEntityCert;
 
 use super::validity::Validity;
-use crate::regular_file;
+use crate::files;
 
 /// The files of a certificate and its key, both as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
 
 /// The octets of a regular file, and whether its permissions are too wide for a key.
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
-    let (octets, metadata) = regular_file::read_at_most(path, MAX_FILE)?;
+    let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is something else"));
     }

@@ -1,55 +1,40 @@
 //! Where there is no upgrade in place, there are no such processes.
 
+use std::convert::Infallible;
+
 use super::{SocketPlace, SuccessorEvent};
 
 /// A process that is to take the place of this one.
 #[derive(Debug)]
-pub(in crate::serve) enum NoSuccessor {}
-
-impl NoSuccessor {
-    pub(in crate::serve) fn id(&self) -> u32 {
-        match *self {}
-    }
-
-    pub(in crate::serve) fn take(&mut self) {
-        match *self {}
-    }
-
-    pub(in crate::serve) fn reload(&self) {
-        match *self {}
-    }
-
-    pub(in crate::serve) fn stop(&mut self) {
-        match *self {}
-    }
-
-    pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
-        match *self {}
-    }
-}
+pub(in crate::serve) struct Successor(Infallible);
 
 /// The process whose place this one takes.
 #[derive(Debug)]
-pub(in crate::serve) enum NoPredecessor {}
+pub(in crate::serve) struct Predecessor {
+    pub(in crate::serve) process: Infallible,
+}
 
-impl NoPredecessor {
-    pub(in crate::serve) fn id(&self) -> u32 {
-        match *self {}
-    }
+/// What nobody is asked.
+macro_rules! never_asked {
+    ($($process:ident . $field:tt: $(fn $ask:ident($($with:ty),*) -> $answer:ty;)+)+) => {$(
+        impl $process {
+            $(pub(in crate::serve) fn $ask(&self, $(_: $with),*) -> $answer {
+                match self.$field {}
+            })+
+        }
+    )+};
+}
 
-    pub(in crate::serve) fn take(&self) -> bool {
-        match *self {}
-    }
-
-    pub(in crate::serve) fn serves(&self, _: &str, _: Vec<SocketPlace>) {
-        match *self {}
-    }
-
-    pub(in crate::serve) fn leaves(&self) {
-        match *self {}
-    }
-
-    pub(in crate::serve) fn failed(&self, _: &str) {
-        match *self {}
-    }
+never_asked! {
+    Successor.0:
+        fn id() -> u32;
+        fn take() -> ();
+        fn reload() -> ();
+        fn stop() -> ();
+        fn next() -> std::future::Ready<SuccessorEvent>;
+    Predecessor.process:
+        fn take() -> bool;
+        fn serves(&str, Vec<SocketPlace>) -> ();
+        fn leaves() -> ();
+        fn failed(&str) -> ();
 }

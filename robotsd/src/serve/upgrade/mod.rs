@@ -25,8 +25,8 @@
 //! "leaves" first, and so does one that is about to be followed in turn, before it starts the next: of three processes
 //! two never own the sockets. A version that does not know the word is not watched, because its end says nothing.
 //!
-//! The two say all that over a pair of sockets, one of which is the new process's standard input ([`channel`]). [`successor`] is the new
-//! process as the one before sees it, [`predecessor`] the other way round.
+//! The two say all that over a pair of sockets, one of which is the new process's standard input ([`channel`]). [`processes`] has
+//! each as the other sees it.
 //!
 //! **The process before keeps the sockets while it drains**, and accepts nothing on them: a queue lives as long as one
 //! descriptor of its socket, so what the new process has not accepted outlives it.
@@ -44,11 +44,9 @@
 //! its clients to, and closes them at once.
 
 #[cfg(target_os = "linux")]
-pub(super) mod channel;
+mod channel;
 #[cfg(target_os = "linux")]
-pub(super) mod predecessor;
-#[cfg(target_os = "linux")]
-pub(super) mod successor;
+mod processes;
 
 /// Elsewhere sockets are not handed over so.
 #[cfg(not(target_os = "linux"))]
@@ -57,11 +55,9 @@ mod elsewhere;
 #[cfg(target_os = "linux")]
 pub(super) use self::channel::HandedSockets;
 #[cfg(not(target_os = "linux"))]
-pub(super) use self::elsewhere::{NoPredecessor as Predecessor, NoSuccessor as Successor};
+pub(super) use self::elsewhere::{Predecessor, Successor};
 #[cfg(target_os = "linux")]
-pub(super) use self::predecessor::Predecessor;
-#[cfg(target_os = "linux")]
-pub(super) use self::successor::Successor;
+pub(super) use self::processes::{Predecessor, Successor};
 
 /// What a socket listens for.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -87,7 +83,3 @@ pub(super) enum SuccessorEvent {
     /// It cannot serve, or serves no more, and has ended.
     Failed(String),
 }
-
-/// The variable that tells a process of whom it takes the place: the number of that process.
-#[cfg(target_os = "linux")]
-const UPGRADE: &str = "ROBOTSD_UPGRADE";

@@ -1,13 +1,56 @@
-//! Names that no crawler has: most are slips, and a slip must not look like an answer about a crawler.
+//! Names in messages: lists of them, the known word that a misspelled one probably means, and names that no crawler has.
 
 use std::fmt;
 
 use tower_robots::agent::{Crawler, NamedAs, Recognizer, Registry};
 use tower_robots::rules::{ProductToken, RobotsTxt};
 
-use crate::suggestion::nearest;
+/// The nearest of the known words, without case; none where all of them are another word.
+pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    // A URL is the longest that a person types as one word, and the distance costs the product of both lengths.
+    const LONGEST: usize = 128;
+    if word.is_empty() || word.len() > LONGEST {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
+    // A third of the letters may be wrong, and one of them in a short word.
+    let is_near = |(distance, known): &(usize, &str)| *distance <= (known.len().min(word.len()) / 3).max(1);
+    known.into_iter().filter(|known| known.len() <= LONGEST).map(distance).filter(is_near).min().map(|(_, known)| known)
+}
 
-/// A name that neither the registry nor a robots.txt has, and what was probably meant.
+/// As in `did you mean "tag"?`.
+pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+    nearest(word, known).map(|known| format!("did you mean {known:?}?"))
+}
+
+/// Names that a message lists.
+const LISTED: usize = 8;
+
+/// Names in a message, of which there may be thousands, as in `"a", "b" and 3 more`.
+#[derive(Debug)]
+pub(crate) struct QuotedList<N>(Vec<N>);
+
+impl<N> QuotedList<N> {
+    pub(crate) fn of(names: impl IntoIterator<Item = N>) -> Self {
+        Self(names.into_iter().collect())
+    }
+}
+
+impl<N: AsRef<str>> fmt::Display for QuotedList<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, name) in self.0.iter().take(LISTED).enumerate() {
+            write!(f, "{}{:?}", if at == 0 { "" } else { ", " }, name.as_ref())?;
+        }
+        match self.0.len().saturating_sub(LISTED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// A name that neither the registry nor a robots.txt has, and what was probably meant: most are slips, and a slip must not look like an
+/// answer about a crawler.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
@@ -92,6 +135,32 @@ impl fmt::Display for UnknownName<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slip_is_mended_and_another_word_is_not() {
+        let known = ["Googlebot", "GPTBot", "tag", "bytespider"];
+        for (word, want) in [
+            ("Gogglebot", Some("Googlebot")),
+            ("gptbot", Some("GPTBot")),
+            ("GTPBot", Some("GPTBot")),
+            ("tga", Some("tag")),
+            ("strict", None),
+            ("", None),
+            ("a", None),
+        ] {
+            assert_eq!(nearest(word, known), want, "{word}");
+        }
+        assert_eq!(nearest(&"x".repeat(100_000), known), None);
+    }
+
+    #[test]
+    fn names_are_quoted_and_counted_past_the_eighth() {
+        let list = |count: usize| QuotedList::of((0..count).map(|number| format!("s\u{1b}{number}"))).to_string();
+        assert_eq!(list(0), "");
+        assert_eq!(list(2), r#""s\u{1b}0", "s\u{1b}1""#);
+        assert!(list(8).ends_with(r#", "s\u{1b}7""#), "{}", list(8));
+        assert!(list(11).ends_with(r#", "s\u{1b}7" and 3 more"#), "{}", list(11));
+    }
 
     #[test]
     fn a_slip_is_named_and_what_a_file_or_the_registry_has_is_none() {
