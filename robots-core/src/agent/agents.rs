@@ -54,8 +54,7 @@ impl Agent {
 
     /// A crawler that is not registered, by the tokens that it obeys.
     pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
-        let claimed = Claimed { product, category: None, tokens };
-        Self { class: Class::Declared, recognized: RecognizedAs::Claimed(Arc::new(claimed)) }
+        Self::claimed(Claim { class: Class::Declared, category: None, product }, tokens)
     }
 
     /// The agent of a claim that names no registered crawler, with the tokens it obeys.

@@ -9,7 +9,7 @@ use super::program::{
     declares_on_device, has_address_of_source, has_contact, has_host_of_media, is_in_view, is_of_maker, is_on_desk,
     is_on_device, is_program,
 };
-use super::purpose::{Purpose, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
+use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
 /// A header, and the purposes that its words state.
 #[derive(Debug)]
@@ -326,6 +326,8 @@ impl Header<'_> {
     /// - products in a comment that have a version and say that they crawl, unless the comment is that of a registered
     ///   product.
     pub(super) fn ignore_descriptions(&mut self) {
+        let bytes = self.bytes;
+        let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));
         let mut is_of_named = false;
         for part in &self.parts {
             let words = &mut self.words[part.words.clone()];
@@ -334,13 +336,11 @@ impl Header<'_> {
                 is_of_named = holds_name;
             }
             let is_product = has_version(words, self.bytes) && !holds_name && !is_led_by_everyday_word(words);
-            let is_left =
-                is_product && (!part.is_comment() || !is_of_named && words.iter().any(|word| crawls(word, self.bytes)));
+            let is_left = is_product && (!part.is_comment() || !is_of_named && words.iter().any(is_crawler));
             if is_left {
                 continue;
             }
-            let is_left =
-                |word: &Word| !part.is_comment() && !word.kinds.has(Kinds::GENERIC) && crawls(word, self.bytes);
+            let is_left = |word: &Word| !part.is_comment() && !word.kinds.has(Kinds::GENERIC) && is_crawler(word);
             for word in words.iter_mut().filter(|word| word.role == WordRole::Candidate && !is_left(word)) {
                 word.role = WordRole::Ignored;
             }
@@ -357,12 +357,6 @@ fn has_version(words: &[Word], header: &[u8]) -> bool {
 fn is_led_by_everyday_word(words: &[Word]) -> bool {
     let first = words.iter().find(|word| word.may_name_a_crawler() && !word.kinds.is_costume());
     first.is_some_and(|first| first.kinds.has(Kinds::GENERIC))
-}
-
-/// Whether a word that may name an agent says bot or crawler.
-fn crawls(word: &Word, header: &[u8]) -> bool {
-    word.may_name_a_crawler()
-        && purposes(word.text(header)).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::header::{Header, Marks, Part, Word, WordRole};
-use super::name_index::{Kinds, WordHash, is_blank, is_joint, is_word_byte, kinds};
+use super::name_index::{Kinds, WordHash, is_blank, is_joint, is_word_byte, kinds, starts_with};
 
 impl<'h> Header<'h> {
     pub(super) fn read(bytes: &'h [u8]) -> Self {
@@ -280,10 +280,6 @@ impl<'h> HeaderReader<'h> {
         }
         header
     }
-}
-
-fn starts_with(text: &[u8], start: &[u8]) -> bool {
-    text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
 }
 
 /// Where the URL that begins at `at` ends, if one does.

@@ -5,8 +5,8 @@
 //! crawler.
 
 use super::header::{Header, Marks, Part};
-use super::name_index::{Kinds, is_forge};
-use super::purpose::{Purpose, ends_as_program, is_host_of_media, purposes};
+use super::name_index::{Kinds, ends_with, is_forge, starts_with};
+use super::purpose::{crawls, ends_as_program, is_host_of_media};
 
 /// Whether the part holds a contact, or the next one is its contact.
 pub(super) fn has_contact(part: &Part) -> bool {
@@ -80,11 +80,10 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
         let text = word.text(header.bytes);
-        let rest = |start: &[u8]| {
-            text.get(..start.len()).filter(|head| head.eq_ignore_ascii_case(start)).map(|_| &text[start.len()..])
-        };
+        let rest = |start: &[u8]| starts_with(text, start).then(|| &text[start.len()..]);
         let is_runtime = rest(b"go1.").or_else(|| rest(b"ruby-")).or_else(|| rest(b"ruby"));
-        let is_machine = [&b"x86_64-"[..], b"aarch64-", b"arm64-", b"i686-"].iter().any(|start| rest(start).is_some());
+        let is_machine =
+            [&b"x86_64-"[..], b"aarch64-", b"arm64-", b"i686-"].iter().any(|start| starts_with(text, start));
         let is_pair = system && [&b"amd64"[..], b"arm64", b"386", b"arm"].contains(&text);
         system = word.kinds.has(Kinds::PLATFORM);
         is_runtime.and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit) || is_machine || is_pair
@@ -101,10 +100,6 @@ pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
-}
-
-fn crawls(text: &[u8]) -> bool {
-    purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
 /// Whether the product that leads is called a player, a reader or the like: `MediaPlayer/1.0 (+https://…)`.
@@ -144,10 +139,6 @@ fn host(address: &[u8]) -> &[u8] {
 
 fn start_of_host(address: &[u8]) -> usize {
     memchr::memmem::find(address, b"//").map_or(0, |slashes| slashes + 2)
-}
-
-fn ends_with(text: &[u8], end: &[u8]) -> bool {
-    text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 
 use super::crawler::Category;
+use super::name_index::ends_with;
 
 /// The purpose that a piece of a word states for its product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,18 +67,20 @@ static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
 
 /// Whether the address of a contact speaks of what its owner delivers or probes: `(+https://stripe.com/docs/webhooks)`.
 pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    let ends = |text: &[u8], stem: &[u8]| {
-        text.len().checked_sub(stem.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(stem))
-    };
     // All of them end with the letter that is rarest in addresses.
     memchr::memchr2_iter(b'k', b'K', address)
         .map(|at| &address[..=at])
-        .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends(text, stem)))
+        .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
 }
 
 /// The purposes that the words of `text` state, from left to right, each with its place.
 pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
     counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
+}
+
+/// Whether a text says that what it names crawls.
+pub(super) fn crawls(text: &[u8]) -> bool {
+    purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
 /// The pieces of words that state a purpose.

@@ -68,12 +68,16 @@ impl Registry {
             let known = crawlers.iter().position(|crawler| crawler.name.eq_ignore_ascii_case(name));
             if named.insert(name.to_ascii_lowercase(), at).is_some() {
                 let message = format!("two rows have the name \"{name}\": join the two");
-                return Err(RegistryError::new(at, "name", RegistryErrorKind::RepeatedName, message));
+                return Err(RegistryError { row: at, field: "name", kind: RegistryErrorKind::RepeatedName, message });
             }
             match (change, known) {
                 (RegistryRow::Put(crawler), known) => {
-                    let wrong =
-                        |(field, message)| RegistryError::new(at, field, RegistryErrorKind::WrongValue, message);
+                    let wrong = |(field, message)| RegistryError {
+                        row: at,
+                        field,
+                        kind: RegistryErrorKind::WrongValue,
+                        message,
+                    };
                     let crawler = Arc::new(crawler.checked().map_err(wrong)?);
                     match known {
                         Some(known) => crawlers[known] = crawler,
@@ -83,7 +87,7 @@ impl Registry {
                 (RegistryRow::Remove(_), Some(known)) => drop(crawlers.remove(known)),
                 (RegistryRow::Remove(name), None) => {
                     let message = format!("there is no crawler \"{name}\" to remove: write a name of the registry");
-                    return Err(RegistryError::new(at, "name", RegistryErrorKind::NotFound, message));
+                    return Err(RegistryError { row: at, field: "name", kind: RegistryErrorKind::NotFound, message });
                 }
             }
         }
@@ -216,7 +220,7 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
                 &crawler.name
             );
             let row = row.copied().unwrap_or(0);
-            return Err(RegistryError::new(row, "header", RegistryErrorKind::SharedHeaderName, message));
+            return Err(RegistryError { row, field: "header", kind: RegistryErrorKind::SharedHeaderName, message });
         }
     }
     Ok(())
@@ -258,17 +262,14 @@ impl Registry {
 const NEW_ENGINE: &str = "is new among those that are not refused by default";
 
 fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<&'static str> {
-    match (before.is_index_engine, after) {
-        (true, None) => Some("is gone"),
-        (false, None) => None,
-        (was, Some(after)) => match (was, after.is_index_engine) {
-            (false, false) => None,
-            (false, true) => Some(NEW_ENGINE),
-            (true, false) => Some("is none of those that are not refused by default any more"),
-            (true, true) if before.tokens != after.tokens => Some("obeys groups of other names"),
-            (true, true) if before.category != after.category => Some("has another category"),
-            (true, true) => None,
-        },
+    let Some(after) = after else { return before.is_index_engine.then_some("is gone") };
+    match (before.is_index_engine, after.is_index_engine) {
+        (false, false) => None,
+        (false, true) => Some(NEW_ENGINE),
+        (true, false) => Some("is none of those that are not refused by default any more"),
+        (true, true) if before.tokens != after.tokens => Some("obeys groups of other names"),
+        (true, true) if before.category != after.category => Some("has another category"),
+        (true, true) => None,
     }
 }
 

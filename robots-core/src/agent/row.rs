@@ -107,12 +107,6 @@ pub enum RegistryErrorKind {
     NotFound,
 }
 
-impl RegistryError {
-    pub(super) fn new(row: usize, field: &'static str, kind: RegistryErrorKind, message: String) -> Self {
-        Self { row, field, kind, message }
-    }
-}
-
 impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "row {}, {}: {}", self.row + 1, self.field, self.message)

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::grace::Grace;
 use super::*;
 use crate::agent::{Category, Recognizer, Registry};
-use crate::rules::{MatchBudget, PathForm, Reading, RequestPath, RobotsTxt, RuleSet};
+use crate::rules::{MatchBudget, PathForm, Reading, RobotsTxt, RuleSet};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const GPTBOT: &str =
@@ -100,7 +100,6 @@ fn a_family_is_followed_unless_the_policy_leaves_it_out() {
 fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
     let site = Site::new("User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /\n");
     let policy = refusing_every_crawler().build();
-    let path = RequestPath::new(b"/");
     for (fields, agent) in [
         (&[FIREFOX, GPTBOT, GOOGLEBOT][..], 1),
         (&[GOOGLEBOT, GPTBOT], 0),
@@ -108,7 +107,8 @@ fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
         (&[GPTBOT, FIREFOX], 0),
     ] {
         let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
-        assert_eq!(policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path)).agent, agent, "{fields:?}");
+        let decision = policy.decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/"));
+        assert_eq!(decision.agent, agent, "{fields:?}");
     }
 }
 

@@ -23,13 +23,13 @@ use crate::rules::ProductToken;
 /// request on. Where there are more than [`SiteBuckets::MOST_NAMES`], the others have buckets among those of networks.
 #[derive(Clone)]
 pub struct SiteBuckets {
-    shared: Arc<SharedBuckets>,
+    pub(super) shared: Arc<SharedBuckets>,
     networks: Arc<NetworkBuckets>,
 }
 
-struct SharedBuckets {
+pub(super) struct SharedBuckets {
     site: u64,
-    names: NameBuckets,
+    pub(super) names: NameBuckets,
     refused: AtomicU32,
 }
 
@@ -87,12 +87,6 @@ impl SiteBuckets {
     /// Whether anything else has these buckets too.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
-    }
-
-    /// How many names have words.
-    #[cfg(test)]
-    pub(super) fn names(&self) -> usize {
-        self.shared.names.len()
     }
 }
 
@@ -191,22 +185,22 @@ const WAYS: usize = 8;
 /// for its interval, and a sender that it happens to starts anew, with its burst.
 pub struct NetworkBuckets {
     /// Made with the first entry of each: most processes have none.
-    shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
+    pub(super) shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
     hasher: SeedableRandomState,
 }
 
 #[derive(Clone, Copy, Default)]
-struct NetworkEntry {
+pub(super) struct NetworkEntry {
     /// A hash, with secrets of this process where clients choose what is hashed: that two senders share one by chance, and so a bucket, takes 2^32 of them.
     key: u64,
     /// As in a [`Bucket`]; 0 where the entry is free.
-    paid: u64,
+    pub(super) paid: u64,
 }
 
 /// Two cache lines, and no part of a third.
 #[derive(Clone, Copy, Default)]
 #[repr(align(128))]
-struct EntrySet([NetworkEntry; WAYS]);
+pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
 
 impl NetworkBuckets {
     /// The most entries.
@@ -252,17 +246,6 @@ impl NetworkBuckets {
         let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shard[set].0.iter().find(|entry| entry.key == key);
         quota.look(known.map_or(0, |entry| entry.paid), nanoseconds(now))
-    }
-
-    /// How many entries there are, those included that would be as good as new.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        let shards = self.shards.iter().filter_map(OnceLock::get);
-        let used = |shard: &Mutex<Box<[EntrySet]>>| {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.iter().flat_map(|set| set.0).filter(|entry| entry.paid > 0).count()
-        };
-        shards.map(used).sum()
     }
 }
 

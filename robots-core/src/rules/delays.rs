@@ -85,17 +85,13 @@ fn number(digits: &[u8]) -> Option<u32> {
 /// one. A line with 0 says nothing.
 #[derive(Clone, Copy)]
 pub struct CrawlDelay<'r> {
-    document: &'r RobotsTxt,
-    record: &'r DelayRecord,
+    pub(super) document: &'r RobotsTxt,
+    pub(super) record: &'r DelayRecord,
     /// The name that makes the line's group one for the agent.
-    name: usize,
+    pub(super) name: usize,
 }
 
 impl<'r> CrawlDelay<'r> {
-    pub(super) const fn new(document: &'r RobotsTxt, record: &'r DelayRecord, name: usize) -> Self {
-        Self { document, record, name }
-    }
-
     /// The longest interval that requests are held to. Some crawlers leave a site that has a longer one.
     pub const LONGEST_ENFORCED: Duration = Duration::from_secs(30);
 

@@ -193,7 +193,7 @@ impl<'r> Selection<'r> {
         let section = self.section?;
         let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
         let name = *self.rules.names.get(section.names + place)?;
-        Some(CrawlDelay::new(&self.rules.document, record, name))
+        Some(CrawlDelay { document: &self.rules.document, record, name })
     }
 
     /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.

@@ -39,13 +39,12 @@ fn exempt_agents_and_networks_pass_unjudged() {
     assert_eq!(site.decide(&policy, &[GPTBOT, GOOGLEBOT], "GET", "/"), REFUSED);
     let policy = refusing().exempt_networks(["10.0.0.0/8"]).expect("a network").build();
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
-    let path = RequestPath::new(b"/");
     for (address, action) in
         [(Some("10.1.2.3"), Action::Pass), (Some("11.1.2.3"), Action::Refuse), (None, Action::Refuse)]
     {
         let address = address.map(|address| address.parse().expect("an address"));
         let find = || address;
-        let facts = RequestFacts::new("GET", &path).with_address(&find);
+        let facts = RequestFacts::of_target("GET", b"/").with_address(&find);
         assert_eq!(policy.decide(&site.rules, &agents, facts).action, action, "{address:?}");
     }
 }
@@ -55,8 +54,7 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let weigh = |policy: &Policy, evidence: HumanEvidence<'_>| {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
-        let path = RequestPath::new(b"/");
-        let decision = policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path));
+        let decision = policy.decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/"));
         let decision = policy.weigh(decision, &evidence);
         (decision.action, decision.reason, decision.signs.names().collect::<Vec<_>>())
     };
@@ -93,9 +91,8 @@ fn each_sign_of_a_person_counts_by_itself() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let policy = refusing().session_cookies(["sid"]).expect("a name").suspect_human(SuspectHuman::Exempt).build();
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
-    let path = RequestPath::new(b"/");
     let reason = |evidence: HumanEvidence<'_>| {
-        let decision = policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path));
+        let decision = policy.decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/"));
         policy.weigh(decision, &evidence).reason
     };
     assert_eq!(reason(HumanEvidence::new().cookies(b"sid=1")), Reason::SuspectHuman);

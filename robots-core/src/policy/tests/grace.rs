@@ -14,9 +14,8 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
     grace.add(start, old.into());
     let policy = refusing().build();
     let at = |hour: u64, fields: &[&str], target: &str| {
-        let path = RequestPath::new(target.as_bytes());
         let clock = || start + hours(hour);
-        let facts = RequestFacts::new("GET", &path).with_clock(&clock);
+        let facts = RequestFacts::of_target("GET", target.as_bytes()).with_clock(&clock);
         let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
         let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts);
         (decision.action, decision.reason)
@@ -46,10 +45,9 @@ fn grace_ends_at_its_very_end() {
     let old = Site::new("User-agent: GPTBot\nDisallow: /\n").rules;
     let length = Duration::from_secs(100);
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
-    let path = RequestPath::new(b"/");
     let at = |grace: &Grace, now: SystemTime| {
         let clock = || now;
-        let facts = RequestFacts::new("GET", &path).with_clock(&clock);
+        let facts = RequestFacts::of_target("GET", b"/").with_clock(&clock);
         refusing().build().decide_with_grace(&site.rules, Some(grace), &agents, facts).reason
     };
     let tick = Duration::from_nanos(1);
@@ -67,7 +65,6 @@ fn grace_ends_at_its_very_end() {
 fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
     let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     let length = Duration::from_secs(100);
-    let path = RequestPath::new(b"/");
     let file = |delay: &str| format!("User-agent: GPTBot\nCrawl-delay: {delay}\nDisallow:\n");
     for (old, new, during, after) in [
         ("10", "11", Some((RateMode::Refuse, 10)), 11),
@@ -83,7 +80,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
         let at = |now: SystemTime| {
             let clock = || now;
-            let facts = RequestFacts::new("GET", &path).with_clock(&clock);
+            let facts = RequestFacts::of_target("GET", b"/").with_clock(&clock);
             let pace = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts).pace;
             pace.map(|pace| (pace.mode, pace.interval.as_secs()))
         };

@@ -13,10 +13,9 @@ const SPARED: (Action, Reason) = (Action::Tag, Reason::SearchEngine);
 
 fn decide(policy: &Policy, identity: Identity, field: &str, target: &str) -> (Action, Reason) {
     let site = Site::new("User-agent: *\nDisallow: /private/\nAllow: /private/open\n");
-    let path = policy.path(target.as_bytes());
     let agents = site.recognizer.agents(field.as_bytes());
     let address = || Some([8, 8, 8, 8].into());
-    let facts = RequestFacts::new("GET", &path).with_identity(identity).with_address(&address);
+    let facts = RequestFacts::of_target("GET", target.as_bytes()).with_identity(identity).with_address(&address);
     let decision = policy.decide(&site.rules, &agents, facts);
     (decision.action, decision.reason)
 }
@@ -89,9 +88,9 @@ fn exempt_networks_and_cookies_are_for_impostors_too() {
     }
     let policy = policy.build();
     let site = Site::new("");
-    let path = policy.path(b"/");
     let agents = site.recognizer.agents(GOOGLEBOT.as_bytes());
-    let decision = policy.decide(&site.rules, &agents, RequestFacts::new("GET", &path).with_identity(REFUTED_CLAIM));
+    let decision =
+        policy.decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/").with_identity(REFUTED_CLAIM));
     assert_eq!((decision.action, decision.reason), (Action::Refuse, Reason::Impostor));
     let weighed = policy.weigh(decision, &HumanEvidence::new().cookies(b"team=1"));
     assert_eq!((weighed.action, weighed.reason), EXEMPT);

@@ -73,8 +73,7 @@ fn an_override_holds_until_it_ends() {
         .with_override(Override::agent("GPTBot", Mode::Observe).expect("a name or a pattern").until(end))
         .build();
     let at = |now: Option<SystemTime>| {
-        let path = RequestPath::new(b"/x");
-        let facts = RequestFacts::new("GET", &path);
+        let facts = RequestFacts::of_target("GET", b"/x");
         let clock = || now.expect("a clock is asked only where there is one");
         let facts = if now.is_some() { facts.with_clock(&clock) } else { facts };
         policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], facts).action
