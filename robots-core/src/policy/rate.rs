@@ -111,7 +111,23 @@ impl RateRules {
     }
 }
 
-impl<'r> Pace<'r> {
+impl Pace<'_> {
+    /// Whether a request target is for a part of a page, such as a style sheet, a script, an image or a font. Such requests are not
+    /// limited: a crawler that renders a page fetches them all at once.
+    ///
+    /// The ending of the path decides, up to the query. A path that servers may read in several ways is none.
+    pub fn is_for_asset(target: &[u8]) -> bool {
+        // Most pages have no ending, and no query with a dot.
+        if memchr::memchr(b'.', target).is_none() {
+            return false;
+        }
+        let path = &target[..memchr::memchr2(b'?', b'#', target).unwrap_or(target.len())];
+        let Some((name, ending)) = memchr::memrchr(b'.', path).map(|at| path.split_at(at)) else { return false };
+        let is_plain = |path: &[u8]| !path.contains(&b'%') && !path.contains(&b';') && !path.contains(&b'\\');
+        let is_called = |asset: &&str| ending[1..].eq_ignore_ascii_case(asset.as_bytes());
+        !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
+    }
+
     pub(super) fn at_most(self, mode: RateMode) -> Self {
         Self { mode: self.mode.min(mode), refusing: self.refusing.min(mode), ..self }
     }
@@ -132,24 +148,6 @@ impl<'r> Pace<'r> {
 /// `User-Agent` may have one.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
-}
-
-impl Pace<'_> {
-    /// Whether a request target is for a part of a page, such as a style sheet, a script, an image or a font. Such requests are not
-    /// limited: a crawler that renders a page fetches them all at once.
-    ///
-    /// The ending of the path decides, up to the query. A path that servers may read in several ways is none.
-    pub fn is_for_asset(target: &[u8]) -> bool {
-        // Most pages have no ending, and no query with a dot.
-        if memchr::memchr(b'.', target).is_none() {
-            return false;
-        }
-        let path = &target[..memchr::memchr2(b'?', b'#', target).unwrap_or(target.len())];
-        let Some((name, ending)) = memchr::memrchr(b'.', path).map(|at| path.split_at(at)) else { return false };
-        let is_plain = |path: &[u8]| !path.contains(&b'%') && !path.contains(&b';') && !path.contains(&b'\\');
-        let is_called = |asset: &&str| ending[1..].eq_ignore_ascii_case(asset.as_bytes());
-        !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
-    }
 }
 
 /// Endings of files that a page is made of, without case.

@@ -50,9 +50,7 @@ impl Quota {
         let next = paid.saturating_add(self.interval);
         if next <= full { (next, Ok(())) } else { (paid, Err(Duration::from_nanos(next - full))) }
     }
-}
 
-impl Quota {
     /// Whether a request at this time would pass.
     pub(super) fn look(self, paid: u64, now: u64) -> Result<(), Duration> {
         self.take(paid, now).1

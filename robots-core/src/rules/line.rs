@@ -172,7 +172,7 @@ impl<'a> Line<'a> {
             };
         }
         match split(text) {
-            Some(Separator { at, has_colon }) => {
+            Some((at, has_colon)) => {
                 let name_range = trim(self.file, content.start..content.start + at);
                 let value_range = trim(self.file, content.start + at + 1..content.end);
                 if name_range.is_empty() {
@@ -218,22 +218,14 @@ pub(super) fn bom_length(file: &[u8]) -> usize {
     file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
 }
 
-struct Separator {
-    at: usize,
-    has_colon: bool,
-}
-
-/// Finds the separator of a trimmed line: the first colon, or the blank between exactly two words.
-fn split(text: &[u8]) -> Option<Separator> {
+/// Finds the separator of a trimmed line: the first colon, or the blank between exactly two words; and whether it is a colon.
+fn split(text: &[u8]) -> Option<(usize, bool)> {
     if let Some(at) = memchr::memchr(b':', text) {
-        return Some(Separator { at, has_colon: true });
+        return Some((at, true));
     }
     let at = memchr::memchr2(b' ', b'\t', text)?;
     let rest = text[at..].iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
-    match memchr::memchr2(b' ', b'\t', &text[at + rest..]) {
-        Some(_) => None,
-        None => Some(Separator { at, has_colon: false }),
-    }
+    memchr::memchr2(b' ', b'\t', &text[at + rest..]).is_none().then_some((at, false))
 }
 
 /// ASCII white space, vertical tab included.

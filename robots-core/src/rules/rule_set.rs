@@ -220,9 +220,40 @@ impl<'r> Selection<'r> {
         verdicts.filter(|verdict| verdict.access() == Access::Disallow)
     }
 
+    /// The groups that apply together, in the order of the file.
+    pub fn groups(self) -> impl ExactSizeIterator<Item = Group<'r>> + Clone {
+        let (document, section) = (self.rules.document(), self.section);
+        let groups = section.map_or(&[][..], |section| &self.rules.sets[section.number]);
+        groups.iter().map(move |index| document.group(*index))
+    }
+
+    /// The verdict on a path, with every rule that matches.
+    pub fn trace(self, path: &RequestPath<'_>) -> Trace<'r> {
+        let form = |(form, path): (PathForm, &[u8])| FormTrace { form, path: path.into(), rules: self.matching(path) };
+        Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
+    }
+
     fn judge(self, form: PathForm, path: &[u8], work: &mut MatchBudget) -> Verdict<'r> {
         let best = self.section.and_then(|section| self.rules.index.decide(section.number, path, work));
         Verdict { rules: self.rules, section: self.section, best, form }
+    }
+
+    /// The rules that match, the one that decides first; those without a pattern never do.
+    fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
+        let reading = self.rules.reading();
+        let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= Reading::STANDARD_LIMIT;
+        let mut found: Vec<(usize, Rule<'r>)> = self
+            .groups()
+            .flat_map(Group::rules)
+            .filter(|rule| !rule.pattern().is_empty())
+            .filter(counts)
+            .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
+            .collect();
+        // Longest pattern, then allow before disallow, then the first line.
+        found.sort_by_key(|(strength, rule)| {
+            (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
+        });
+        found.into_iter().map(|(_, rule)| rule).collect()
     }
 }
 
@@ -348,39 +379,6 @@ pub struct FormTrace<'r> {
     pub path: Box<[u8]>,
     /// The rules that match this form, the one that decides first.
     pub rules: Vec<Rule<'r>>,
-}
-
-impl<'r> Selection<'r> {
-    /// The groups that apply together, in the order of the file.
-    pub fn groups(self) -> impl ExactSizeIterator<Item = Group<'r>> + Clone {
-        let (document, section) = (self.rules.document(), self.section);
-        let groups = section.map_or(&[][..], |section| &self.rules.sets[section.number]);
-        groups.iter().map(move |index| document.group(*index))
-    }
-
-    /// The verdict on a path, with every rule that matches.
-    pub fn trace(self, path: &RequestPath<'_>) -> Trace<'r> {
-        let form = |(form, path): (PathForm, &[u8])| FormTrace { form, path: path.into(), rules: self.matching(path) };
-        Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
-    }
-
-    /// The rules that match, the one that decides first; those without a pattern never do.
-    fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
-        let reading = self.rules.reading();
-        let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= Reading::STANDARD_LIMIT;
-        let mut found: Vec<(usize, Rule<'r>)> = self
-            .groups()
-            .flat_map(Group::rules)
-            .filter(|rule| !rule.pattern().is_empty())
-            .filter(counts)
-            .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
-            .collect();
-        // Longest pattern, then allow before disallow, then the first line.
-        found.sort_by_key(|(strength, rule)| {
-            (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
-        });
-        found.into_iter().map(|(_, rule)| rule).collect()
-    }
 }
 
 impl<'r> Trace<'r> {

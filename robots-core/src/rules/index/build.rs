@@ -58,7 +58,7 @@ impl RuleIndex {
             sections.push(Run::of(start..roots.len()));
         }
         let IndexBuilder { interner, mut tries, mut lists, mut wildcards, grams, roots: all, .. } = builder;
-        let patterns = interner.into_patterns();
+        let patterns = interner.patterns;
         tries.shrink();
         lists.shrink_to_fit();
         wildcards.shrink_to_fit();
@@ -99,7 +99,7 @@ impl<'c> IndexBuilder<'c> {
         let many = self.short_lists(wildcards, &mut keys);
         let grams = if many.is_empty() { NO_GRAMS } else { self.grams.len() as u32 };
         if !many.is_empty() {
-            self.grams.push(Grams::new(many, self.interner.patterns()));
+            self.grams.push(Grams::new(many, &self.interner.patterns));
         }
         let trie = self.tries.add(keys, |list, above| self.lists[list as usize].above = above);
         self.roots.push(SearchRoot { trie, grams });
@@ -111,7 +111,7 @@ impl<'c> IndexBuilder<'c> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {
             *pattern = self.interner.intern(self.candidates.text(rank));
-            self.used.resize(self.interner.patterns().len(), UNKNOWN);
+            self.used.resize(self.interner.patterns.len(), UNKNOWN);
         }
         let (root, used) = (self.roots.len() as u32, &mut self.used[*pattern as usize]);
         (*used != root).then(|| {

@@ -57,21 +57,13 @@ pub(super) struct Tried<'p, 'w> {
 /// Makes patterns of texts, one of equal ones.
 #[derive(Default)]
 pub(super) struct Interner<'t> {
-    patterns: Patterns,
+    pub(super) patterns: Patterns,
     known: HashMap<&'t [u8], u32>,
 }
 
 impl<'t> Interner<'t> {
     pub(super) fn intern(&mut self, text: &'t [u8]) -> u32 {
         *self.known.entry(text).or_insert_with(|| self.patterns.add(text))
-    }
-
-    pub(super) fn patterns(&self) -> &Patterns {
-        &self.patterns
-    }
-
-    pub(super) fn into_patterns(self) -> Patterns {
-        self.patterns
     }
 }
 

@@ -65,12 +65,12 @@ struct Node {
 }
 
 /// Values that most nodes share with the node above, or do not have.
-#[derive(Clone, Copy, Debug)]
-struct NodeEnd {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct NodeEnd {
     /// The best candidate for a path that ends here, if it is better than the node's.
-    rank: Rank,
+    pub(super) rank: Rank,
     /// The nearest list here or above.
-    list: u32,
+    pub(super) list: u32,
 }
 
 /// The input of a trie.
@@ -86,12 +86,6 @@ pub(super) enum KeyKind {
     End(Rank),
     /// Wildcards to be tried on what follows.
     List(u32),
-}
-
-/// Where a walk ended.
-pub(super) struct Stop {
-    pub(super) rank: Rank,
-    pub(super) list: u32,
 }
 
 /// A node whose place is known and whose content is not: its keys, and how many octets lead to it.
@@ -153,10 +147,7 @@ impl Tries {
 
     /// The number of an end: that of the node above if there is nothing else to say, and 0 if there is nothing at all.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
-        let known = [above, 0].into_iter().find(|known| {
-            let known = self.ends[*known as usize];
-            (known.rank, known.list) == (end.rank, end.list)
-        });
+        let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
             self.ends.push(end);
             self.ends.len() as u32 - 1
@@ -193,8 +184,8 @@ impl Tries {
         }
     }
 
-    /// Follows a path as far as it goes.
-    pub(super) fn walk(&self, trie: Trie, path: &[u8]) -> Stop {
+    /// Follows a path as far as it goes: the best candidate there, and the nearest list.
+    pub(super) fn walk(&self, trie: Trie, path: &[u8]) -> NodeEnd {
         let jump = self.jumps.get(trie.jumps as usize).and_then(|jumps| jumps.find(word_at(path, 0)));
         let (mut node, mut at) = match jump {
             Some(Jump { node, depth, .. }) => (&self.nodes[node as usize], depth as usize),
@@ -202,13 +193,13 @@ impl Tries {
         };
         while let Some(octet) = path.get(at) {
             let Some(child) = self.child(node, *octet).filter(|child| self.label_follows(child, path, at)) else {
-                return Stop { rank: node.best, list: self.ends[node.end as usize].list };
+                return NodeEnd { rank: node.best, ..self.ends[node.end as usize] };
             };
             at += usize::from(child.label_length);
             node = child;
         }
         let end = self.ends[node.end as usize];
-        Stop { rank: node.best.min(end.rank), list: end.list }
+        NodeEnd { rank: node.best.min(end.rank), ..end }
     }
 
     /// The child whose label begins with an octet.
@@ -294,9 +285,9 @@ const FEW_LINKS: usize = 64;
 /// A node, and how many octets lead to it: at most [`JUMP`].
 #[derive(Clone, Copy, Debug)]
 struct Jump {
-    pub(super) octets: u64,
-    pub(super) node: u32,
-    pub(super) depth: u32,
+    octets: u64,
+    node: u32,
+    depth: u32,
 }
 
 /// The jumps of a trie: from the first eight octets of a path to the node they lead to, the upper part of a large trie
@@ -311,7 +302,7 @@ struct Jumps {
 
 impl Jumps {
     /// Keeps the jumps if it is worth it; each has other octets, and none of them is zero.
-    pub(super) fn new(jumps: &[Jump]) -> Option<Self> {
+    fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {
             return None;
         }
@@ -328,7 +319,7 @@ impl Jumps {
         Some(kept)
     }
 
-    pub(super) fn find(&self, octets: u64) -> Option<Jump> {
+    fn find(&self, octets: u64) -> Option<Jump> {
         let jump = self.slots[self.slot(octets)];
         (jump.octets == octets && jump.depth > 0).then_some(jump)
     }
