@@ -6,10 +6,9 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use super::builtin;
-use super::crawler::Crawler;
+use super::crawler::{Crawler, RegistryError, RegistryErrorKind, RegistryRow};
 use super::header::{Header, Word};
 use super::name_index::{NameIndex, Named, WordHash};
-use super::row::{RegistryError, RegistryErrorKind, RegistryRow};
 use crate::rules::ProductToken;
 
 #[cfg(feature = "signatures")]

@@ -17,13 +17,13 @@ use crate::rules::{PathForms, RequestPath};
 #[must_use]
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
-    path: FactsPath<'a>,
+    pub(super) path: FactsPath<'a>,
     address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
     clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
     pub(super) identity: Identity,
 }
 
-enum FactsPath<'a> {
+pub(super) enum FactsPath<'a> {
     Read(&'a RequestPath<'a>),
     Unread { target: &'a [u8], read: OnceCell<RequestPath<'a>> },
 }
@@ -67,12 +67,6 @@ impl<'a> RequestFacts<'a> {
             FactsPath::Read(path) => path,
             FactsPath::Unread { target, read } => read.get_or_init(|| RequestPath::with_forms(target, forms)),
         }
-    }
-
-    /// Whether nothing has read the path yet.
-    #[cfg(test)]
-    pub(super) fn is_unread(&self) -> bool {
-        matches!(&self.path, FactsPath::Unread { read, .. } if read.get().is_none())
     }
 
     pub(super) fn now(&self) -> Option<SystemTime> {
