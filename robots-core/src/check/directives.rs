@@ -1,5 +1,7 @@
 //! The directives that crawlers know, and the nearest one to an unknown name.
 
+use std::ops::Range;
+
 use crate::rules::{Directive, Field, LineKind, RobotsTxt};
 
 /// Names longer than this are text, not misspellings.
@@ -29,9 +31,28 @@ pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
 
+impl Field<'_> {
+    /// Name and value.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.name_range.start..self.value_range.end.max(self.name_range.end)
+    }
+
+    /// The value; the name where there is none.
+    pub(super) fn value_or_name(&self) -> Range<usize> {
+        if self.value.is_empty() { self.name_range.clone() } else { self.value_range.clone() }
+    }
+}
+
 /// Whether a field bears this name, in its right spelling.
 pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
     field.has_colon && field.name.eq_ignore_ascii_case(name.as_bytes())
+}
+
+/// Whether a value begins as a whole URL does.
+pub(super) fn is_url(value: &[u8]) -> bool {
+    [&b"http://"[..], b"https://"]
+        .iter()
+        .any(|scheme| value.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
 }
 
 /// What stands before the first blank.

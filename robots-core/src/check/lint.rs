@@ -8,14 +8,18 @@ use std::fmt;
 
 use super::file_kind::FileKind;
 use super::quote::{write_char, write_octet};
-use crate::rules::{Field, Line, LineKind};
 
-// What a lint is written with.
+// What lints are written with.
 pub(super) use super::checked_file::CheckedFile;
+pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
 pub(super) use super::finding::{Finding, Severity, Sink};
-pub(super) use super::fixable_file::FixableFile;
 pub(super) use super::fixes::Edit;
 pub(super) use super::quote::{Quoted, QuotedList};
+pub(super) use crate::agent::{Category, Crawler, Obeys};
+pub(super) use crate::rules::{
+    Access, Directive, Fallback, Field, Group, Line, LineKind, Name, PathPattern, ProductToken, Reading, RequestPath,
+    Rule, crawl_delay,
+};
 
 /// One check, as data: what `--explain` shows, and what runs.
 #[non_exhaustive]
@@ -59,6 +63,8 @@ pub(super) enum Pass {
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
     /// At every line that is a field.
     Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
+    /// At every field of this name, in its right spelling.
+    Named(&'static str, fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
 }
 
 /// How the findings of a lint are corrected.
@@ -72,15 +78,19 @@ pub(super) struct LintFix {
 
 /// What the findings of a lint have in common that the same edits correct: they are made once, however many findings there
 /// are. `None` for a finding that has edits of its own.
-pub(super) type SharedCorrection = fn(&FixableFile<'_>, &Finding) -> Option<usize>;
+pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
 /// The edits that correct a finding, or `None` where what is meant is not known.
-pub(super) type EditFinding = fn(&FixableFile<'_>, &Finding) -> Option<Vec<Edit>>;
+pub(super) type EditFinding = fn(&CheckedFile<'_>, &Finding) -> Option<Vec<Edit>>;
 
 impl LintFix {
     pub(super) const fn new(edits: EditFinding) -> Self {
         Self { edits, is_choice: false, shared: None }
     }
+
+    /// Drops the line, as far as it is the field.
+    pub(super) const DROP_FIELD: Self =
+        Self::new(|file, finding| Some(vec![file.without_field(file.line_of(finding))?]));
 
     /// A fix of something that can be meant in another way too.
     pub(super) const fn choice(edits: EditFinding) -> Self {

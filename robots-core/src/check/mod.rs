@@ -33,7 +33,6 @@ mod expectations;
 pub(crate) mod file_kind;
 mod finding;
 mod fix;
-mod fixable_file;
 mod fixes;
 mod lint;
 mod lints;

@@ -1,6 +1,7 @@
 //! Every finding about a file, in the order of the file.
 
 use super::checked_file::{Allowed, CheckedFile};
+use super::directives::is_named;
 use super::file_kind::FileKind;
 use super::finding::{Finding, Severity, Sink};
 use super::fixes::Fixes;
@@ -160,7 +161,8 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
             Pass::File(run) if kind == FileKind::Rules => run(&file, &mut sink),
             Pass::InsteadOfRules(of, run) if kind == of => run(&file, &mut sink),
             Pass::Line(run) if kind == FileKind::Rules => at_lines.push((run, sinks.len())),
-            Pass::Field(run) if kind == FileKind::Rules => at_fields.push((run, sinks.len())),
+            Pass::Field(run) if kind == FileKind::Rules => at_fields.push((None, run, sinks.len())),
+            Pass::Named(name, run) if kind == FileKind::Rules => at_fields.push((Some(name), run, sinks.len())),
             _ => continue,
         }
         sinks.push(sink);
@@ -171,8 +173,10 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
             run(&line, &kind, &mut sinks[*at]);
         }
         if let LineKind::Field(field) = &kind {
-            for (run, at) in &at_fields {
-                run(&file, field, &mut sinks[*at]);
+            for (name, run, at) in &at_fields {
+                if name.is_none_or(|name| is_named(field, name)) {
+                    run(&file, field, &mut sinks[*at]);
+                }
             }
         }
     }

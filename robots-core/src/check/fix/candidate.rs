@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use crate::check::Lint;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_robots_txt;
 use crate::check::file_kind::FileKind;
 use crate::check::finding::Finding;
-use crate::check::fixable_file::FixableFile;
 use crate::check::fixes::{Edit, Safety};
 use crate::check::lint::LintFix;
 use crate::check::options::Options;
@@ -34,7 +34,7 @@ impl Candidate {
             return Vec::new();
         }
         let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
-        let file = FixableFile::new(robots, &options.site, &codes);
+        let file = CheckedFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
         // Some other text, such as a list of dependencies, would be commented out line by line.
         if FileKind::of(robots) == FileKind::Rules && !is_robots_txt(robots) && !robots.lines().any(is_exported) {
@@ -79,7 +79,7 @@ impl Candidate {
 }
 
 /// The edits of a finding in the order of the file; none where they cannot be made together.
-fn edits(file: &FixableFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
+fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
     let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
     edits.sort_unstable();
     edits.dedup();

@@ -2,16 +2,107 @@
 //!
 //! A new lint is a file, its `mod` line and its row in the table; a test walks the table and tries every example.
 
-mod delays;
-mod effects;
-mod fields;
-mod file;
-mod groups;
-mod names;
-mod paths;
-mod rules;
-mod sitemaps;
-mod usage;
+/// How fast, and when.
+mod delays {
+    pub(super) mod crawl_delay_decimal;
+    pub(super) mod crawl_delay_ignored;
+    pub(super) mod crawl_delay_long;
+    pub(super) mod crawl_delay_value;
+    pub(super) mod crawl_delay_zero;
+    pub(super) mod request_rate;
+    pub(super) mod visit_time;
+}
+
+/// What the rules do to a site.
+mod effects {
+    pub(super) mod ad_file_disallowed;
+    pub(super) mod assets_disallowed;
+    pub(super) mod ignores_star;
+    pub(super) mod search_engine_refused;
+    pub(super) mod secret_path;
+    pub(super) mod sitemap_disallowed;
+    pub(super) mod whole_site_disallowed;
+}
+
+/// What makes a line a field, and which.
+mod fields {
+    pub(super) mod missing_colon;
+    pub(super) mod misspelled_directive;
+    pub(super) mod not_a_field;
+    pub(super) mod unknown_directive;
+    pub(super) mod unknown_lint;
+}
+
+/// The file as a whole, and its lines.
+mod file {
+    pub(super) mod binary_file;
+    pub(super) mod byte_order_mark;
+    pub(super) mod cr_line_end;
+    pub(super) mod empty_file;
+    pub(super) mod html_instead_of_text;
+    pub(super) mod invalid_utf_8;
+    pub(super) mod long_line;
+    pub(super) mod no_known_field;
+    pub(super) mod nul_octet;
+    pub(super) mod over_500_kib;
+    pub(super) mod utf_16;
+}
+
+/// Where groups begin and end.
+mod groups {
+    pub(super) mod blank_line_in_group;
+    pub(super) mod duplicate_group;
+    pub(super) mod group_without_rules;
+    pub(super) mod line_between_names;
+    pub(super) mod rule_before_group;
+}
+
+/// The names of user-agent lines.
+mod names {
+    pub(super) mod browser_header_as_name;
+    pub(super) mod control_token;
+    pub(super) mod cut_product_token;
+    pub(super) mod empty_user_agent;
+    pub(super) mod ignores_robots;
+    pub(super) mod star_with_text;
+    pub(super) mod unknown_crawler;
+}
+
+/// How paths of rules are spelled.
+mod paths {
+    pub(super) mod dollar_inside;
+    pub(super) mod hash_in_path;
+    pub(super) mod needless_escape;
+    pub(super) mod path_without_slash;
+    pub(super) mod redundant_star;
+    pub(super) mod space_in_path;
+    pub(super) mod unescaped_non_ascii;
+    pub(super) mod url_as_path;
+}
+
+/// Rules beside each other, and what they cost.
+mod rules {
+    pub(super) mod allow_disallow_tie;
+    pub(super) mod costly_wildcards;
+    pub(super) mod duplicate_rule;
+    pub(super) mod rule_on_exempt_path;
+    pub(super) mod shadowed_rule;
+}
+
+/// Addresses of sitemaps and of the site.
+mod sitemaps {
+    pub(super) mod host_repeated;
+    pub(super) mod host_value;
+    pub(super) mod sitemap_not_absolute;
+}
+
+/// What may be done with pages.
+mod usage {
+    pub(super) mod content_signal_value;
+    pub(super) mod content_usage_value;
+    pub(super) mod license_value;
+    pub(super) mod noindex;
+}
 
 use super::lint::Lint;
 

@@ -1,9 +1,7 @@
 //! `crawl-delay-ignored`: a delay for crawlers that do not read it.
 
-use crate::agent::Obeys;
 use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::rules::{Directive, LineKind, ProductToken};
 
 pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-ignored",
@@ -31,11 +29,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             }
             Directive::Allow | Directive::Disallow => in_names = false,
             _ if is_named(&field, "crawl-delay") && ignored == Some(true) => {
-                sink.report(
-                    field.name_range.start..field.value_range.end,
-                    format_args!("no crawler this group names reads Crawl-delay"),
-                )
-                .help(format_args!("slow it down in the search engine's own console, or answer 429"));
+                sink.report(field.range(), format_args!("no crawler this group names reads Crawl-delay"))
+                    .help(format_args!("slow it down in the search engine's own console, or answer 429"));
             }
             _ => {}
         }

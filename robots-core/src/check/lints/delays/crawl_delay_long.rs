@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::rules::{CrawlDelay, Field, crawl_delay};
+use crate::rules::CrawlDelay;
 
 pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-long",
@@ -15,18 +14,16 @@ pub(crate) const LINT: Lint = Lint {
           more than two dozen pages a day.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),
-    pass: Pass::Field(run),
+    pass: Pass::Named("crawl-delay", run),
     fix: Some(LintFix::new(fix)),
 };
 
+/// A longer delay means that the site is closed.
+const HOUR: Duration = Duration::from_secs(3600);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_named(field, "crawl-delay")
-        || crawl_delay(field.value).is_none_or(|delay| delay <= CrawlDelay::LONGEST_ENFORCED)
-    {
-        return;
-    }
-    let is_hours = crawl_delay(field.value).is_some_and(|delay| delay > Duration::from_secs(3600));
-    let help = if is_hours {
+    let Some(delay) = crawl_delay(field.value).filter(|delay| *delay > CrawlDelay::LONGEST_ENFORCED) else { return };
+    let help = if delay > HOUR {
         "disallow what should not be fetched"
     } else {
         "write at most 30, or disallow what should not be fetched"
@@ -41,8 +38,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("{help}"));
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    // A longer one means that the site is closed.
-    let delay = crawl_delay(file.text_of(finding)).filter(|delay| *delay <= Duration::from_secs(3600));
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let delay = crawl_delay(file.text_of(finding)).filter(|delay| *delay <= HOUR);
     delay.map(|_| vec![Edit::new(finding.span.clone(), CrawlDelay::LONGEST_ENFORCED.as_secs().to_string())])
 }

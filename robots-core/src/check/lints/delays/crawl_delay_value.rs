@@ -1,8 +1,6 @@
 //! `crawl-delay-value`: a delay that is no number.
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::rules::{Field, crawl_delay};
 
 pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-value",
@@ -12,24 +10,19 @@ pub(crate) const LINT: Lint = Lint {
           anything else.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 10s\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
-    pass: Pass::Field(run),
+    pass: Pass::Named("crawl-delay", run),
     fix: Some(LintFix::new(fix)),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_named(field, "crawl-delay") {
-        return;
-    }
-    let value = field.value;
-    let span = if value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
-    if crawl_delay(value).is_none() {
-        sink.report(span, format_args!("{} is not a number of seconds", Quoted(value)))
+    if crawl_delay(field.value).is_none() {
+        sink.report(field.value_or_name(), format_args!("{} is not a number of seconds", Quoted(field.value)))
             .help(format_args!("write a number, such as \"10\""));
     }
 }
 
 /// A number of seconds with its unit: `10s`, `10 seconds`.
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let value = field.value;
     let end = value.iter().position(|octet| !octet.is_ascii_digit() && *octet != b'.')?;

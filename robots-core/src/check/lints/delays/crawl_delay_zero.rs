@@ -1,8 +1,6 @@
 //! `crawl-delay-zero`: a delay that says nothing.
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::rules::{Field, crawl_delay};
 
 pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-zero",
@@ -12,17 +10,13 @@ pub(crate) const LINT: Lint = Lint {
           another line of the group asks for.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 0\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nDisallow: /private/\n"),
-    pass: Pass::Field(run),
-    fix: Some(LintFix::new(fix)),
+    pass: Pass::Named("crawl-delay", run),
+    fix: Some(LintFix::DROP_FIELD),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if is_named(field, "crawl-delay") && crawl_delay(field.value).is_some_and(|delay| delay.is_zero()) {
-        sink.report(field.name_range.start..field.value_range.end, format_args!("a delay of 0 seconds is no delay"))
+    if crawl_delay(field.value).is_some_and(|delay| delay.is_zero()) {
+        sink.report(field.range(), format_args!("a delay of 0 seconds is no delay"))
             .help(format_args!("drop the line"));
     }
-}
-
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![file.without_field(file.line_of(finding))?])
 }

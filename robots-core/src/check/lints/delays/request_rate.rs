@@ -1,8 +1,7 @@
 //! `request-rate`: a line of a known name that few crawlers read.
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::rules::{Field, RequestRate};
+use crate::rules::RequestRate;
 
 pub(crate) const LINT: Lint = Lint {
     code: "request-rate",
@@ -13,16 +12,13 @@ pub(crate) const LINT: Lint = Lint {
           is read by more.",
     bad: Example::new(b"User-agent: bingbot\nRequest-rate: 1/10\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
-    pass: Pass::Field(run),
+    pass: Pass::Named("request-rate", run),
     fix: Some(LintFix::new(fix)),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_named(field, "request-rate") {
-        return;
-    }
     let value = field.value;
-    let span = field.name_range.start..field.value_range.end.max(field.name_range.end);
+    let span = field.range();
     let finding = if RequestRate::parse(value).is_none() {
         sink.report_at(
             Severity::Warning,
@@ -35,9 +31,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     finding.help(format_args!("write \"Crawl-delay\" with a number of seconds"));
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let rate = RequestRate::parse(field.value).filter(|rate| rate.window.is_none())?;
     let seconds = rate.period.as_secs().div_ceil(u64::from(rate.pages));
-    Some(vec![Edit::new(field.name_range.start..field.value_range.end, format!("Crawl-delay: {seconds}"))])
+    Some(vec![Edit::new(field.range(), format!("Crawl-delay: {seconds}"))])
 }

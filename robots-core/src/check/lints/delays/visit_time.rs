@@ -1,8 +1,7 @@
 //! `visit-time`: a line of a known name that few crawlers read.
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::rules::{Field, TimeWindow};
+use crate::rules::TimeWindow;
 
 pub(crate) const LINT: Lint = Lint {
     code: "visit-time",
@@ -12,16 +11,13 @@ pub(crate) const LINT: Lint = Lint {
           large search engine reads it, and it is not enforced.",
     bad: Example::new(b"User-agent: bingbot\nVisit-time: 0600-0845\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nDisallow: /private/\n"),
-    pass: Pass::Field(run),
+    pass: Pass::Named("visit-time", run),
     fix: None,
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_named(field, "visit-time") {
-        return;
-    }
     let value = field.value;
-    let span = field.name_range.start..field.value_range.end.max(field.name_range.end);
+    let span = field.range();
     let finding = if TimeWindow::parse(value).is_none() {
         sink.report_at(
             Severity::Warning,

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::agent::{Category, Crawler};
 use crate::check::lint::*;
-use crate::rules::{Access, Fallback, Name, PathPattern, Reading, RequestPath, Rule};
 
 pub(crate) const LINT: Lint = Lint {
     code: "ad-file-disallowed",
@@ -27,7 +25,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
     // Each crawler once, however often the file names it.
     let mut seen = HashSet::new();
-    let names = file.robots.groups().flat_map(|group| group.names());
+    let names = file.names();
     let readers =
         names.filter_map(|name| reader(file, name)).filter(|reader| seen.insert(reader.map(|crawler| &crawler.name)));
     for reader in readers {
@@ -72,7 +70,7 @@ fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawl
     (crawler.category == Category::Ads || crawler.is_index_engine).then_some(Some(crawler))
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let pattern = PathPattern::new(file.text_of(finding), Reading::Standard);
     let closed: Vec<String> =
         FILES.iter().filter(|path| pattern.matches(path.as_bytes())).map(|path| format!("Allow: {path}")).collect();

@@ -1,7 +1,6 @@
 //! `assets-disallowed`: search engines cannot see the page as people do.
 
 use crate::check::lint::*;
-use crate::rules::Access;
 
 pub(crate) const LINT: Lint = Lint {
     code: "assets-disallowed",

@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::agent::{Crawler, Obeys};
 use crate::check::lint::*;
-use crate::rules::{Access, ProductToken};
 
 pub(crate) const LINT: Lint = Lint {
     code: "ignores-star",

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::agent::Obeys;
 use crate::check::lint::*;
-use crate::rules::{Access, Fallback, Group, Rule};
 
 pub(crate) const LINT: Lint = Lint {
     code: "search-engine-refused",
@@ -80,7 +78,7 @@ struct Refusals<'a> {
     engines: Vec<&'a str>,
 }
 
-fn shares_token(named: &crate::agent::Crawler, crawler: &crate::agent::Crawler) -> bool {
+fn shares_token(named: &Crawler, crawler: &Crawler) -> bool {
     named.tokens.first().is_some_and(|own| crawler.tokens.contains(own))
 }
 

@@ -1,8 +1,6 @@
 //! `secret-path`: the file points at what it wants to hide.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::rules::{Directive, Field};
 
 pub(crate) const LINT: Lint = Lint {
     code: "secret-path",

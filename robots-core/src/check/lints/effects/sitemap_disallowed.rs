@@ -1,8 +1,6 @@
 //! `sitemap-disallowed`: a sitemap that its own file keeps crawlers from.
 
 use crate::check::lint::*;
-use crate::check::lints::paths::url_as_path::is_url;
-use crate::rules::{Access, Fallback, RequestPath};
 
 pub(crate) const LINT: Lint = Lint {
     code: "sitemap-disallowed",
@@ -40,7 +38,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let path = RequestPath::new(file.text_of(finding));
     let line = file.rules().select(&[], Fallback::Star).verdict(&path).line()?;
     let allow = [b"Allow: ", path.as_bytes()].concat();

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::agent::Category;
 use crate::check::lint::*;
-use crate::rules::{Access, Group, Name, PathPattern, ProductToken, Reading, Rule};
 
 pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",

@@ -1,8 +1,6 @@
 //! `missing-colon`: a directive and its value with nothing but white space between them.
 
-use crate::check::directives::{is_known, lost_colon};
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "missing-colon",
@@ -51,7 +49,7 @@ fn without_punctuation(name: &[u8]) -> &[u8] {
     &name[..name.iter().rposition(is_letter).map_or(name.len(), |last| last + 1)]
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let name = field.name_range.clone();
     let (end, rest) = match lost_colon(&field) {

@@ -1,8 +1,6 @@
 //! `misspelled-directive`: a name that only lenient crawlers understand.
 
-use crate::check::directives::lost_colon;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "misspelled-directive",
@@ -29,7 +27,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("write \"{spelling}\""));
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let spelling = field.directive.spelling()?;
     Some(vec![Edit::new(field.name_range, spelling)])

@@ -1,9 +1,8 @@
 //! `not-a-field`: a line that is neither a field nor a comment.
 
-use crate::check::directives::{first_word, is_known, is_spelled, nearest};
+use crate::check::directives::{first_word, nearest};
 use crate::check::lint::*;
 use crate::check::quote::unquoted;
-use crate::rules::{Line, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
     code: "not-a-field",
@@ -53,17 +52,17 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let text = file.text_of(finding);
     let start = finding.span.start;
     let word = first_word(text);
     if of_columns(text).is_some() {
         // A file is exported as a whole: a group whose rules are still in columns would be one without rules.
-        if file.lines.len() > MOST_EXPORTED {
+        if file.lines().len() > MOST_EXPORTED {
             return None;
         }
         let edit = |line: &Line<'_>| Some(Edit::new(line.content(), of_columns(content(line))?));
-        return Some(file.lines.iter().filter_map(edit).collect());
+        return Some(file.lines().iter().filter_map(edit).collect());
     }
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
@@ -74,7 +73,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 }
 
 /// The lines in columns are made fields together.
-fn columns(file: &FixableFile<'_>, finding: &Finding) -> Option<usize> {
+fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     of_columns(file.text_of(finding)).map(|_| 0)
 }
 

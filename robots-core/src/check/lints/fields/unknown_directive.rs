@@ -1,8 +1,7 @@
 //! `unknown-directive`: a field no crawler knows.
 
-use crate::check::directives::{is_known, lost_colon, nearest};
+use crate::check::directives::nearest;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "unknown-directive",
@@ -36,7 +35,7 @@ fn guess(field: &Field<'_>) -> Option<String> {
     nearest(name).map(|nearest| format!("did you mean \"{nearest}\"?"))
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let (name, range) = (field.name, field.name_range);
     if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {

@@ -42,6 +42,6 @@ fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![Edit::new(finding.span.clone(), nearest(file.codes, file.text_of(finding))?)])
 }

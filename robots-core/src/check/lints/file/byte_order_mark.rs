@@ -35,8 +35,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
-    let mut end = file.lines.first().map_or(0, |line| line.range.start);
+fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let mut end = file.lines().first().map_or(0, |line| line.range.start);
     // Some editors add another one.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
         end += MARK;

@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let bytes = file.bytes();
     let is_lone = |at: &usize| bytes.get(at + 1) != Some(&b'\n');
     let has_lone_lf = memchr::memchr_iter(b'\n', bytes).any(|at| at == 0 || bytes[at - 1] != b'\r');

@@ -2,7 +2,6 @@
 
 use crate::check::directives::NO_RESTRICTIONS;
 use crate::check::lint::*;
-use crate::rules::LineKind;
 
 pub(crate) const LINT: Lint = Lint {
     code: "empty-file",
@@ -26,7 +25,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let end = file.line_end();
     Some(vec![Edit::new(0..file.bytes().len(), [b"User-agent: *", end, b"Disallow:", end].concat())])
 }

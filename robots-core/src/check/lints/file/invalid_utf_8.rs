@@ -1,7 +1,6 @@
 //! `invalid-utf-8`: octets that are no text.
 
 use crate::check::lint::*;
-use crate::rules::{Line, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
     code: "invalid-utf-8",

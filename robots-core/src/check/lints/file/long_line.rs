@@ -1,7 +1,7 @@
 //! `long-line`: a line of which crawlers read only the beginning.
 
 use crate::check::lint::*;
-use crate::rules::{Line, LineKind, MAX_LINE};
+use crate::rules::MAX_LINE;
 
 pub(crate) const LINT: Lint = Lint {
     code: "long-line",

@@ -1,7 +1,6 @@
 //! `nul-octet`: a NUL ends what counts of a line.
 
 use crate::check::lint::*;
-use crate::rules::{Line, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
     code: "nul-octet",
@@ -24,8 +23,8 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let line = file.lines.get(file.line_of(finding))?;
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let line = file.lines().get(file.line_of(finding))?;
     let start = line.range.start;
     Some(Edit::each(file.bytes(), memchr::memchr_iter(0, line.bytes()).map(|at| start + at), ""))
 }

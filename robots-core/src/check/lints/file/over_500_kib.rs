@@ -1,7 +1,6 @@
 //! `over-500-kib`: a file of which crawlers read only the beginning.
 
 use crate::check::lint::*;
-use crate::rules::{LineKind, Reading};
 
 const STANDARD_LIMIT: usize = Reading::STANDARD_LIMIT;
 
@@ -22,7 +21,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if length <= STANDARD_LIMIT {
         return;
     }
-    let lost = |line: &crate::rules::Line<'_>| line.range.end > STANDARD_LIMIT && line.kind() != LineKind::Blank;
+    let lost = |line: &Line<'_>| line.range.end > STANDARD_LIMIT && line.kind() != LineKind::Blank;
     if let Some(line) = file.robots.lines().find(lost) {
         sink.report(
             line.range,

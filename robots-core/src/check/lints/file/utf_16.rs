@@ -23,7 +23,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let bytes = file.bytes();
     let unit = match utf_16_form(bytes)? {
         Utf16Form::LittleEndian => u16::from_le_bytes,

@@ -1,7 +1,6 @@
 //! `blank-line-in-group`: a blank line between a name and a rule for it.
 
 use crate::check::lint::*;
-use crate::rules::{Directive, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
     code: "blank-line-in-group",
@@ -40,12 +39,12 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 
 /// Removes blank lines from the names to the last rule of the group. One between rules that no comment stands beside becomes an
 /// empty comment, which parts them for people and for no parser.
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
     let rule = file.line_of(finding);
     let name = (0..rule).rev().find(is_name)?;
-    let last = (rule..file.lines.len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
+    let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
     // The last line that is not blank, and whether a rule stood above.
     let (mut before, mut is_parted) = (name, false);
@@ -62,7 +61,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let next = (line..=last).find(|line| !file.is_blank(*line))?;
         let has_comment = file.is_comment(before) || file.is_comment(next);
         edits.push(match is_parted && !has_comment {
-            true => Edit::new(file.lines[line].range.clone(), "#"),
+            true => Edit::new(file.lines()[line].range.clone(), "#"),
             false => Edit::remove(file.whole_line(line)),
         });
         if line + 1 < next {

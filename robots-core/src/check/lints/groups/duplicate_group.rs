@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::check::fixable_file::compared;
+use crate::check::checked_file::compared;
 use crate::check::lint::*;
-use crate::rules::{Directive, Name, ProductToken};
 
 pub(crate) const LINT: Lint = Lint {
     code: "duplicate-group",
@@ -46,16 +45,16 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 /// Makes one group of all that are for the same crawlers; removes a second line with the same name.
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
-    if groups.is_repeated(finding.line) {
+    if groups.repeated.contains(&finding.line) {
         return Some(vec![file.without_field(file.line_of(finding))?]);
     }
     let first = shared(file, finding)?;
-    let members = groups.alike(first);
+    let members = groups.alike.get(&first)?;
     let lines_of = |at: usize| {
-        let next = groups.get(at + 1).map_or(file.lines.len(), |next| next.line() - 1);
-        let start = groups.get(at).map_or(next, |group| group.line() - 1);
+        let next = groups.groups.get(at + 1).map_or(file.lines().len(), |next| next.line() - 1);
+        let start = groups.groups.get(at).map_or(next, |group| group.line() - 1);
         let last = (start..next).rev().find(|line| file.field(*line).is_some()).unwrap_or(start);
         start..last + 1
     };
@@ -72,11 +71,11 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let lines = lines_of(*at);
         let start = (0..lines.start).rev().take_while(|line| file.is_comment(*line)).last().unwrap_or(lines.start);
         for line in start..lines.end {
-            if is_name(&line) && file.lines[line].bytes().contains(&b'#') {
+            if is_name(&line) && file.lines()[line].bytes().contains(&b'#') {
                 return None;
             }
             if !is_name(&line) && !file.is_blank(line) {
-                moved.push(file.lines[line].bytes());
+                moved.push(file.lines()[line].bytes());
             }
         }
         if file.has_allowance_above(start) {
@@ -91,9 +90,9 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 }
 
 /// The first of the groups that become one; none for a finding about that one, and for a second line with the same name.
-fn shared(file: &FixableFile<'_>, finding: &Finding) -> Option<usize> {
+fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;
-    let first = groups.first_alike(own);
-    (first < own && !groups.is_repeated(finding.line)).then_some(first)
+    let first = groups.first_alike[own];
+    (first < own && !groups.repeated.contains(&finding.line)).then_some(first)
 }

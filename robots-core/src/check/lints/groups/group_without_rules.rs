@@ -1,8 +1,6 @@
 //! `group-without-rules`: names at the end of the file that nothing follows.
 
-use crate::check::directives::is_known;
 use crate::check::lint::*;
-use crate::rules::{Directive, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
     code: "group-without-rules",
@@ -39,8 +37,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    let last = (0..file.lines.len()).rev().find(is_name)?;
+    let last = (0..file.lines().len()).rev().find(is_name)?;
     Some(vec![file.lines_after(last, [&b"Disallow:"[..]])])
 }

@@ -1,7 +1,6 @@
 //! `line-between-names`: something else between the user-agent lines of one group.
 
 use crate::check::lint::*;
-use crate::rules::{Directive, Field, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
     code: "line-between-names",
@@ -47,8 +46,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 /// Moves all such lines of the group below its names.
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let group = file.groups().get(group_of(file, finding)?)?;
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let group = *file.groups().groups.get(group_of(file, finding)?)?;
     let (first, last) = (group.line() - 1, group.names().last()?.line() - 1);
     let is_moved = |line: &usize| {
         file.field(*line).is_some_and(|field| {
@@ -57,10 +56,10 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     };
     let moved: Vec<usize> = (first..last).filter(is_moved).collect();
     let mut edits: Vec<Edit> = moved.iter().map(|line| file.without_line(*line)).collect::<Option<_>>()?;
-    edits.push(file.lines_after(last, moved.iter().map(|line| file.lines[*line].bytes())));
+    edits.push(file.lines_after(last, moved.iter().map(|line| file.lines()[*line].bytes())));
     Some(edits)
 }
 
-fn group_of(file: &FixableFile<'_>, finding: &Finding) -> Option<usize> {
+fn group_of(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     file.groups().at(finding.line)
 }

@@ -1,7 +1,6 @@
 //! `rule-before-group`: a rule that belongs to no group.
 
 use crate::check::lint::*;
-use crate::rules::{Directive, Field};
 
 pub(crate) const LINT: Lint = Lint {
     code: "rule-before-group",
@@ -22,16 +21,16 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let grouped = file.first_name.is_some_and(|name| name.range().start < field.name_range.start);
     if !grouped {
         sink.report(
-            field.name_range.start..field.value_range.end,
+            field.range(),
             format_args!("{} stands before any user-agent line: crawlers ignore it", Quoted(field.name)),
         )
         .help(format_args!("put \"User-agent: *\" above it if it is for every crawler"));
     }
 }
 
-fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
     // One line for all findings.
-    let first = (0..file.lines.len()).find(is_rule)?;
+    let first = (0..file.lines().len()).find(is_rule)?;
     Some(vec![file.line_before(first, b"User-agent: *")?])
 }

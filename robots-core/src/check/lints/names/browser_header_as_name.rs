@@ -1,7 +1,6 @@
 //! `browser-header-as-name`: a whole `User-Agent` header where a token belongs.
 
 use crate::check::lint::*;
-use crate::rules::ProductToken;
 
 pub(crate) const LINT: Lint = Lint {
     code: "browser-header-as-name",
@@ -18,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for name in file.robots.groups().flat_map(|group| group.names()).filter(|name| is_header(name.value())) {
+    for name in file.names().filter(|name| is_header(name.value())) {
         let cut = ProductToken::cut(name.value()).as_bytes().len();
         let draft = sink.report(
             name.range(),
@@ -42,7 +41,7 @@ pub(super) fn is_header(value: &[u8]) -> bool {
         .any(|start| value.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)))
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let token = file.crawlers.declared_by(file.text_of(finding))?;
     Some(vec![Edit::new(finding.span.clone(), token)])
 }

@@ -16,7 +16,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for name in file.robots.groups().flat_map(|group| group.names()) {
+    for name in file.names() {
         let Some(crawler) = file.crawlers.named(name).filter(|crawler| crawler.is_control) else { continue };
         sink.report(
             name.range(),

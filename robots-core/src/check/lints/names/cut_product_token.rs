@@ -4,7 +4,6 @@ use crate::check::crawlers::CrawlersByToken;
 use crate::check::lint::*;
 use crate::check::lints::names::browser_header_as_name::is_header;
 use crate::check::quote::unquoted;
-use crate::rules::ProductToken;
 
 pub(crate) const LINT: Lint = Lint {
     code: "cut-product-token",
@@ -25,7 +24,7 @@ pub(crate) const LINT: Lint = Lint {
 const MOST_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for name in file.robots.groups().flat_map(|group| group.names()) {
+    for name in file.names() {
         let value = name.value();
         let kept = &value[..ProductToken::cut(value).as_bytes().len()];
         if name.is_star() || kept.len() == value.len() || is_header(value) || is_registered(file, value) {
@@ -103,7 +102,7 @@ const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let value = file.text_of(finding);
     let kept = &value[..ProductToken::cut(value).as_bytes().len()];
     if is_cut_as_meant(value, kept) {

@@ -1,7 +1,6 @@
 //! `empty-user-agent`: a user-agent line that names no crawler.
 
 use crate::check::lint::*;
-use crate::rules::{Directive, Field};
 
 pub(crate) const LINT: Lint = Lint {
     code: "empty-user-agent",
@@ -17,18 +16,15 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if field.directive == Directive::UserAgent && field.value.is_empty() {
-        sink.report(
-            field.name_range.start..field.value_range.end,
-            format_args!("the user-agent line names no crawler"),
-        )
-        .help(format_args!("write \"User-agent: *\" if the group is for every crawler"));
+        sink.report(field.range(), format_args!("the user-agent line names no crawler"))
+            .help(format_args!("write \"User-agent: *\" if the group is for every crawler"));
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let groups = file.groups();
-    if groups.is_named(groups.at(finding.line)?) {
+    if groups.is_named[groups.at(finding.line)?] {
         return Some(vec![file.without_field(file.line_of(finding))?]);
     }
     Some(vec![Edit::insert(field.value_range.start, " *")])

@@ -1,8 +1,6 @@
 //! `ignores-robots`: a crawler that does not read the file.
 
-use crate::agent::Obeys;
 use crate::check::lint::*;
-use crate::rules::Access;
 
 pub(crate) const LINT: Lint = Lint {
     code: "ignores-robots",

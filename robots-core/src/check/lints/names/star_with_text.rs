@@ -15,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let names = file.robots.groups().flat_map(|group| group.names());
+    let names = file.names();
     for name in names.filter(|name| name.is_star() && name.value() != b"*") {
         sink.report(
             name.range(),
@@ -25,6 +25,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(_: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![Edit::new(finding.span.clone(), "*")])
 }

@@ -1,7 +1,6 @@
 //! `unknown-crawler`: a name that is nearly a known one.
 
 use crate::check::lint::*;
-use crate::rules::ProductToken;
 
 pub(crate) const LINT: Lint = Lint {
     code: "unknown-crawler",
@@ -17,7 +16,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let names = file.robots.groups().flat_map(|group| group.names());
+    let names = file.names();
     for (name, likely) in file.crawlers.misspelled(names) {
         let likely = likely.iter().map(|name| Quoted(name.as_bytes()).to_string()).collect::<Vec<_>>().join(" or ");
         sink.report(name.range(), format_args!("no known crawler is called {}", Quoted(name.value())))
@@ -26,7 +25,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let token = ProductToken::from_name(file.text_of(finding))?;
     Some(vec![Edit::new(finding.span.clone(), file.crawlers.nearest(&token)?)])
 }

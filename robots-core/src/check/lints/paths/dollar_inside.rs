@@ -1,8 +1,6 @@
 //! `dollar-inside`: a `$` that is not the end.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "dollar-inside",
@@ -34,7 +32,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let pattern = field.value;
     let at = finding.span.start - field.value_range.start;

@@ -1,8 +1,6 @@
 //! `hash-in-path`: a `#` that was meant as part of a path.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "hash-in-path",
@@ -25,6 +23,6 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         .help(format_args!("put a blank before a comment, and write \"%23\" for a \"#\" in a path"));
 }
 
-fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(_: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![Edit::insert(finding.span.start, " ")])
 }

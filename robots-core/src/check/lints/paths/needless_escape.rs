@@ -1,8 +1,6 @@
 //! `needless-escape`: `%61` for `a`.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "needless-escape",
@@ -56,7 +54,7 @@ fn needless(text: &[u8]) -> Option<u8> {
     (octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')).then_some(octet)
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     Some(vec![Edit::new(field.value_range, decode(field.value))])
 }

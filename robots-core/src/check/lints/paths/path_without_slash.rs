@@ -1,10 +1,7 @@
 //! `path-without-slash`: a pattern that no path can match.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::check::lints::paths::url_as_path::is_url;
 use crate::check::quote::unquoted;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "path-without-slash",
@@ -31,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     draft.help(format_args!("write {}", Quoted(&with_slash(path))));
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let path = file.text_of(finding);
     Some(vec![match unquoted(path) {
         Some(_) => Edit::new(finding.span.clone(), with_slash(path)),

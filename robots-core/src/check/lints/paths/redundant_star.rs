@@ -1,8 +1,6 @@
 //! `redundant-star`: a `*` that changes nothing.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "redundant-star",
@@ -48,7 +46,7 @@ fn without(pattern: &[u8]) -> Vec<u8> {
     shorter
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     Some(vec![Edit::new(field.value_range, without(field.value))])
 }

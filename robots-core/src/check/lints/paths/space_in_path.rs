@@ -1,8 +1,6 @@
 //! `space-in-path`: a blank inside a pattern.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "space-in-path",
@@ -40,7 +38,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let mut text: Vec<u8> = Vec::new();
     for word in field.value.split(is_blank).filter(|word| !word.is_empty()) {

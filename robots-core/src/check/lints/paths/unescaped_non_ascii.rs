@@ -2,9 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "unescaped-non-ascii",
@@ -47,7 +45,7 @@ fn escape(pattern: &str) -> String {
     })
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let pattern = std::str::from_utf8(field.value).ok()?;
     Some(vec![Edit::new(field.value_range, escape(pattern))])

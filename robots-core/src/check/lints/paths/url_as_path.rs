@@ -1,8 +1,6 @@
 //! `url-as-path`: a whole URL where a path belongs.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
-use crate::rules::{Field, RequestPath};
 
 pub(crate) const LINT: Lint = Lint {
     code: "url-as-path",
@@ -27,13 +25,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-pub(crate) fn is_url(value: &[u8]) -> bool {
-    [&b"http://"[..], b"https://"]
-        .iter()
-        .any(|scheme| value.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
-}
-
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let path = RequestPath::verbatim(file.text_of(finding)).as_bytes().to_vec();
     Some(vec![Edit::new(finding.span.clone(), path)])
 }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use crate::check::lint::*;
 use crate::check::pattern::{Canonical, priority};
-use crate::rules::{Access, Group, Name, ProductToken, Rule};
 
 pub(crate) const LINT: Lint = Lint {
     code: "allow-disallow-tie",
@@ -16,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/today/\n"),
     pass: Pass::File(run),
-    fix: Some(LintFix::choice(fix)),
+    fix: Some(LintFix { is_choice: true, ..LintFix::DROP_FIELD }),
 };
 
 /// Rules that are compared over groups for the same crawler: a bound on the cost.
@@ -102,8 +101,4 @@ fn ties<'a>(group: Group<'a>, allowed: &Allowed<'a>) -> Vec<(Rule<'a>, Rule<'a>)
     let disallowed = group.rules().filter(|rule| rule.access() == Access::Disallow);
     let tie = |rule: Rule<'a>| Some((rule, *allowed.get(&(priority(rule.pattern()), Canonical::of(rule.pattern())?))?));
     disallowed.filter_map(tie).collect()
-}
-
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![file.without_field(file.line_of(finding))?])
 }

@@ -1,7 +1,7 @@
 //! `costly-wildcards`: rules that take long to compare.
 
 use crate::check::lint::*;
-use crate::rules::{Costly, Reading};
+use crate::rules::Costly;
 
 pub(crate) const LINT: Lint = Lint {
     code: "costly-wildcards",

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::check::lint::*;
 use crate::check::pattern::Canonical;
-use crate::rules::{Access, Rule};
 
 pub(crate) const LINT: Lint = Lint {
     code: "duplicate-rule",
@@ -15,7 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::File(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::DROP_FIELD),
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -40,8 +39,4 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             }
         }
     }
-}
-
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![file.without_field(file.line_of(finding))?])
 }

@@ -1,9 +1,7 @@
 //! `rule-on-exempt-path`: a rule about paths that are never judged.
 
-use crate::check::directives::is_rule;
 use crate::check::lint::*;
 use crate::check::pattern::covered;
-use crate::rules::{Directive, Field, PathPattern, Reading};
 
 pub(crate) const LINT: Lint = Lint {
     code: "rule-on-exempt-path",

@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::check::lint::*;
 use crate::check::pattern::{Canonical, priority};
-use crate::rules::{Group, PathPattern, Reading, Rule};
 
 pub(crate) const LINT: Lint = Lint {
     code: "shadowed-rule",
@@ -17,7 +16,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nAllow: /fish\nDisallow: /*fish\n"),
     good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),
     pass: Pass::File(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::DROP_FIELD),
 };
 
 /// Pairs of patterns that are compared in one file: a bound on the cost.
@@ -106,8 +105,4 @@ impl<'p, 'r> Wide<'p, 'r> {
         }
         None
     }
-}
-
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![file.without_field(file.line_of(finding))?])
 }

@@ -1,7 +1,6 @@
 //! `host-repeated`: more than one main mirror.
 
 use crate::check::lint::*;
-use crate::rules::{Directive, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
     code: "host-repeated",
@@ -11,7 +10,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com\nHost: www.example.com\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com\n"),
     pass: Pass::File(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::DROP_FIELD),
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -24,16 +23,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         match first {
             None => first = Some(line.number),
             Some(first) => {
-                sink.report(
-                    field.name_range.start..field.value_range.end,
-                    format_args!("line {first} names the host already: only that one counts"),
-                )
-                .help(format_args!("keep one of them"));
+                sink.report(field.range(), format_args!("line {first} names the host already: only that one counts"))
+                    .help(format_args!("keep one of them"));
             }
         }
     }
-}
-
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![file.without_field(file.line_of(finding))?])
 }

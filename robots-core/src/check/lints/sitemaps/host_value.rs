@@ -1,8 +1,7 @@
 //! `host-value`: the main mirror, written wrongly.
 
 use crate::check::lint::*;
-use crate::check::lints::paths::url_as_path::is_url;
-use crate::rules::{Authority, Directive, Field, Port};
+use crate::rules::{Authority, Port};
 
 pub(crate) const LINT: Lint = Lint {
     code: "host-value",
@@ -23,7 +22,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     if !is_host(value) {
-        let span = if value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
+        let span = field.value_or_name();
         sink.report(span, format_args!("{} is not a host", Quoted(value)))
             .help(format_args!("write the name alone, such as \"example.com\" or \"https://example.com\""));
         return;
@@ -48,7 +47,7 @@ fn is_host(value: &[u8]) -> bool {
     authority.host.split(|octet| *octet == b'.').all(label) && matches!(authority.port, Port::Absent | Port::Number(_))
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let value = field.value;
     if is_host(value) {

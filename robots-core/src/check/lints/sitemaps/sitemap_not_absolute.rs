@@ -1,8 +1,7 @@
 //! `sitemap-not-absolute`: the address of a sitemap that is no whole URL.
 
-use crate::check::directives::lost_colon;
 use crate::check::lint::*;
-use crate::rules::{Directive, Field, is_absolute_url};
+use crate::rules::is_absolute_url;
 
 pub(crate) const LINT: Lint = Lint {
     code: "sitemap-not-absolute",
@@ -22,7 +21,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     if address.is_empty() {
-        sink.report(field.name_range.start..field.value_range.end, format_args!("the sitemap line has no address"))
+        sink.report(field.range(), format_args!("the sitemap line has no address"))
             .help(format_args!("write \"Sitemap: https://example.com/sitemap.xml\", with the name of the site"));
         return;
     }
@@ -38,7 +37,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let address = field.value;
     let start = field.value_range.start;

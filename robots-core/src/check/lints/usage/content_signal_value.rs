@@ -1,9 +1,7 @@
 //! `content-signal-value`: a content signal that does not parse.
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
 use crate::check::lints::usage::content_usage_value::{corrected, first_wrong};
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "content-signal-value",
@@ -14,17 +12,14 @@ pub(crate) const LINT: Lint = Lint {
           counts as left out.",
     bad: Example::new(b"User-agent: *\nContent-Signal: search=y, ai-train=n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /private/\n"),
-    pass: Pass::Field(run),
+    pass: Pass::Named("content-signal", run),
     fix: Some(LintFix::new(fix)),
 };
 
 const SIGNALS: [&str; 3] = ["search", "ai-input", "ai-train"];
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_named(field, "content-signal") {
-        return;
-    }
-    let span = if field.value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
+    let span = field.value_or_name();
     let help = "write signals such as \"search=yes, ai-input=yes, ai-train=no\"";
     if let Some(item) = first_wrong(field.value, &["yes", "no"]) {
         sink.report(span, format_args!("{} is not a content signal", Quoted(item))).help(format_args!("{help}"));
@@ -40,7 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     Some(vec![Edit::new(field.value_range, corrected(field.value, ["yes", "no"])?)])
 }

@@ -1,8 +1,6 @@
 //! `content-usage-value`: a usage preference that does not parse.
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "content-usage-value",
@@ -13,15 +11,12 @@ pub(crate) const LINT: Lint = Lint {
           no preference. Which keys mean anything is not settled yet, so any key will do here.",
     bad: Example::new(b"User-agent: *\nContent-Usage: train-ai: no\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Usage: /art/ train-ai=n, search=y\nDisallow: /private/\n"),
-    pass: Pass::Field(run),
+    pass: Pass::Named("content-usage", run),
     fix: Some(LintFix::new(fix)),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_named(field, "content-usage") {
-        return;
-    }
-    let span = if field.value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
+    let span = field.value_or_name();
     if let Some(item) = first_wrong(field.value, &["y", "n"]) {
         sink.report(span, format_args!("{} is not a preference", Quoted(item)))
             .help(format_args!("write keys with \"y\" or \"n\", such as \"train-ai=n, search=y\""));
@@ -44,7 +39,7 @@ pub(super) fn first_wrong<'v>(value: &'v [u8], words: &[&str]) -> Option<&'v [u8
     })
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     Some(vec![Edit::new(field.value_range, corrected(field.value, ["y", "n"])?)])
 }

@@ -1,9 +1,6 @@
 //! `license-value`: a licence that cannot be found.
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::check::lints::paths::url_as_path::is_url;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "license-value",
@@ -13,19 +10,19 @@ pub(crate) const LINT: Lint = Lint {
           belongs to the whole file, like a sitemap, and readers ignore anything but a URL.",
     bad: Example::new(b"License: /license.xml\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"License: https://example.com/license.xml\nUser-agent: *\nDisallow: /private/\n"),
-    pass: Pass::Field(run),
+    pass: Pass::Named("license", run),
     fix: Some(LintFix::new(fix)),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if is_named(field, "license") && !is_url(field.value) {
-        let span = if field.value.is_empty() { field.name_range.clone() } else { field.value_range.clone() };
+    if !is_url(field.value) {
+        let span = field.value_or_name();
         sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value)))
             .help(format_args!("write the whole address, beginning with \"https://\""));
     }
 }
 
-fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let address = file.text_of(finding);
     let origin = if matches!(address, [b'/', b'/', ..]) { b"https:".to_vec() } else { file.own_origin()?.to_vec() };
     address.starts_with(b"/").then(|| vec![Edit::insert(finding.span.start, origin)])

@@ -1,8 +1,6 @@
 //! `noindex`: a directive that was never documented.
 
-use crate::check::directives::is_named;
 use crate::check::lint::*;
-use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {
     code: "noindex",
@@ -13,13 +11,11 @@ pub(crate) const LINT: Lint = Lint {
           robots meta element: a page that is disallowed can still be listed by its address.",
     bad: Example::new(b"User-agent: *\nNoindex: /private/\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /drafts/\n"),
-    pass: Pass::Field(run),
+    pass: Pass::Named("noindex", run),
     fix: None,
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if is_named(field, "noindex") {
-        sink.report(field.name_range.clone(), format_args!("no crawler reads Noindex in a robots.txt"))
-            .help(format_args!("answer with \"X-Robots-Tag: noindex\", and let crawlers fetch the page"));
-    }
+    sink.report(field.name_range.clone(), format_args!("no crawler reads Noindex in a robots.txt"))
+        .help(format_args!("answer with \"X-Robots-Tag: noindex\", and let crawlers fetch the page"));
 }
