@@ -45,6 +45,46 @@ impl Canonical {
     }
 }
 
+/// A pattern with its octets from 0x80 escaped.
+pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(pattern.len());
+    for octet in pattern {
+        match octet {
+            0x80.. => text.extend_from_slice(format!("%{octet:02X}").as_bytes()),
+            _ => text.push(*octet),
+        }
+    }
+    text
+}
+
+/// A pattern as all readings spell it: escaped, with the digits of escapes in upper case.
+pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
+    let mut text = escaped(pattern);
+    let mut at = 0;
+    while let Some(next) = memchr::memchr(b'%', &text[at..]) {
+        at += next + 1;
+        if let Some([high, low]) = text.get_mut(at..at + 2)
+            && high.is_ascii_hexdigit()
+            && low.is_ascii_hexdigit()
+        {
+            high.make_ascii_uppercase();
+            low.make_ascii_uppercase();
+        }
+    }
+    text
+}
+
+/// A pattern with runs of `*` made one, and without those at the end: it matches the same paths.
+pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
+    pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
+    let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
+    // As the last octet a `$` would mean the end of the path.
+    if !pattern[..kept].ends_with(b"$") {
+        pattern.truncate(kept);
+    }
+    pattern
+}
+
 /// Whether every path of a rule lies below one of these patterns.
 pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathPattern>) -> bool {
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::subject::{FirstCrawlers, Subject};
+use super::subject::{FirstCrawlers, Subject, sorted};
 use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Selection, Verdict};
 
 /// A path with another verdict than before.
@@ -158,7 +158,7 @@ impl Delay {
 
 /// The delays that change for these crawlers, of which those in one class obey the same groups. A line that only moved
 /// changes nothing.
-pub(super) fn changes<'s>(rules: [&RuleSet; 2], classes: impl Iterator<Item = &'s [Subject]>) -> Vec<DelayChange> {
+pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {
         let Some(first) = class.first() else { continue };
@@ -168,11 +168,10 @@ pub(super) fn changes<'s>(rules: [&RuleSet; 2], classes: impl Iterator<Item = &'
             found.entry(delays).or_default().extend_from_slice(class);
         }
     }
-    let change = |([before, after], mut crawlers): ([Option<Delay>; 2], Vec<Subject>)| {
-        crawlers.sort_by_cached_key(Subject::rank);
-        DelayChange { crawlers, before, after }
-    };
-    let mut changes: Vec<_> = found.into_iter().map(change).collect();
+    let mut changes: Vec<_> = found
+        .into_iter()
+        .map(|([before, after], crawlers)| DelayChange { crawlers: sorted(crawlers), before, after })
+        .collect();
     changes.sort_by_cached_key(|change| {
         (change.crawlers.first().map(Subject::rank), change.after.map(|delay| delay.line))
     });

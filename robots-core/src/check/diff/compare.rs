@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::change::{self, Change, DelayChange};
 use super::guard::{Breach, Guard};
-use super::subject::{self, FirstCrawlers, Subject};
+use super::subject::{self, FirstCrawlers, Subject, sorted};
 use super::witness;
 use crate::agent::{Recognizer, Registry};
 use crate::check::quote::Quoted;
@@ -109,15 +109,10 @@ impl Diff {
             !over.get()
         };
         let pair = Pair::read_as(options.reading, old, new, &options.registry);
-        let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
-        for subject in subject::all_read_as(options.reading, old, new, &options.registry) {
-            let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
-            let [before, after] = pair.select(&subject);
-            classes.entry([groups(before), groups(after)]).or_default().push(subject);
-        }
-        let delays = change::changes([&pair.old, &pair.new], classes.values().map(Vec::as_slice));
+        let classes = pair.classes(subject::all(options.reading, old, new, &options.registry));
+        let delays = change::changes([&pair.old, &pair.new], &classes);
         let mut effects: Vec<Effect> =
-            classes.into_values().filter_map(|crawlers| pair.effect(crawlers, &goes_on)).collect();
+            classes.into_iter().filter_map(|crawlers| pair.effect(crawlers, &goes_on)).collect();
         effects.sort_by_cached_key(Effect::rank);
         let recognizer = Recognizer::new(options.registry.clone(), new);
         let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &recognizer, &goes_on)).collect();
@@ -169,14 +164,23 @@ impl Pair {
         [&self.old, &self.new].map(|rules| subject.select(rules))
     }
 
+    /// The crawlers, those together that obey the same groups in both files.
+    pub(super) fn classes(&self, subjects: impl IntoIterator<Item = Subject>) -> Vec<Vec<Subject>> {
+        let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
+        for subject in subjects {
+            let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect();
+            classes.entry(self.select(&subject).map(groups)).or_default().push(subject);
+        }
+        classes.into_values().map(sorted).collect()
+    }
+
     /// What changes for crawlers that all obey the same groups.
-    fn effect(&self, mut crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Option<Effect> {
+    fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Option<Effect> {
         if !goes_on() {
             return None;
         }
-        crawlers.sort_by_cached_key(Subject::rank);
         let [before, after] = self.select(crawlers.first()?);
-        let mut changes = self.changes(before, after, &witness::paths(before, after, goes_on), goes_on);
+        let mut changes = self.changes(before, after, &witness::paths(before, after, &[], goes_on), goes_on);
         let omitted = changes.len().saturating_sub(Effect::MAX_CHANGES);
         changes.truncate(Effect::MAX_CHANGES);
         (!changes.is_empty()).then_some(Effect { crawlers, changes, omitted })
@@ -184,10 +188,10 @@ impl Pair {
 
     fn breach(&self, guard: &Guard, recognizer: &Recognizer, goes_on: &dyn Fn() -> bool) -> Option<Breach> {
         let [before, after] = self.select(&guard.subject(recognizer));
-        let paths = witness::paths_within(before, after, guard.pattern.as_bytes(), goes_on);
+        let paths = witness::paths(before, after, &[guard.pattern.as_bytes()], goes_on);
         let paths: Vec<_> = paths.into_iter().filter(|path| guard.covers(path)).collect();
         let change = self.changes(before, after, &paths, goes_on).into_iter().next()?;
-        Some(Breach::new(guard.clone(), change))
+        Some(Breach { guard: guard.clone(), change })
     }
 
     /// The paths with another verdict than before: the shortest of those that the same two rules decide about.

@@ -53,9 +53,3 @@ impl fmt::Display for Guard {
         write!(f, "{}:{}", self.crawler, self.pattern)
     }
 }
-
-impl Breach {
-    pub(super) const fn new(guard: Guard, change: Change) -> Self {
-        Self { guard, change }
-    }
-}

@@ -1,6 +1,6 @@
 //! What a change takes from search engines: the pages of a list that it newly disallows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::change::Decider;
@@ -8,7 +8,7 @@ use super::compare::Pair;
 use super::subject::{FirstCrawlers, Subject};
 use crate::agent::{Obeys, Registry};
 use crate::check::quote::Quoted;
-use crate::rules::{Access, RequestPath, RobotsTxt, Selection};
+use crate::rules::{Access, RequestPath, RobotsTxt};
 
 /// A page of a site: its path and query, as a request has them. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +37,7 @@ pub struct LostPage {
 }
 
 impl Pair {
-    fn loss(&self, mut crawlers: Vec<Subject>, pages: &[Page]) -> PageLoss {
-        crawlers.sort_by_cached_key(Subject::rank);
+    fn loss(&self, crawlers: Vec<Subject>, pages: &[Page]) -> PageLoss {
         let mut loss = PageLoss { lost: Vec::new(), of: 0, crawlers };
         let Some([before, after]) = loss.crawlers.first().map(|subject| self.select(subject)) else { return loss };
         for page in pages {
@@ -96,13 +95,9 @@ impl PageLoss {
         let pair = Pair::new(old, new, registry);
         let crawlers = registry.crawlers().filter(|crawler| crawler.is_index_engine && !crawler.is_control);
         let crawlers = crawlers.filter(|crawler| crawler.obeys_robots != Obeys::No);
-        let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
-        for subject in crawlers.map(|crawler| Subject::of(crawler, false)) {
-            let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
-            classes.entry(pair.select(&subject).map(groups)).or_default().push(subject);
-        }
+        let classes = pair.classes(crawlers.map(|crawler| Subject::of(crawler, false)));
         let mut losses: Vec<_> = classes
-            .into_values()
+            .into_iter()
             .map(|crawlers| pair.loss(crawlers, pages))
             .filter(|loss| !loss.lost.is_empty())
             .collect();
@@ -125,8 +120,6 @@ impl PageLoss {
         turns.into_iter()
     }
 }
-
-impl LostPage {}
 
 /// As in `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
 impl fmt::Display for PageLoss {

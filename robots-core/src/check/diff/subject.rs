@@ -99,13 +99,14 @@ impl fmt::Display for FirstCrawlers<'_> {
     }
 }
 
-/// Every crawler of the registry, every name of the files besides, and one without a name.
-pub(super) fn all(old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
-    all_read_as(Reading::Standard, old, new, registry)
+/// Crawlers by their rank.
+pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
+    crawlers.sort_by_cached_key(Subject::rank);
+    crawlers
 }
 
-/// As [`all`], with the names as a reading takes them.
-pub(super) fn all_read_as(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
+/// Every crawler of the registry, every name of the files besides as a reading takes it, and one without a name.
+pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),
         _ => ProductToken::from_name(name),

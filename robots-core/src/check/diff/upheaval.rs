@@ -3,15 +3,14 @@
 //! A staging file that goes live shuts everyone out; a file that was cut, or the wrong one of two, opens what was closed.
 //! Both are legal files, and a diff of paths would show them among hundreds of lines.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use super::compare::Pair;
-use super::subject::{self, FirstCrawlers, Subject};
+use super::subject::{self, FirstCrawlers, Subject, sorted};
 use super::witness;
 use crate::agent::{Category, Obeys, Registry};
 use crate::check::directives::NO_RESTRICTIONS;
-use crate::rules::{Access, RequestPath, RobotsTxt, Selection};
+use crate::rules::{Access, Reading, RequestPath, RobotsTxt, Selection};
 
 /// Disallow rules that may be opened at once, whatever their share.
 const FEW_RULES: usize = 10;
@@ -95,22 +94,12 @@ fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     engines.filter(|crawler| crawler.obeys_robots != Obeys::No).map(|crawler| Subject::of(crawler, false))
 }
 
-fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
-    crawlers.sort_by_cached_key(Subject::rank);
-    crawlers
-}
-
 /// Each rule is judged once for each pair of groups that hold for the same crawlers.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
-    let mut classes: HashMap<[Vec<usize>; 2], Subject> = HashMap::new();
-    for subject in subject::all(old, new, registry) {
-        let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
-        classes.entry(pair.select(&subject).map(groups)).or_insert(subject);
-    }
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
-    for subject in classes.values() {
-        let [before, after] = pair.select(subject);
+    for class in pair.classes(subject::all(Reading::Standard, old, new, registry)) {
+        let [before, after] = pair.select(&class[0]);
         let (here, all) = opened(before, after, MOST.saturating_sub(of));
         (lost, of) = (lost + here, of + all);
         let (here, all) = opened(after, before, MOST.saturating_sub(tried));
@@ -122,7 +111,7 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
 /// How many of the rules of one selection that disallow something are open in the other, and how many there are.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
-    for path in witness::disallowed(shut).take(most) {
+    for path in witness::of_rules(shut, Access::Disallow).take(most) {
         let request = RequestPath::new(&path);
         if shut.verdict(&request).access() == Access::Disallow {
             of += 1;
@@ -133,7 +122,7 @@ fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usiz
 }
 
 fn crawlers_let_in(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
-    let named = subject::all(old, old, registry).into_iter().filter(|subject| subject.named);
+    let named = subject::all(Reading::Standard, old, old, registry).into_iter().filter(|subject| subject.named);
     let shut: Vec<Subject> = named.filter(|subject| pair.extents(subject)[0] == Extent::Shut).collect();
     let of = shut.len();
     let crawlers: Vec<Subject> = shut.into_iter().filter(|subject| pair.extents(subject)[1] > Extent::Shut).collect();
@@ -158,7 +147,7 @@ impl Extent {
         let is_open = |path: &[u8]| selection.verdict(&RequestPath::new(path)).access() == Access::Allow;
         if UNNAMED.into_iter().any(is_open) {
             Self::Open
-        } else if is_open(b"/") || witness::allowed(selection).take(MOST).any(|path| is_open(&path)) {
+        } else if is_open(b"/") || witness::of_rules(selection, Access::Allow).take(MOST).any(|path| is_open(&path)) {
             Self::Partly
         } else {
             Self::Shut

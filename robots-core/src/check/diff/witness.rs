@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
+use crate::check::pattern::spelled;
 use crate::rules::{Access, Group, Reading, Rule, Selection};
 
 /// Paths that are tried for one pair of groups: a bound on the cost.
@@ -20,54 +21,14 @@ const FILLER: &[u8] = b"x";
 const MOST_PAIRS: usize = 1_000_000;
 const MOST_STATES: usize = 10_000_000;
 
-/// Paths that may have another verdict under the one than under the other.
-pub(super) fn paths(before: Selection<'_>, after: Selection<'_>, goes_on: &dyn Fn() -> bool) -> Vec<Vec<u8>> {
-    witnesses(before, after, &[], goes_on)
-}
-
-/// As [`paths`], with a pattern of one's own to look under.
-pub(super) fn paths_within(
-    before: Selection<'_>,
-    after: Selection<'_>,
-    pattern: &[u8],
-    goes_on: &dyn Fn() -> bool,
-) -> Vec<Vec<u8>> {
-    witnesses(before, after, &[pattern], goes_on)
-}
-
 /// A path as a crawler that follows the reference parser compares it: patterns have their octets from 0x80 escaped there and
 /// the digits of escapes upper-cased, and the path of a URL is taken as it stands.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
-    let mut url = b"http://x".to_vec();
-    // Octets of an escape whose digits are still to come.
-    let mut digits = 0;
-    for (at, octet) in path.iter().enumerate() {
-        match octet {
-            0x80.. => url.extend_from_slice(format!("%{octet:02X}").as_bytes()),
-            b'%' if path[at + 1..].iter().take(2).filter(|digit| digit.is_ascii_hexdigit()).count() == 2 => {
-                url.push(b'%');
-                digits = 2;
-                continue;
-            }
-            _ if digits > 0 => url.push(octet.to_ascii_uppercase()),
-            _ => url.push(*octet),
-        }
-        digits = usize::saturating_sub(digits, 1);
-    }
-    url
+    [b"http://x", spelled(path).as_slice()].concat()
 }
 
-/// The shortest path that each disallow rule matches.
-pub(super) fn disallowed(selection: Selection<'_>) -> impl Iterator<Item = Vec<u8>> {
-    of_rules(selection, Access::Disallow)
-}
-
-/// The shortest path that each allow rule matches.
-pub(super) fn allowed(selection: Selection<'_>) -> impl Iterator<Item = Vec<u8>> {
-    of_rules(selection, Access::Allow)
-}
-
-fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
+/// The shortest path that each rule of this access matches.
+pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
     let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
     selection.groups().flat_map(Group::rules).filter(counts).map(|rule| {
         let path = fill(body(rule.pattern()).0, b"");
@@ -75,7 +36,13 @@ fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Ve
     })
 }
 
-fn witnesses(before: Selection<'_>, after: Selection<'_>, own: &[&[u8]], goes_on: &dyn Fn() -> bool) -> Vec<Vec<u8>> {
+/// Paths that may have another verdict under the one than under the other; `own` are patterns of one's own to look under.
+pub(super) fn paths(
+    before: Selection<'_>,
+    after: Selection<'_>,
+    own: &[&[u8]],
+    goes_on: &dyn Fn() -> bool,
+) -> Vec<Vec<u8>> {
     let (old, new) = (rules(before), rules(after));
     let changed: Vec<&[u8]> =
         old.symmetric_difference(&new).map(|(_, pattern)| &**pattern).chain(own.iter().copied()).collect();

@@ -15,6 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::agent::Registry;
+use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, LineKind, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Lines in all sets of groups that are compared: a bound on the cost.
@@ -116,7 +117,9 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        let pattern = without_runs(pattern);
+        // An allow rule for an index page is one for its folder too, by its spelling.
+        let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
+        let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {
             continue;
         }
@@ -129,44 +132,6 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     }
     blocks.pop_if(|(allows, _)| *allows);
     blocks
-}
-
-/// A pattern without what changes nothing of what it matches.
-fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
-    // An allow rule for an index page is one for its folder too, by its spelling.
-    if memchr::memmem::find(&pattern, b"/index.htm").is_some() {
-        return pattern;
-    }
-    pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
-    let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
-    // As the last octet a `$` means something else.
-    if !pattern[..kept].ends_with(b"$") {
-        pattern.truncate(kept);
-    }
-    pattern
-}
-
-/// A pattern as all readings spell it.
-fn spelled(pattern: &[u8]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(pattern.len());
-    for octet in pattern {
-        match octet {
-            0x80.. => text.extend_from_slice(format!("%{octet:02X}").as_bytes()),
-            _ => text.push(*octet),
-        }
-    }
-    let mut at = 0;
-    while let Some(next) = memchr::memchr(b'%', &text[at..]) {
-        at += next + 1;
-        if let Some([high, low]) = text.get_mut(at..at + 2)
-            && high.is_ascii_hexdigit()
-            && low.is_ascii_hexdigit()
-        {
-            high.make_ascii_uppercase();
-            low.make_ascii_uppercase();
-        }
-    }
-    text
 }
 
 impl NameKeys {

@@ -1,6 +1,7 @@
 //! `redundant-star`: a `*` that changes nothing.
 
 use crate::check::lint::*;
+use crate::check::pattern::without_runs;
 
 pub(crate) const LINT: Lint = Lint {
     code: "redundant-star",
@@ -20,7 +21,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || memchr::memchr(b'*', pattern).is_none() {
         return;
     }
-    let without = without(pattern);
+    let without = without_runs(pattern.to_vec());
     // `*` and `/*` are how many write "every path".
     if without.is_empty() || matches!(pattern, b"/*" | b"*") || without == pattern {
         return;
@@ -34,19 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("write {}", Quoted(&without)));
 }
 
-/// The pattern with runs of `*` made one, and without those at the end.
-fn without(pattern: &[u8]) -> Vec<u8> {
-    let mut shorter = pattern.to_vec();
-    shorter.dedup_by(|next, last| *next == b'*' && *last == b'*');
-    let kept = shorter.strip_suffix(b"*$").or_else(|| shorter.strip_suffix(b"*")).map_or(shorter.len(), <[u8]>::len);
-    // As the last octet a `$` would mean the end of the path.
-    if !shorter[..kept].ends_with(b"$") {
-        shorter.truncate(kept);
-    }
-    shorter
-}
-
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range, without(field.value))])
+    Some(vec![Edit::new(field.value_range, without_runs(field.value.to_vec()))])
 }

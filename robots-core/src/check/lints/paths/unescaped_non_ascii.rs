@@ -1,8 +1,7 @@
 //! `unescaped-non-ascii`: letters outside ASCII as they are.
 
-use std::fmt::Write;
-
 use crate::check::lint::*;
+use crate::check::pattern::escaped;
 
 pub(crate) const LINT: Lint = Lint {
     code: "unescaped-non-ascii",
@@ -30,23 +29,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         start..start + char.len_utf8(),
         format_args!("{} is not escaped: not every crawler does that itself", Quoted(char.to_string().as_bytes())),
     )
-    .help_with(|| Some(format!("write {}", Quoted(escape(pattern).as_bytes()))));
-}
-
-fn escape(pattern: &str) -> String {
-    pattern.bytes().fold(String::with_capacity(pattern.len()), |mut out, octet| {
-        if octet.is_ascii() {
-            out.push(char::from(octet));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(out, "%{octet:02X}");
-        }
-        out
-    })
+    .help_with(|| Some(format!("write {}", Quoted(&escaped(field.value)))));
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let pattern = std::str::from_utf8(field.value).ok()?;
-    Some(vec![Edit::new(field.value_range, escape(pattern))])
+    Some(vec![Edit::new(field.value_range, escaped(field.value))])
 }
