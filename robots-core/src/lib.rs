@@ -15,8 +15,7 @@ pub mod rate;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::check::directives::distance;
-    pub use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
-    pub use crate::check::file_kind::FileKind;
+    pub use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT};
     pub use crate::identity::address_class::AddressClass;
     #[cfg(feature = "signatures")]
     pub use crate::identity::signature::kept_checks::{KeptChecks, SignatureLines};

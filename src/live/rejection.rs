@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use std::{fmt, io};
 
-use robots_core::internals::{FileKind, NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use robots_core::check::FileKind;
+use robots_core::internals::{NO_RESTRICTIONS, NO_ROBOTS_TXT};
 use robots_core::keyword_enum;
 
 use super::clock;
@@ -120,8 +121,8 @@ impl Rejection {
             _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,
             FileKind::Html => RejectionKind::Html,
             FileKind::Utf16 | FileKind::Binary => RejectionKind::Binary,
-            FileKind::Rules if !is_robots_txt(robots) => RejectionKind::NoField,
-            FileKind::Rules => return None,
+            FileKind::OtherText => RejectionKind::NoField,
+            _ => return None,
         };
         Some(Self::new(kind, origin))
     }

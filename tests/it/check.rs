@@ -68,14 +68,14 @@ fn the_report_knows_its_worst() {
     assert_eq!(report.worst(), Some(Severity::Error));
     assert_eq!(Severity::ALL.map(|severity| report.count(severity)), [1, 1, 1]);
     assert_eq!(checked(b"# x\n").worst(), None);
-    assert!(checked(b"# x\n").is_clean());
+    assert!(checked(b"# x\n").findings.is_empty());
 }
 
 #[test]
 fn options_turn_lints_off_and_change_their_severity() {
     let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
     let whole_site = Lint::of_code("whole-site-disallowed").expect("a lint");
-    assert!(check(&robots, &Options::new().allow(whole_site)).is_clean());
+    assert!(check(&robots, &Options::new().allow(whole_site)).findings.is_empty());
     let report = check(&robots, &Options::new().report_as(whole_site, Severity::Error));
     assert_eq!(report.worst(), Some(Severity::Error));
     let report = check(&robots, &Options::new().report_as(whole_site, Severity::Error).allow(whole_site));

@@ -75,12 +75,12 @@ fn hold(file: &[u8], questions: &[(String, Vec<u8>)]) -> (Report, FixedFile) {
     let (robots, options) = (RobotsTxt::parse(file), Options::new());
     let report = check(&robots, &options);
     let fixed = fix(&robots, &options, Safety::Safe);
-    assert!(fixed.applied.iter().all(|applied| applied.safety == Safety::Safe));
+    assert!(fixed.applied.iter().all(|(_, safety)| *safety == Safety::Safe));
     let [before, after] = [&robots, &fixed.robots].map(|robots| verdicts(robots, questions));
     let differs = before.iter().zip(&after).position(|(before, after)| before != after);
     let question = |at: usize| (Reading::ALL[at / questions.len()], &questions[at % questions.len()]);
     assert!(differs.is_none(), "{:?}: {}", differs.map(question), shown());
-    let applied: BTreeSet<&str> = fixed.applied.iter().map(|applied| applied.finding.code).collect();
+    let applied: BTreeSet<&str> = fixed.applied.iter().map(|(finding, _)| finding.code).collect();
     if !applied.iter().any(|code| ["unknown-directive", "not-a-field", "missing-colon"].contains(code)) {
         assert_eq!(other_lines(&robots), other_lines(&fixed.robots), "{}", shown());
     }
@@ -152,7 +152,7 @@ fn add(rows: &mut BTreeMap<&str, Row>, report: &Report, fixed: &FixedFile) {
     let is_more = fixed.report.fixes.count(Safety::Unsafe) > 0;
     let all = is_more.then(|| fix(&fixed.robots, &Options::new(), Safety::Unsafe));
     let of = |fixed: &FixedFile, code: &str, safety: Safety| {
-        fixed.applied.iter().filter(|one| one.finding.code == code && one.safety == safety).count()
+        fixed.applied.iter().filter(|(finding, of)| finding.code == code && *of == safety).count()
     };
     for lint in Lint::all() {
         let row = rows.entry(lint.code).or_default();

@@ -115,7 +115,7 @@ pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" 
 /// Whether a file is a robots.txt: one of its lines is a field that crawlers know, or it holds nothing but comments and
 /// blank lines. An error text, JSON, YAML or the pointer of a version control system has lines with a colon too, and in
 /// place of a robots.txt each would open the site.
-pub fn is_robots_txt(robots: &RobotsTxt) -> bool {
+pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {
         match line.kind() {

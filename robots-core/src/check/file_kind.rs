@@ -11,14 +11,17 @@ const SAMPLE: usize = 64;
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FileKind {
-    /// Text in which rules may stand.
+    /// A robots.txt: one of its lines is a field that crawlers know, or it holds nothing but comments and blank lines.
     Rules,
+    /// Text without a field that crawlers know: an error text, JSON, YAML or the pointer of a version control system.
+    OtherText,
     /// A web page.
     Html,
-    /// Text of two octets a character.
+    /// Text of two octets a character, with or without a byte order mark.
     Utf16,
-    /// No text.
+    /// An image, an archive, or another file that was never text.
     Binary,
 }
 
@@ -31,9 +34,35 @@ impl FileKind {
             Self::Html
         } else if is_binary(robots.bytes()) {
             Self::Binary
-        } else {
+        } else if is_robots_txt(robots) {
             Self::Rules
+        } else {
+            Self::OtherText
         }
+    }
+
+    /// Why crawlers can read no rule of a file, whatever a person sees in it; `None` where it is text.
+    ///
+    /// ```
+    /// use robots_core::check::FileKind;
+    /// use robots_core::rules::RobotsTxt;
+    ///
+    /// let robots = RobotsTxt::parse(&b"\xFF\xFEU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0 \0*\0"[..]);
+    /// assert_eq!(FileKind::of(&robots), FileKind::Utf16);
+    /// assert!(FileKind::unreadable(&robots).is_some_and(|why| why.contains("save it as UTF-8")));
+    /// ```
+    pub fn unreadable(robots: &RobotsTxt) -> Option<&'static str> {
+        if utf_16_form(robots.bytes()).is_some() {
+            Some("the file is UTF-16, in which crawlers find no rule: save it as UTF-8")
+        } else {
+            is_binary(robots.bytes())
+                .then_some("the file is not text, so crawlers find no rule in it: write it as UTF-8")
+        }
+    }
+
+    /// Whether it is text that crawlers read line by line.
+    pub(super) const fn is_text(self) -> bool {
+        matches!(self, Self::Rules | Self::OtherText)
     }
 }
 
@@ -98,41 +127,6 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
         Some(Utf16Form::BigEndian)
     } else {
         None
-    }
-}
-
-/// Why crawlers can read no rule of a file, whatever a person sees in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unreadable {
-    /// Text of two octets a character, with or without a byte order mark.
-    Utf16,
-    /// An image, an archive, or another file that was never text.
-    Binary,
-}
-
-impl Unreadable {
-    /// Examines a file; `None` where it is text.
-    ///
-    /// ```
-    /// use robots_core::check::Unreadable;
-    /// use robots_core::rules::RobotsTxt;
-    ///
-    /// let robots = RobotsTxt::parse(&b"\xFF\xFEU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0 \0*\0"[..]);
-    /// assert_eq!(Unreadable::of(&robots), Some(Unreadable::Utf16));
-    /// ```
-    pub fn of(robots: &RobotsTxt) -> Option<Self> {
-        let bytes = robots.bytes();
-        if utf_16_form(bytes).is_some() { Some(Self::Utf16) } else { is_binary(bytes).then_some(Self::Binary) }
-    }
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Utf16 => "the file is UTF-16, in which crawlers find no rule: save it as UTF-8",
-            Self::Binary => "the file is not text, so crawlers find no rule in it: write it as UTF-8",
-        })
     }
 }
 

@@ -71,15 +71,15 @@ impl fmt::Display for Finding {
 
 /// The findings of one lint. Past the limit they are counted, and their messages never written.
 pub(super) struct Sink {
-    code: &'static str,
+    pub(super) code: &'static str,
     severity: Severity,
     forced: Option<Severity>,
     file_length: usize,
     most: usize,
     /// Where the file itself turns the lint off.
     allowed: Vec<Range<usize>>,
-    findings: Vec<Finding>,
-    omitted: [usize; 3],
+    pub(super) findings: Vec<Finding>,
+    pub(super) omitted: [usize; 3],
 }
 
 /// A finding just reported, to which a help line can be added.
@@ -137,10 +137,6 @@ impl Sink {
         // The ranges are in the order of the file and apart from one another.
         let next = self.allowed.partition_point(|range| range.end < at);
         self.allowed.get(next).is_some_and(|range| range.start <= at)
-    }
-
-    pub(super) fn into_parts(self) -> (&'static str, Vec<Finding>, [usize; 3]) {
-        (self.code, self.findings, self.omitted)
     }
 }
 

@@ -54,10 +54,14 @@ const MOST_APART: usize = 1 << 16;
 
 /// Octets of a file, and what takes their place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct Edit {
-    start: usize,
-    end: usize,
-    replacement: Vec<u8>,
+    /// The octet of the file that it begins at.
+    pub start: usize,
+    /// The octet that it ends before: the same as `start` where it only adds some.
+    pub end: usize,
+    /// The octets that take the place of those between; empty where it only removes some.
+    pub replacement: Vec<u8>,
 }
 
 impl Edit {
@@ -65,8 +69,8 @@ impl Edit {
         Self { start: range.start, end: range.end.max(range.start), replacement: replacement.into() }
     }
 
-    pub(super) const fn remove(range: Range<usize>) -> Self {
-        Self { start: range.start, end: range.end, replacement: Vec::new() }
+    pub(super) fn remove(range: Range<usize>) -> Self {
+        Self::new(range, "")
     }
 
     pub(super) fn insert(at: usize, text: impl Into<Vec<u8>>) -> Self {
@@ -86,16 +90,6 @@ impl Edit {
             end = at + 1;
         }
         vec![Self::new(start..end, replacement)]
-    }
-
-    /// The octets of the file that it replaces; empty where it only adds some.
-    pub const fn range(&self) -> Range<usize> {
-        self.start..self.end
-    }
-
-    /// The octets that take their place; empty where it only removes some.
-    pub fn replacement(&self) -> &[u8] {
-        &self.replacement
     }
 
     /// Whether two edits cannot both be made: they share octets, or their order is not clear.

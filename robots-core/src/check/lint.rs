@@ -56,9 +56,8 @@ pub struct Example {
 pub(super) enum Pass {
     /// Once.
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// Once, where the file is this in place of rules. No other lint runs then: to most of them every line of a web
-    /// page is wrong.
-    InsteadOfRules(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
+    /// Once, where the file is this. The other passes are only over text: to most of them every line of a web page is wrong.
+    OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
     /// At every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
     /// At every line that is a field.

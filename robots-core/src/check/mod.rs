@@ -30,7 +30,7 @@ pub(crate) mod crawlers;
 mod diff;
 pub(crate) mod directives;
 mod expectations;
-pub(crate) mod file_kind;
+mod file_kind;
 mod finding;
 mod fix;
 mod fixes;
@@ -46,9 +46,9 @@ pub use self::diff::{
     Subject, Upheaval, diff,
 };
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
-pub use self::file_kind::Unreadable;
+pub use self::file_kind::FileKind;
 pub use self::finding::{Finding, Severity};
-pub use self::fix::{AppliedFix, FixedFile, fix};
+pub use self::fix::{FixedFile, fix};
 pub use self::fixes::{Edit, Fix, Fixes, Safety};
 pub use self::lint::{Example, Lint};
 pub use self::options::{Options, RefusedCrawler};

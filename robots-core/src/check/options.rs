@@ -20,7 +20,7 @@ pub struct Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+pub(super) enum Level {
     Off,
     At(Severity),
 }
@@ -33,12 +33,12 @@ impl Options {
 
     /// Turns a lint off.
     pub fn allow(self, lint: &'static Lint) -> Self {
-        self.level(lint, Level::Off)
+        self.with_level(lint, Level::Off)
     }
 
     /// Gives every finding of a lint this severity.
     pub fn report_as(self, lint: &'static Lint, severity: Severity) -> Self {
-        self.level(lint, Level::At(severity))
+        self.with_level(lint, Level::At(severity))
     }
 
     /// The crawlers that exist. Default: [`Registry::builtin`].
@@ -75,25 +75,14 @@ impl Options {
         self.most.unwrap_or(Finding::MAX_PER_LINT)
     }
 
-    fn level(mut self, lint: &'static Lint, level: Level) -> Self {
+    fn with_level(mut self, lint: &'static Lint, level: Level) -> Self {
         self.levels.retain(|(code, _)| *code != lint.code);
         self.levels.push((lint.code, level));
         self
     }
 
-    pub(super) fn is_off(&self, lint: &Lint) -> bool {
-        self.find(lint) == Some(Level::Off)
-    }
-
-    /// The configured severity, which then holds for every finding of the lint.
-    pub(super) fn severity(&self, lint: &Lint) -> Option<Severity> {
-        match self.find(lint) {
-            Some(Level::At(severity)) => Some(severity),
-            Some(Level::Off) | None => None,
-        }
-    }
-
-    fn find(&self, lint: &Lint) -> Option<Level> {
+    /// What is configured for a lint. A severity holds for every finding of it.
+    pub(super) fn level(&self, lint: &Lint) -> Option<Level> {
         self.levels.iter().find(|(code, _)| *code == lint.code).map(|(_, level)| *level)
     }
 }

@@ -6,7 +6,7 @@ use super::file_kind::FileKind;
 use super::finding::{Finding, Severity, Sink};
 use super::fixes::Fixes;
 use super::lint::{Lint, Pass};
-use super::options::Options;
+use super::options::{Level, Options};
 use crate::rules::{LineKind, RobotsTxt};
 
 /// Findings in [`Report::summary`].
@@ -33,7 +33,7 @@ impl Report {
     pub(super) fn new(robots: &RobotsTxt, sinks: Vec<Sink>) -> Self {
         let mut report = Self::default();
         for sink in sinks {
-            let (code, findings, omitted) = sink.into_parts();
+            let Sink { code, findings, omitted, .. } = sink;
             if omitted != [0; 3] {
                 report.omitted_of.push((code, omitted));
             }
@@ -108,11 +108,6 @@ impl Report {
     pub fn omitted(&self) -> usize {
         self.omitted.iter().sum()
     }
-
-    /// Whether nothing was found.
-    pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
-    }
 }
 
 impl<'a> IntoIterator for &'a Report {
@@ -153,16 +148,20 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
     let kind = FileKind::of(robots);
     let allowed = Allowed::of(robots);
     let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());
-    for lint in Lint::all().iter().filter(|lint| is_run(lint.code) && !options.is_off(lint)) {
-        let severity = options.severity(lint);
+    for lint in Lint::all().iter().filter(|lint| is_run(lint.code)) {
+        let severity = match options.level(lint) {
+            Some(Level::Off) => continue,
+            Some(Level::At(severity)) => Some(severity),
+            None => None,
+        };
         let (length, most) = (robots.bytes().len(), options.most_findings());
         let mut sink = Sink::new(lint.code, lint.severity, severity, length, most, allowed.ranges(lint.code));
         match lint.pass {
-            Pass::File(run) if kind == FileKind::Rules => run(&file, &mut sink),
-            Pass::InsteadOfRules(of, run) if kind == of => run(&file, &mut sink),
-            Pass::Line(run) if kind == FileKind::Rules => at_lines.push((run, sinks.len())),
-            Pass::Field(run) if kind == FileKind::Rules => at_fields.push((None, run, sinks.len())),
-            Pass::Named(name, run) if kind == FileKind::Rules => at_fields.push((Some(name), run, sinks.len())),
+            Pass::File(run) if kind.is_text() => run(&file, &mut sink),
+            Pass::OfKind(of, run) if kind == of => run(&file, &mut sink),
+            Pass::Line(run) if kind.is_text() => at_lines.push((run, sinks.len())),
+            Pass::Field(run) if kind.is_text() => at_fields.push((None, run, sinks.len())),
+            Pass::Named(name, run) if kind.is_text() => at_fields.push((Some(name), run, sinks.len())),
             _ => continue,
         }
         sinks.push(sink);

@@ -112,5 +112,5 @@ impl<'a> Checked<'a> {
 }
 
 fn is_short(fix: &Fix) -> bool {
-    fix.edits.iter().map(|edit| EDIT + edit.replacement().len()).sum::<usize>() <= MOST_REPEATED
+    fix.edits.iter().map(|edit| EDIT + edit.replacement.len()).sum::<usize>() <= MOST_REPEATED
 }

@@ -98,9 +98,9 @@ struct EditRecord<'a> {
 impl<'a> FixRecord<'a> {
     fn of(fix: &'a Fix) -> Self {
         let record = |edit: &'a Edit| {
-            let (range, text) = (edit.range(), std::str::from_utf8(edit.replacement()).ok());
-            let base64 = text.is_none().then(|| BASE64_STANDARD.encode(edit.replacement()));
-            EditRecord { start: range.start, end: range.end, text, base64 }
+            let text = std::str::from_utf8(&edit.replacement).ok();
+            let base64 = text.is_none().then(|| BASE64_STANDARD.encode(&edit.replacement));
+            EditRecord { start: edit.start, end: edit.end, text, base64 }
         };
         Self { safety: fix.safety, edits: fix.edits.iter().map(record).collect() }
     }
@@ -127,7 +127,7 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
 pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     let name = markdown_code(&printable(checked.name));
     let counts = Severity::ALL.map(|severity| (severity, checked.report.count(severity)));
-    if checked.report.is_clean() {
+    if checked.report.findings.is_empty() {
         return writeln!(out, "{name}: nothing found\n");
     }
     writeln!(out, "{name}: {}\n", found(counts))?;

@@ -196,13 +196,13 @@ fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> O
     let first = lines.first().map_or(0, |line| line.range.start);
     let mut replacements = Vec::new();
     for edit in fix.edits.clone() {
-        let mut replacement = json!({ "deletedRegion": region(robots, lines, edit.range()) });
+        let mut replacement = json!({ "deletedRegion": region(robots, lines, edit.start..edit.end) });
         // An empty text is left out.
-        match std::str::from_utf8(edit.replacement()).ok()? {
+        match std::str::from_utf8(&edit.replacement).ok()? {
             "" => {}
             text => replacement["insertedContent"] = json!({ "text": text }),
         }
-        if edit.range().start < first {
+        if edit.start < first {
             return None;
         }
         replacements.push(replacement);

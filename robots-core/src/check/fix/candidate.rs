@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::check::Lint;
 use crate::check::checked_file::CheckedFile;
-use crate::check::directives::is_robots_txt;
 use crate::check::file_kind::FileKind;
 use crate::check::finding::Finding;
 use crate::check::fixes::{Edit, Safety};
@@ -37,7 +36,7 @@ impl Candidate {
         let file = CheckedFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
         // Some other text, such as a list of dependencies, would be commented out line by line.
-        if FileKind::of(robots) == FileKind::Rules && !is_robots_txt(robots) && !robots.lines().any(is_exported) {
+        if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
         // The candidate of findings that share their correction, and of edits that were found already.

@@ -23,7 +23,7 @@ use super::options::Options;
 use super::report::Report;
 use crate::rules::RobotsTxt;
 
-pub use self::passes::{AppliedFix, FixedFile, fix};
+pub use self::passes::{FixedFile, fix};
 
 impl Fixes {
     /// Finds the fix of every finding in a report about a file, with the options of that report.

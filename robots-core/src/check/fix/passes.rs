@@ -24,22 +24,13 @@ const MOST_GROWTH: usize = 1 << 20;
 pub struct FixedFile {
     /// The file as it is now.
     pub robots: RobotsTxt,
-    /// The findings that were corrected, in passes, each in the order of the file that it looked at.
-    pub applied: Vec<AppliedFix>,
+    /// The findings that were corrected, with their places in the file that their pass looked at, and whether the fix was safe: in
+    /// passes, each in the order of its file.
+    pub applied: Vec<(Finding, Safety)>,
     /// What is left, with its fixes; without them where the work was cut short.
     pub report: Report,
     /// Whether it ended before all was corrected that can be ([`FixedFile::of_while`]).
     pub is_cut: bool,
-}
-
-/// A finding that was corrected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AppliedFix {
-    /// The finding, with its place in the file that its pass looked at.
-    pub finding: Finding,
-    /// Whether the fix was safe.
-    pub safety: Safety,
 }
 
 impl FixedFile {
@@ -78,7 +69,7 @@ impl FixedFile {
             }
             let corrected = chosen.iter().flat_map(|at| {
                 let Candidate { findings, safety, .. } = &candidates[*at];
-                findings.iter().map(|place| AppliedFix { finding: report.findings[*place].clone(), safety: *safety })
+                findings.iter().map(|place| (report.findings[*place].clone(), *safety))
             });
             applied.extend(corrected);
             file = RobotsTxt::parse(after);
@@ -111,8 +102,6 @@ impl FixedFile {
 pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
     FixedFile::of_while(robots, options, most, &|| true)
 }
-
-impl AppliedFix {}
 
 /// Octets of all files that are looked at to judge the fixes of one, and again to make them together; those of files whose effect
 /// is compared path by path, once for each reading; fixes of one lint that are looked at alone; comparisons that find a change, for
@@ -296,12 +285,11 @@ pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     for at in of {
         let edits = &candidates[*at].edits;
         let is_free = |edit: &Edit| {
-            let range = edit.range();
-            let mut near = taken.range(..=range.end).rev().take_while(|(_, other)| other.range().end >= range.start);
+            let mut near = taken.range(..=edit.end).rev().take_while(|(_, other)| other.end >= edit.start);
             !near.any(|(_, other)| other.conflicts(edit))
         };
         if edits.iter().all(is_free) {
-            taken.extend(edits.iter().map(|edit| (edit.range().start, edit)));
+            taken.extend(edits.iter().map(|edit| (edit.start, edit)));
             chosen.push(*at);
         }
     }

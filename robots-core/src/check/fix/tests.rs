@@ -31,7 +31,7 @@ fn every_lint_with_edits_corrects_its_own_example() {
         }
         let text = String::from_utf8_lossy(fixed.robots.bytes()).into_owned();
         assert_eq!(left, 0, "{}: {text}", lint.code);
-        assert!(fixed.applied.iter().any(|applied| applied.finding.code == lint.code), "{}", lint.code);
+        assert!(fixed.applied.iter().any(|(finding, _)| finding.code == lint.code), "{}", lint.code);
     }
 }
 

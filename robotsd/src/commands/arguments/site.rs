@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::{io, slice};
 
 use tower_robots::agent::{Network, Registry};
-use tower_robots::check::{Finding, Unreadable};
+use tower_robots::check::{FileKind, Finding};
 use tower_robots::live::LiveRobots;
 use tower_robots::rules::{Reading, RobotsTxt};
 use tower_robots::source::evidence::ListCopy;
@@ -286,7 +286,7 @@ impl RobotsFile {
         if let Some(finding) = unread.iter().find(is_refused) {
             return Err(io::Error::other(finding_line(&name, finding)));
         }
-        if let Some(unreadable) = Unreadable::of(evaluator.robots()) {
+        if let Some(unreadable) = FileKind::unreadable(evaluator.robots()) {
             return Err(io::Error::other(format!("{}: {unreadable}", printable(&name))));
         }
         unread.iter().for_each(|finding| complain(&finding_line(&name, finding)));
@@ -302,7 +302,7 @@ impl ConfiguredSite {
         troubles.iter().for_each(|trouble| complain(trouble));
         // What is no robots.txt is not appended to.
         let robots = RobotsTxt::parse(bytes);
-        if fragments.is_empty() || Unreadable::of(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {
+        if fragments.is_empty() || FileKind::unreadable(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {
             return Ok(RobotsFile { name, bytes: robots.bytes().to_vec() });
         }
         let (appended, places) = robots.append(&fragments);

@@ -135,7 +135,7 @@ impl<'a> FixRun<'a> {
         self.corrected += fixed.applied.len();
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
-        if fixed.applied.iter().any(|applied| applied.safety == Safety::Unsafe) {
+        if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
             // Before it what was written so far, so that both are in order where they go to one place.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;

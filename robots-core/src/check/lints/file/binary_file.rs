@@ -11,7 +11,7 @@ pub(crate) const LINT: Lint = Lint {
           so no rule is in force. No other lint looks at such a file.",
     bad: Example::new(b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
-    pass: Pass::InsteadOfRules(FileKind::Binary, run),
+    pass: Pass::OfKind(FileKind::Binary, run),
     fix: None,
 };
 

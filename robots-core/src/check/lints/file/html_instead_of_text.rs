@@ -11,7 +11,7 @@ pub(crate) const LINT: Lint = Lint {
           too. Crawlers look for rules in it and, finding none, fetch everything. No other lint looks at such a file.",
     bad: Example::new(b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
-    pass: Pass::InsteadOfRules(FileKind::Html, run),
+    pass: Pass::OfKind(FileKind::Html, run),
     fix: None,
 };
 

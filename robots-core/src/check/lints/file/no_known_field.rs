@@ -1,6 +1,7 @@
 //! `no-known-field`: some other text under the name of robots.txt.
 
-use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT};
+use crate::check::file_kind::FileKind;
 use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
@@ -13,13 +14,11 @@ pub(crate) const LINT: Lint = Lint {
           line a comment.",
     bad: Example::new(b"Error: cannot connect to database   # robots-check: allow(unknown-directive)\n"),
     good: Example::new(b"User-agent: *\nDisallow:\n"),
-    pass: Pass::File(run),
+    pass: Pass::OfKind(FileKind::OtherText, run),
     fix: None,
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    if !is_robots_txt(file.robots) {
-        let line = file.robots.lines().next().map_or(0..0, |line| line.content());
-        sink.report(line, format_args!("{NO_ROBOTS_TXT}")).help(format_args!("{NO_RESTRICTIONS}"));
-    }
+    let line = file.robots.lines().next().map_or(0..0, |line| line.content());
+    sink.report(line, format_args!("{NO_ROBOTS_TXT}")).help(format_args!("{NO_RESTRICTIONS}"));
 }

@@ -12,7 +12,7 @@ pub(crate) const LINT: Lint = Lint {
           it.",
     bad: Example::new(b"\xFF\xFEU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0 \0*\0\n\0"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
-    pass: Pass::InsteadOfRules(FileKind::Utf16, run),
+    pass: Pass::OfKind(FileKind::Utf16, run),
     fix: Some(LintFix::new(fix)),
 };
 
