@@ -11,8 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use tower_robots::identity::{
-    DirectoryKeys, EmbeddedList, KeySet, MessageHead, NamePattern, RangeList, RangeSet, SignatureCandidate,
-    SignatureChecks, TestKeys,
+    EmbeddedList, KeySet, MessageHead, NamePattern, RangeList, RangeSet, SignatureCandidate, SignatureCheck,
 };
 
 const AUTHORITY: &str = "example.com";
@@ -131,7 +130,7 @@ fn made(prefixes: u32) -> RangeSet {
 fn membership(criterion: &mut Criterion) {
     equals_a_scan();
     let mut group = criterion.benchmark_group("membership");
-    let longest = &EmbeddedList::all().iter().max_by_key(|list| list.prefixes).expect("lists").set;
+    let longest = &EmbeddedList::all().iter().max_by_key(|list| list.list.prefixes).expect("lists").list.set;
     for (name, set) in [("1,058 published", longest.clone()), ("1,100", made(1_100)), ("50,000", made(50_000))] {
         let mut numbers = Numbers(7);
         // More addresses than caches and predictors learn by heart.
@@ -166,13 +165,15 @@ fn signatures(criterion: &mut Criterion) {
     let fields = FIELDS.as_slice();
     let message = MessageHead::new("GET", "https", Some(AUTHORITY), "/path?x=1", &fields);
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_660);
-    let keys = DirectoryKeys::Loaded(Arc::new(KeySet::parse(KEY.as_bytes()).expect("a key")));
+    let mut keys = KeySet::parse(KEY.as_bytes()).expect("a key");
+    keys.accepts_test_key = true;
+    let keys = Arc::new(keys);
     let mut group = criterion.benchmark_group("signature");
     group.bench_function("read, without the check", |bencher| {
         bencher.iter(|| SignatureCandidate::all(black_box(&message), now));
     });
     group.bench_function("read and checked", |bencher| {
-        bencher.iter(|| SignatureChecks::of(black_box(&message), now, TestKeys::Allow, |_, _| keys.clone()));
+        bencher.iter(|| SignatureCheck::all(black_box(&message), now, |_, _| Ok(keys.clone())));
     });
     group.finish();
 }

@@ -15,9 +15,8 @@ pub mod rate;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::check::directives::distance;
-    pub use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT};
     pub use crate::identity::address_class::AddressClass;
     #[cfg(feature = "signatures")]
-    pub use crate::identity::signature::kept_checks::{KeptChecks, SignatureLines};
+    pub use crate::identity::signature::kept_checks::KeptChecks;
     pub use crate::policy::grace::Grace;
 }

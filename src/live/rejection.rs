@@ -6,7 +6,6 @@ use std::time::SystemTime;
 use std::{fmt, io};
 
 use robots_core::check::FileKind;
-use robots_core::internals::{NO_RESTRICTIONS, NO_ROBOTS_TXT};
 use robots_core::keyword_enum;
 
 use super::clock;
@@ -142,11 +141,11 @@ impl fmt::Display for Rejection {
                 write!(f, "the file is larger than {} MiB; crawlers read 500 KiB", MAX_FILE >> 20)
             }
             RejectionKind::Empty => {
-                write!(f, "the file is empty, as a truncated one would be: {NO_RESTRICTIONS}")
+                write!(f, "the file is empty, as a truncated one would be: {}", FileKind::NO_RESTRICTIONS)
             }
             RejectionKind::Binary => f.write_str("the file is not text: write it as UTF-8"),
             RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
-            RejectionKind::NoField => write!(f, "{NO_ROBOTS_TXT}; {NO_RESTRICTIONS}"),
+            RejectionKind::NoField => write!(f, "{}; {}", FileKind::NO_ROBOTS_TXT, FileKind::NO_RESTRICTIONS),
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
                 Some(pending) => {

@@ -1,12 +1,13 @@
 //! Signed requests with the outcome of each (`tests/cases/web_bot_auth.json`), through the public API.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use tower_robots::agent::{Crawler, Identity, IdentityMethod, Refutation};
+use tower_robots::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReason};
 use tower_robots::identity::{
-    ClaimEvidence, DirectoryKeys, DirectoryUrl, IdentityRequest, KeySet, MessageHead, MethodOutcome, PublicAddress,
-    SignatureCandidate, Signers, TestKeys,
+    ClaimEvidence, DirectoryUrl, IdentityRequest, KeySet, MessageHead, MethodOutcome, PublicAddress,
+    SignatureCandidate, Signers,
 };
 
 const CASES: &str = include_str!("../cases/web_bot_auth.json");
@@ -29,19 +30,20 @@ fn now(case: &Value) -> SystemTime {
 }
 
 /// The keys of a directory in the situation of a case.
-fn keys(situation: &str, key: &Value, url: &DirectoryUrl) -> DirectoryKeys {
-    let key = KeySet::parse(key.to_string().as_bytes()).expect("a key");
+fn keys(situation: &str, key: &Value, url: &DirectoryUrl) -> Result<Arc<KeySet>, UndecidedReason> {
+    let mut key = KeySet::parse(key.to_string().as_bytes()).expect("a key");
+    key.accepts_test_key = !situation.contains("production");
     let only_at = |known: &str| {
         let is_there = *url == DirectoryUrl::parse(known).expect(known);
-        DirectoryKeys::Loaded(if is_there { key.clone() } else { KeySet::default() }.into())
+        Ok(if is_there { key.clone() } else { KeySet::default() }.into())
     };
     match situation {
         "known" | "known, production mode" => only_at("https://signature-agent.test"),
         "known-at-jwks" => only_at("https://signature-agent.test/jwks.json"),
         "known-at-agent.bot.goog" => only_at("https://agent.bot.goog"),
-        "empty" => DirectoryKeys::Loaded(KeySet::default().into()),
-        "unreachable" => DirectoryKeys::Unavailable,
-        "not-configured" => DirectoryKeys::NotConfigured,
+        "empty" => Ok(KeySet::default().into()),
+        "unreachable" => Err(UndecidedReason::DirectoryUnavailable),
+        "not-configured" => Err(UndecidedReason::DirectoryNotConfigured),
         other => panic!("{other}"),
     }
 }
@@ -75,12 +77,8 @@ impl ClaimEvidence for KeysAtHand<'_> {
         None
     }
 
-    fn keys(&self, directory: &DirectoryUrl, _: &str, _: SystemTime) -> DirectoryKeys {
+    fn keys(&self, directory: &DirectoryUrl, _: &str, _: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
         keys(self.situation, self.key, directory)
-    }
-
-    fn test_keys(&self) -> TestKeys {
-        if self.situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow }
     }
 }
 

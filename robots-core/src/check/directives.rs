@@ -105,13 +105,6 @@ pub(super) fn distance_within(a: &[u8], b: &[u8], most: usize) -> Option<usize> 
     Some(last[b.len()]).filter(|distance| *distance <= most)
 }
 
-/// What a file without a known field is.
-pub const NO_ROBOTS_TXT: &str =
-    "the file is no robots.txt: not one line is a field that crawlers know, such as \"User-agent: *\"";
-
-/// How to write what an empty file or an error text in place of a robots.txt would amount to.
-pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
-
 /// Whether a file is a robots.txt: one of its lines is a field that crawlers know, or it holds nothing but comments and
 /// blank lines. An error text, JSON, YAML or the pointer of a version control system has lines with a colon too, and in
 /// place of a robots.txt each would open the site.

@@ -26,6 +26,15 @@ pub enum FileKind {
 }
 
 impl FileKind {
+    /// What a file without a known field is.
+    #[doc(hidden)]
+    pub const NO_ROBOTS_TXT: &str =
+        "the file is no robots.txt: not one line is a field that crawlers know, such as \"User-agent: *\"";
+
+    /// How to write what an empty file or an error text in place of a robots.txt would amount to.
+    #[doc(hidden)]
+    pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
+
     /// What the text of a file is.
     pub fn of(robots: &RobotsTxt) -> Self {
         if utf_16_form(robots.bytes()).is_some() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::finding::{Finding, Severity};
+use super::finding::Severity;
 use super::lint::Lint;
 use crate::agent::Registry;
 use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
@@ -15,7 +15,7 @@ use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 #[must_use]
 pub struct Options {
     levels: Vec<(&'static str, Level)>,
-    most: Option<usize>,
+    pub(super) most: Option<usize>,
     pub(super) site: SiteContext,
 }
 
@@ -65,14 +65,11 @@ impl Options {
         self
     }
 
-    /// How many findings of each lint the report holds; the rest are only counted. Default: [`Finding::MAX_PER_LINT`].
+    /// How many findings of each lint the report holds; the rest are only counted. Default:
+    /// [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
         self
-    }
-
-    pub(super) fn most_findings(&self) -> usize {
-        self.most.unwrap_or(Finding::MAX_PER_LINT)
     }
 
     fn with_level(mut self, lint: &'static Lint, level: Level) -> Self {

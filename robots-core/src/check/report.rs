@@ -20,10 +20,10 @@ pub struct Report {
     /// The findings, sorted by where they begin; at most as many of each lint as
     /// [`Options::findings_per_lint`](super::Options::findings_per_lint) says.
     pub findings: Vec<Finding>,
-    omitted: [usize; 3],
+    pub(super) omitted: [usize; 3],
     /// The same, by the code of the lint.
     #[cfg_attr(feature = "serde", serde(skip))]
-    omitted_of: Vec<(&'static str, [usize; 3])>,
+    pub(super) omitted_of: Vec<(&'static str, [usize; 3])>,
     /// How the findings can be corrected; nothing unless [`Report::with_fixes`] looked for it.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub fixes: Fixes,
@@ -46,10 +46,6 @@ impl Report {
         report.findings.sort_by_key(|finding| finding.span.start);
         locate(robots, &mut report.findings);
         report
-    }
-
-    pub(super) fn fixed_by(self, fixes: Fixes) -> Self {
-        Self { fixes, ..self }
     }
 
     /// The severity of the worst finding, or `None` where there is none.
@@ -97,11 +93,6 @@ impl Report {
             more => format!("; and {more} more"),
         };
         Some(format!("{}: {}{more}", counts.join(" and "), shown.join("; ")))
-    }
-
-    /// How many findings of each lint were counted and not kept.
-    pub(super) fn omitted_of(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        self.omitted_of.iter().map(|(code, omitted)| (*code, omitted.iter().sum()))
     }
 
     /// How many findings were counted and not kept.
@@ -154,7 +145,7 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
             Some(Level::At(severity)) => Some(severity),
             None => None,
         };
-        let (length, most) = (robots.bytes().len(), options.most_findings());
+        let (length, most) = (robots.bytes().len(), options.most.unwrap_or(Finding::MAX_PER_LINT));
         let mut sink = Sink::new(lint.code, lint.severity, severity, length, most, allowed.ranges(lint.code));
         match lint.pass {
             Pass::File(run) if kind.is_text() => run(&file, &mut sink),

@@ -1,14 +1,16 @@
 //! From what each method says, with the evidence at hand, to one identity.
 
+#[cfg(feature = "signatures")]
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::MethodOutcome;
 use super::address_class::PublicAddress;
-use super::method_outcome::MethodOutcome;
 use super::range_set::RangeSet;
 use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReason};
 
 #[cfg(feature = "signatures")]
-use super::signature::{DirectoryKeys, DirectoryUrl, MessageHead, SignatureCheck, SignatureChecks, TestKeys};
+use super::signature::{DirectoryUrl, KeySet, MessageHead, SignatureCheck};
 
 /// Who a request claims to come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,21 +32,20 @@ pub(super) enum ClaimKind {
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    range: Option<MethodOutcome>,
-    rdns: Option<MethodOutcome>,
-    is_rdns_weak: bool,
-    is_signing: bool,
+    /// What the operator's lists say; `None` without lists.
+    pub(super) range: Option<MethodOutcome>,
+    /// What the names of the address say; `None` without patterns of hosts.
+    pub(super) rdns: Option<MethodOutcome>,
+    /// The names of the operator's addresses are not dependable: they verify, and a failure says nothing.
+    pub(super) is_rdns_weak: bool,
+    /// The claimed crawler's operator publishes keys, which a request without a signature is not tried with.
+    pub(super) is_signing: bool,
 }
 
 impl Examination {
     /// The examination of a claim that no method has been tried for.
     pub(super) const fn of(claim: ClaimKind) -> Self {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
-    }
-
-    /// The claimed crawler's operator publishes keys, which a request without a signature is not tried with.
-    pub(super) const fn signing(self) -> Self {
-        Self { is_signing: true, ..self }
     }
 
     /// What the signatures of the request say about this claim; without one the method is not tried.
@@ -59,21 +60,6 @@ impl Examination {
             MethodOutcome::Failed(_) => 2,
         };
         Self { signature: outcomes.min_by_key(strength), ..self }
-    }
-
-    /// What the operator's lists say. Without lists the method is not tried.
-    pub(super) const fn range(self, outcome: MethodOutcome) -> Self {
-        Self { range: Some(outcome), ..self }
-    }
-
-    /// What the names of the address say. Without host patterns the method is not tried.
-    pub(super) const fn rdns(self, outcome: MethodOutcome) -> Self {
-        Self { rdns: Some(outcome), ..self }
-    }
-
-    /// The names of the operator's addresses are not dependable: they verify, and a failure says nothing.
-    pub(super) const fn weak_rdns(self, outcome: MethodOutcome) -> Self {
-        Self { rdns: Some(outcome), is_rdns_weak: true, ..self }
     }
 
     /// Whether a name look-up could still change the identity: a crawler is claimed, and nothing verified it.
@@ -168,27 +154,27 @@ pub trait ClaimEvidence {
     /// What the names of an address say; `None` where the operator's addresses have no names that are known.
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
-    /// The keys of a directory, for a signature by the key with this thumbprint.
+    /// The keys of a directory, for a signature by the key with this thumbprint, or why there are none:
+    /// [`DirectoryNotConfigured`](UndecidedReason::DirectoryNotConfigured) where neither the registry nor the configuration names it
+    /// (it is not fetched then: a request must not choose what is), [`DirectoryUnavailable`](UndecidedReason::DirectoryUnavailable)
+    /// where it could not be fetched yet. By default none is configured.
     #[cfg(feature = "signatures")]
-    fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys;
-
-    /// Whether the keys that RFC 9421 publishes for tests verify. They do not, except in tests.
-    #[cfg(feature = "signatures")]
-    fn test_keys(&self) -> TestKeys {
-        TestKeys::Refuse
+    fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
+        let _ = (directory, keyid, now);
+        Err(UndecidedReason::DirectoryNotConfigured)
     }
 
-    /// What the signatures of a request say, which came from this address. By default all of them are checked, with
-    /// [`keys`](Self::keys); results may be kept, and a sender whose signatures fail may be made to wait.
+    /// What the signatures of a request say, which came from this address; `None` for one that is not signed. By default all of them
+    /// are checked, with [`keys`](Self::keys); results may be kept, and a sender whose signatures fail may be made to wait.
     #[cfg(feature = "signatures")]
     fn signatures(
         &self,
         message: &MessageHead<'_>,
         address: Option<PublicAddress>,
         now: SystemTime,
-    ) -> SignatureChecks {
+    ) -> Option<Arc<[SignatureCheck]>> {
         let _ = address;
-        SignatureChecks::of(message, now, self.test_keys(), |directory, keyid| self.keys(directory, keyid, now))
+        SignatureCheck::all(message, now, |directory, keyid| self.keys(directory, keyid, now))
     }
 }
 
@@ -286,6 +272,22 @@ mod tests {
         /// What the signature says, whatever key made it.
         const fn signature(self, outcome: MethodOutcome) -> Self {
             Self { signature: Some(outcome), ..self }
+        }
+
+        const fn range(self, outcome: MethodOutcome) -> Self {
+            Self { range: Some(outcome), ..self }
+        }
+
+        const fn rdns(self, outcome: MethodOutcome) -> Self {
+            Self { rdns: Some(outcome), ..self }
+        }
+
+        const fn weak_rdns(self, outcome: MethodOutcome) -> Self {
+            Self { is_rdns_weak: true, ..self.rdns(outcome) }
+        }
+
+        const fn signing(self) -> Self {
+            Self { is_signing: true, ..self }
         }
     }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use super::MethodOutcome;
 use super::address_class::PublicAddress;
 use super::examination::{ClaimEvidence, ClaimKind, Examination};
-use super::method_outcome::MethodOutcome;
 #[cfg(feature = "signatures")]
-use super::signature::{MessageHead, SignatureCheck, SignatureChecks};
+use super::signature::{MessageHead, SignatureCheck};
 #[cfg(feature = "signatures")]
 use super::signers::Signers;
 use crate::agent::{Agent, Category, Class, Crawler, Identity, UndecidedReason};
@@ -70,11 +70,13 @@ impl<'a> IdentityRequest<'a> {
         #[cfg(feature = "signatures")]
         let checks = match self.signed {
             Some((message, _)) => evidence.signatures(message, self.address, now),
-            None => SignatureChecks::default(),
+            None => None,
         };
+        #[cfg(feature = "signatures")]
+        let checks = checks.as_deref().unwrap_or_default();
         let identify = |agent: Option<&'a Agent>| {
             #[cfg(feature = "signatures")]
-            return self.identify_one(agent, evidence, &checks, now);
+            return self.identify_one(agent, evidence, checks, now);
             #[cfg(not(feature = "signatures"))]
             return self.identify_one(agent, evidence, now);
         };
@@ -117,7 +119,7 @@ impl<'a> IdentityRequest<'a> {
         #[cfg(not(feature = "signatures"))]
         let signed_by: Option<&'a Agent> = None;
         if let Claim::Registered(crawler) = claim {
-            examination = self.by_address(examination, crawler, evidence, now);
+            self.examine_address(&mut examination, crawler, evidence, now);
         }
         let identity = examination.conclude();
         let signed_by = signed_by.filter(|_| matches!(identity, Identity::Verified(_)));
@@ -137,33 +139,25 @@ impl<'a> IdentityRequest<'a> {
         }
     }
 
-    fn by_address(
+    fn examine_address(
         &self,
-        examination: Examination,
+        examination: &mut Examination,
         crawler: &Crawler,
         evidence: &impl ClaimEvidence,
         now: SystemTime,
-    ) -> Examination {
+    ) {
         const NO_ADDRESS: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Address);
-        let mut examination = if crawler.signature.is_some() { examination.signing() } else { examination };
-        let range = match self.address {
+        examination.is_signing = crawler.signature.is_some();
+        examination.is_rdns_weak = crawler.is_reverse_dns_weak;
+        examination.range = match self.address {
             Some(address) => evidence.range(crawler, address, now),
             None => (!crawler.ranges.is_empty()).then_some(NO_ADDRESS),
         };
-        if let Some(outcome) = range {
-            examination = examination.range(outcome);
-        }
-        if !examination.wants_rdns() {
-            return examination;
-        }
-        let rdns = match self.address {
-            Some(address) => evidence.rdns(crawler, address, now),
-            None => (!crawler.reverse_dns.is_empty()).then_some(NO_ADDRESS),
-        };
-        match rdns {
-            None => examination,
-            Some(outcome) if crawler.is_reverse_dns_weak => examination.weak_rdns(outcome),
-            Some(outcome) => examination.rdns(outcome),
+        if examination.wants_rdns() {
+            examination.rdns = match self.address {
+                Some(address) => evidence.rdns(crawler, address, now),
+                None => (!crawler.reverse_dns.is_empty()).then_some(NO_ADDRESS),
+            };
         }
     }
 }
@@ -252,11 +246,6 @@ mod tests {
                 address if address == IpAddr::from([8, 8, 8, 2]) => MethodOutcome::Verified,
                 _ => MethodOutcome::Failed(Refutation::OtherName),
             })
-        }
-
-        #[cfg(feature = "signatures")]
-        fn keys(&self, _: &crate::identity::DirectoryUrl, _: &str, _: SystemTime) -> crate::identity::DirectoryKeys {
-            crate::identity::DirectoryKeys::NotConfigured
         }
     }
 

@@ -21,7 +21,6 @@
 pub(crate) mod address_class;
 mod examination;
 mod identify;
-mod method_outcome;
 mod name_pattern;
 mod range_set;
 mod rdns;
@@ -37,10 +36,11 @@ mod signers;
 #[doc(hidden)]
 pub mod fuzzing;
 
+use crate::agent::{Refutation, UndecidedReason};
+
 pub use self::address_class::PublicAddress;
 pub use self::examination::{ClaimEvidence, ListEvidence};
 pub use self::identify::{Identified, IdentityRequest};
-pub use self::method_outcome::MethodOutcome;
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]
 pub use self::published_list::{DocumentError, DocumentErrorKind, EmbeddedList, RangeList};
@@ -48,8 +48,18 @@ pub use self::range_set::RangeSet;
 pub use self::rdns::{DnsAnswer, RdnsCheck, RdnsQuestion};
 #[cfg(feature = "signatures")]
 pub use self::signature::{
-    DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, SignatureCandidate,
-    SignatureCheck, SignatureChecks, TestKeys,
+    DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, SignatureCandidate, SignatureCheck,
 };
 #[cfg(feature = "signatures")]
 pub use self::signers::Signers;
+
+/// What one method says about a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MethodOutcome {
+    /// It confirms the claim.
+    Verified,
+    /// The request fails it.
+    Failed(Refutation),
+    /// It cannot tell.
+    Undecided(UndecidedReason),
+}

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::MethodOutcome;
 use super::address_class::PublicAddress;
-use super::method_outcome::MethodOutcome;
 use super::name_pattern::NamePattern;
 use crate::agent::{Refutation, UndecidedReason};
 

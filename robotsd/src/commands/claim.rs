@@ -10,8 +10,8 @@ use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
 use tower_robots::agent::{Agent, Crawler, Identity, UndecidedReason};
 use tower_robots::identity::{
-    ClaimEvidence, DirectoryKeys, DirectoryUrl, DnsAnswer, IdentityRequest, ListEvidence, MethodOutcome, NamePattern,
-    PublicAddress, RdnsCheck, RdnsQuestion,
+    ClaimEvidence, DnsAnswer, IdentityRequest, ListEvidence, MethodOutcome, NamePattern, PublicAddress, RdnsCheck,
+    RdnsQuestion,
 };
 use tower_robots::source::evidence::{ListCopy, NameResolver};
 
@@ -146,10 +146,6 @@ impl ClaimEvidence for NotedEvidence<'_> {
             );
         }
         Some(meant)
-    }
-
-    fn keys(&self, _: &DirectoryUrl, _: &str, _: SystemTime) -> DirectoryKeys {
-        DirectoryKeys::NotConfigured
     }
 }
 

@@ -175,7 +175,7 @@ impl ListCopy {
     pub(super) fn embedded(url: &str) -> Option<Self> {
         let list = EmbeddedList::all().iter().find(|list| list.url == url)?;
         let fetched = Some(list.fetched);
-        Some(Self { list: RangeList::from(list), origin: DocumentOrigin::Embedded, confirmed: None, fetched })
+        Some(Self { list: list.list.clone(), origin: DocumentOrigin::Embedded, confirmed: None, fetched })
     }
 }
 

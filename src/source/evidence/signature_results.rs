@@ -1,19 +1,18 @@
 //! Results of signatures, kept until they expire, and a bound on those that fail.
 
+use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use foldhash::fast::RandomState;
 
-use robots_core::internals::{KeptChecks, SignatureLines};
+use robots_core::internals::KeptChecks;
 
 use super::claimants::Generations;
 use super::verified_claims::second;
-use crate::agent::{Network, Refutation};
-use crate::identity::{
-    DirectoryKeys, DirectoryUrl, MessageHead, MethodOutcome, PublicAddress, SignatureChecks, TestKeys,
-};
+use crate::agent::{Network, Refutation, UndecidedReason};
+use crate::identity::{DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, SignatureCheck};
 
 /// Requests whose valid signatures are kept, by their signature fields. One takes a kilobyte, and at most some ten.
 const MOST_VALID: usize = 4_096;
@@ -60,28 +59,27 @@ impl SignatureResults {
         message: &MessageHead<'_>,
         address: Option<PublicAddress>,
         now: SystemTime,
-        test_keys: TestKeys,
-        keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
-    ) -> SignatureChecks {
-        let Some(lines) = SignatureLines::of(message) else { return SignatureChecks::default() };
+        keys: impl Fn(&DirectoryUrl, &str) -> Result<Arc<KeySet>, UndecidedReason>,
+    ) -> Option<Arc<[SignatureCheck]>> {
+        let lines = KeptChecks::lines(message)?;
         let find = |kept: &Generations<u64, Arc<KeptChecks>>, key: u64| {
             kept.get(&key)?.of_request(&lines, message, now, &keys)
         };
-        let key = lines.key(&self.hasher);
+        let key = self.hasher.hash_one(&lines);
         if let Some(checks) = find(&self.valid, key) {
-            return checks;
+            return Some(checks);
         }
         // By the target as well: a valid signature that is replayed for others does not take the place of its own result.
-        let key_for_target = lines.key_for_target(message, &self.hasher);
+        let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
-            return checks;
+            return Some(checks);
         }
         let client =
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first());
         let is_busy = || self.failed(client, now) >= MOST_A_SECOND;
-        let (checks, kept) = KeptChecks::check(lines, message, now, test_keys, &keys, is_busy);
+        let (checks, kept) = KeptChecks::check(lines, message, now, &keys, is_busy);
         let failed = MethodOutcome::Failed(Refutation::BadSignature);
-        let failures = checks.iter().filter(|check| check.outcome == failed).count();
+        let failures = checks.iter().flat_map(|checks| &**checks).filter(|check| check.outcome == failed).count();
         if failures > 0 {
             let failed = self.failed(client, now).saturating_add(u32::try_from(failures).unwrap_or(u32::MAX));
             self.failing.insert(client, (second(now), failed));

@@ -20,8 +20,8 @@ use super::verified_claims::{ClaimKey, EvidenceVersion, VerifiedClaims};
 use super::{ClaimPath, ListCopy, SuspectPath};
 use crate::agent::{Agent, Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
-    ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
-    MethodOutcome, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers,
+    ClaimEvidence, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead, MethodOutcome,
+    PublicAddress, RangeList, RangeSet, SignatureCheck, Signers,
 };
 use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
@@ -253,15 +253,15 @@ impl ClaimEvidence for Verifier {
         Some(self.inner.lookups.as_ref()?.outcome(address, names, now))
     }
 
-    fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys {
+    fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
         let directories = self.inner.directories.load();
-        let Some(directory) = directories.get(directory) else { return DirectoryKeys::NotConfigured };
+        let directory = directories.get(directory).ok_or(UndecidedReason::DirectoryNotConfigured)?;
         directory.want_if_stale(now);
-        let Some(keys) = directory.current() else { return DirectoryKeys::Unavailable };
+        let keys = directory.current().ok_or(UndecidedReason::DirectoryUnavailable)?;
         if !keys.thumbprints().any(|thumbprint| thumbprint == keyid) {
             directory.want();
         }
-        DirectoryKeys::Loaded(keys)
+        Ok(keys)
     }
 
     /// A valid signature is checked once, and so many fail from one address in a second.
@@ -270,9 +270,9 @@ impl ClaimEvidence for Verifier {
         message: &MessageHead<'_>,
         address: Option<PublicAddress>,
         now: SystemTime,
-    ) -> SignatureChecks {
+    ) -> Option<Arc<[SignatureCheck]>> {
         let keys = |directory: &DirectoryUrl, keyid: &str| self.keys(directory, keyid, now);
-        self.inner.signatures.check(message, address, now, self.test_keys(), keys)
+        self.inner.signatures.check(message, address, now, keys)
     }
 }
 

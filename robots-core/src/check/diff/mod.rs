@@ -11,15 +11,13 @@
 
 mod change;
 mod compare;
-mod guard;
 mod pages;
 mod subject;
 mod upheaval;
 mod witness;
 
 pub use self::change::{Breadth, Change, Decider, Delay, DelayChange};
-pub use self::compare::{Diff, DiffOptions, Effect, diff};
-pub use self::guard::{Breach, Guard};
+pub use self::compare::{Breach, Diff, DiffOptions, Effect, Guard, diff};
 pub use self::pages::{LostPage, Page, PageLoss};
 pub use self::subject::Subject;
 pub use self::upheaval::Upheaval;

@@ -9,7 +9,7 @@ use super::compare::Pair;
 use super::subject::{self, FirstCrawlers, Subject, sorted};
 use super::witness;
 use crate::agent::{Category, Obeys, Registry};
-use crate::check::directives::NO_RESTRICTIONS;
+use crate::check::file_kind::FileKind;
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt, Selection};
 
 /// Disallow rules that may be opened at once, whatever their share.
@@ -217,7 +217,7 @@ impl fmt::Display for Upheaval {
             }
             Self::SiteOpened => f.write_str("the site was closed and is opened to every crawler"),
             Self::GroupsLost { of } => {
-                write!(f, "no group is left of {of}, so nothing is restricted any more; {NO_RESTRICTIONS}")
+                write!(f, "no group is left of {of}, so nothing is restricted any more; {}", FileKind::NO_RESTRICTIONS)
             }
             Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
             Self::CrawlersLetIn { crawlers, of } => {

@@ -55,8 +55,7 @@ impl Fixes {
 impl Report {
     /// The report with the fix of each finding ([`Report::fixes`]); `options` are those it was made with.
     pub fn with_fixes(self, robots: &RobotsTxt, options: &Options) -> Self {
-        let fixes = Fixes::of(robots, &self, options);
-        self.fixed_by(fixes)
+        Self { fixes: Fixes::of(robots, &self, options), ..self }
     }
 }
 

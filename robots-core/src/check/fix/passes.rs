@@ -80,7 +80,7 @@ impl FixedFile {
             _ if is_cut => Fixes::default(),
             _ => Fixes::of(&file, &report, options),
         };
-        Self { robots: file, applied, report: report.fixed_by(fixes), is_cut }
+        Self { robots: file, applied, report: Report { fixes, ..report }, is_cut }
     }
 }
 
@@ -272,8 +272,8 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     for finding in report {
         *counts.entry(finding.code).or_default() += 1;
     }
-    for (code, omitted) in report.omitted_of() {
-        *counts.entry(code).or_default() += omitted;
+    for (code, omitted) in &report.omitted_of {
+        *counts.entry(code).or_default() += omitted.iter().sum::<usize>();
     }
     counts
 }

@@ -5,8 +5,8 @@
 
 use std::sync::LazyLock;
 
+use super::range_list::RangeList;
 use crate::agent::Network;
-use crate::identity::range_set::RangeSet;
 
 const SNAPSHOT: &str = include_str!("ranges_snapshot.txt");
 
@@ -24,10 +24,8 @@ pub struct EmbeddedList {
     pub via: &'static str,
     /// The licence of that collection.
     pub licence: &'static str,
-    /// The addresses.
-    pub set: RangeSet,
-    /// How many prefixes it has.
-    pub prefixes: usize,
+    /// The list, made on the day of the copy as far as it is known.
+    pub list: RangeList,
 }
 
 impl EmbeddedList {
@@ -51,8 +49,13 @@ fn read(text: &'static str) -> Box<[EmbeddedList]> {
                 _ => prefixes.extend(line.split(' ').filter_map(|word| word.parse::<Network>().ok())),
             }
         }
-        let count = prefixes.len();
-        Some(EmbeddedList { url, fetched, via, licence, set: prefixes.into_iter().collect(), prefixes: count })
+        let list = RangeList {
+            prefixes: prefixes.len(),
+            set: prefixes.into_iter().collect(),
+            skipped: 0,
+            created: Some(fetched.into()),
+        };
+        Some(EmbeddedList { url, fetched, via, licence, list })
     });
     lists.collect()
 }
@@ -60,6 +63,7 @@ fn read(text: &'static str) -> Box<[EmbeddedList]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::RangeSet;
 
     #[test]
     fn every_word_of_the_snapshot_is_read() {
@@ -68,7 +72,7 @@ mod tests {
         let is_prefixes = |line: &&str| !line.starts_with(['#', '[']) && !line.contains(" = ");
         let words = SNAPSHOT.lines().filter(is_prefixes).flat_map(str::split_whitespace).count();
         assert_eq!((lists.len(), words), (17, 3088));
-        assert_eq!(lists.iter().map(|list| list.prefixes).sum::<usize>(), words);
+        assert_eq!(lists.iter().map(|list| list.list.prefixes).sum::<usize>(), words);
         for list in lists {
             assert!(list.url.starts_with("https://") && list.fetched.starts_with("2026-") && !list.via.is_empty());
             assert!(["CC0-1.0", "MIT"].contains(&list.licence), "{list:?}");
@@ -102,9 +106,9 @@ mod tests {
                 .iter()
                 .map(|text| text.as_str().expect("text").parse().expect("a prefix"))
                 .collect();
-            assert_eq!((list["url"].as_str(), prefixes.len()), (Some(embedded.url), embedded.prefixes));
+            assert_eq!((list["url"].as_str(), prefixes.len()), (Some(embedded.url), embedded.list.prefixes));
             assert!(list["fetched"].as_str().is_some_and(|fetched| fetched.starts_with(embedded.fetched)));
-            assert_eq!(prefixes.into_iter().collect::<RangeSet>(), embedded.set);
+            assert_eq!(prefixes.into_iter().collect::<RangeSet>(), embedded.list.set);
         }
     }
 

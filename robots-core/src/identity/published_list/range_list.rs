@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::embedded::EmbeddedList;
-use super::entries::{DocumentError, DocumentErrorKind, Entries, MOST_PREFIXES};
 use super::text::{self, CONVERT};
+use super::{DocumentError, DocumentErrorKind, MOST_PREFIXES};
 use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
 
@@ -78,34 +77,27 @@ impl RangeList {
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
-        let entries = match octets.trim_ascii_start().first() {
-            Some(b'{') => read_json(octets)?,
+        let (prefixes, skipped, created) = match octets.trim_ascii_start().first() {
             // A JSON array has no `prefixes`, and its error says so.
-            Some(b'[') => read_json(octets)?,
-            _ => text::read(octets)?,
+            Some(b'{' | b'[') => read_json(octets)?,
+            _ => (text::read(octets)?, 0, None),
         };
-        if entries.prefixes.is_empty() {
-            let message = format!("the list holds no valid prefix: {}", CONVERT);
+        if prefixes.is_empty() {
+            let message = format!("the list holds no valid prefix: {CONVERT}");
             return Err(error(DocumentErrorKind::Empty, message));
         }
-        if entries.prefixes.len() > MOST_PREFIXES {
-            let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", entries.prefixes.len());
+        if prefixes.len() > MOST_PREFIXES {
+            let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", prefixes.len());
             return Err(error(DocumentErrorKind::TooMany, message));
         }
-        if let Some(wide) = entries.prefixes.iter().find(|prefix| is_too_wide(prefix)) {
+        if let Some(wide) = prefixes.iter().find(|prefix| is_too_wide(prefix)) {
             let message = format!(
                 "the prefix {wide} holds a large part of the Internet: prefixes of at least /{SHORTEST_V4} (IPv4) and \
                  /{SHORTEST_V6} (IPv6) are taken"
             );
             return Err(error(DocumentErrorKind::TooWide, message));
         }
-        let prefixes = entries.prefixes.len();
-        Ok(Self {
-            set: entries.prefixes.into_iter().collect(),
-            prefixes,
-            skipped: entries.skipped,
-            created: entries.created.map(Into::into),
-        })
+        Ok(Self { prefixes: prefixes.len(), set: prefixes.into_iter().collect(), skipped, created })
     }
 
     /// Checks that this list may take the place of one that was fetched before.
@@ -127,14 +119,6 @@ impl RangeList {
     }
 }
 
-/// A copy that is compiled in.
-impl From<&EmbeddedList> for RangeList {
-    fn from(list: &EmbeddedList) -> Self {
-        let created = Some(list.fetched.into());
-        Self { set: list.set.clone(), prefixes: list.prefixes, skipped: 0, created }
-    }
-}
-
 fn is_too_wide(prefix: &Network) -> bool {
     prefix.length() < if prefix.first().is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 }
 }
@@ -142,7 +126,8 @@ fn is_too_wide(prefix: &Network) -> bool {
 /// How much of a time is kept.
 const LONGEST_TIME: usize = 64;
 
-pub(super) fn read_json(octets: &[u8]) -> Result<Entries, DocumentError> {
+/// The prefixes, how many entries were skipped, and when the list was made.
+fn read_json(octets: &[u8]) -> Result<(Vec<Network>, usize, Option<Box<str>>), DocumentError> {
     let value: Value = serde_json::from_slice(octets).map_err(|error| {
         let message = format!("the list is no JSON: {}", without_place(&error));
         DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
@@ -159,18 +144,11 @@ pub(super) fn read_json(octets: &[u8]) -> Result<Entries, DocumentError> {
         let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", entries.len());
         return Err(DocumentError::new(DocumentErrorKind::TooMany, message));
     }
-    let mut read = Entries::default();
-    for entry in entries {
-        match entry.as_object().and_then(prefix) {
-            Some(prefix) => read.prefixes.push(prefix),
-            None => read.skipped += 1,
-        }
-    }
-    read.created = object
-        .get("creationTime")
-        .and_then(Value::as_str)
-        .map(|time| time.chars().filter(|char| !char.is_control()).take(LONGEST_TIME).collect());
-    Ok(read)
+    let prefixes: Vec<Network> = entries.iter().filter_map(|entry| prefix(entry.as_object()?)).collect();
+    let created = object.get("creationTime").and_then(Value::as_str);
+    let created = created.map(|time| time.chars().filter(|char| !char.is_control()).take(LONGEST_TIME).collect());
+    let skipped = entries.len() - prefixes.len();
+    Ok((prefixes, skipped, created))
 }
 
 /// The one prefix of an entry; `None` if it has both kinds, neither, or one that is none of its kind. JAFAR has consumers

@@ -1,18 +1,18 @@
 //! Lists of a prefix a line, and geofeeds (RFC 8805), of which the first column counts.
 
-use super::entries::{DocumentError, DocumentErrorKind, Entries, MOST_PREFIXES};
+use super::{DocumentError, DocumentErrorKind, MOST_PREFIXES};
 use crate::agent::Network;
 
 /// How to make a list of something else.
 pub(super) const CONVERT: &str = "write one address or prefix a line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
-pub(super) fn read(octets: &[u8]) -> Result<Entries, DocumentError> {
+pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
     let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("it is no text", 1, 1)) };
     if text.trim_start().starts_with('<') {
         return Err(unknown("it is HTML or XML", 1, 1));
     }
-    let mut read = Entries::default();
+    let mut read = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let content = line.split('#').next().unwrap_or_default();
         let field = first_column(content.trim());
@@ -21,14 +21,14 @@ pub(super) fn read(octets: &[u8]) -> Result<Entries, DocumentError> {
         }
         let column = line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
         let prefix: Network = field.parse().map_err(|error| {
-            if read.prefixes.is_empty() {
+            if read.is_empty() {
                 // Of a file that begins with something else, the first line says little.
                 return unknown(&format!("{error}"), number + 1, column);
             }
             DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)
         })?;
-        read.prefixes.push(prefix);
-        if read.prefixes.len() > MOST_PREFIXES {
+        read.push(prefix);
+        if read.len() > MOST_PREFIXES {
             let message = format!("the list has more than {MOST_PREFIXES} prefixes: no more are read");
             return Err(DocumentError::new(DocumentErrorKind::TooMany, message).at(number + 1, column));
         }

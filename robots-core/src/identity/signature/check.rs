@@ -1,41 +1,22 @@
 //! From a request to what its signature says.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::components::{Components, CoveredValues};
 use super::directory_url::DirectoryUrl;
-use super::key_set::{KeySet, VerifyingKey};
+use super::key_set::KeySet;
 use super::message_head::{FieldValue, MessageHead};
-use super::parameters::{self, SignatureParameters, ValidityWindow};
+use super::parameters::{self, ValidityWindow};
 use super::structured_field::{BareItem, Dictionary, InnerList, Member};
 use crate::agent::{Refutation, UndecidedReason};
-use crate::identity::method_outcome::MethodOutcome;
+use crate::identity::MethodOutcome;
 
 /// How many signatures of a request are tried: each may cost a check of 60 µs.
 const MOST_SIGNATURES: usize = 2;
 
-/// What is known of a directory.
-#[derive(Clone, Debug)]
-pub enum DirectoryKeys {
-    /// Neither the registry nor the configuration names it, so it is not fetched: a request must not choose what is.
-    NotConfigured,
-    /// It could not be fetched yet.
-    Unavailable,
-    /// Its keys.
-    Loaded(Arc<KeySet>),
-}
-
-/// Whether the keys that RFC 9421 publishes for tests verify.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TestKeys {
-    /// Everyone has these keys: a signature by one says nothing.
-    #[default]
-    Refuse,
-    /// For tests.
-    Allow,
-}
+/// The keys of a directory, or why none are known of it.
+pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
 /// A signature of Web Bot Auth that holds by all that the request says; its key is still to be looked up.
 ///
@@ -57,12 +38,6 @@ pub struct SignatureCandidate {
     pub(super) covered: Option<CoveredValues>,
 }
 
-/// What the signatures of a request say, at most two. Empty for a request that is not signed.
-///
-/// Cheap to clone: results are kept and used again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SignatureChecks(Option<Arc<[SignatureCheck]>>);
-
 /// What a signature of a request says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,23 +49,6 @@ pub struct SignatureCheck {
     pub directory: Option<DirectoryUrl>,
     /// Until when the result holds.
     pub until: Option<SystemTime>,
-}
-
-impl SignatureChecks {
-    /// Checks the signatures of a request, at most two; none if it is not signed. `keys` finds the keys of a directory, for the
-    /// `keyid` of a signature.
-    pub fn of(
-        message: &MessageHead<'_>,
-        now: SystemTime,
-        test_keys: TestKeys,
-        keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
-    ) -> Self {
-        let check = |candidate: Result<SignatureCandidate, MethodOutcome>| match candidate {
-            Ok(candidate) => candidate.check(&keys(&candidate.directory, &candidate.keyid), test_keys),
-            Err(outcome) => SignatureCheck::of_request(outcome),
-        };
-        SignatureCandidate::all(message, now).into_iter().map(check).collect()
-    }
 }
 
 impl Dictionary<'_> {
@@ -156,7 +114,7 @@ impl SignatureCandidate {
         signatures: &Dictionary<'_>,
         now: SystemTime,
     ) -> Result<Self, MethodOutcome> {
-        let parameters = SignatureParameters::of(&list.parameters, now).map_err(MethodOutcome::Failed)?;
+        let (keyid, window) = parameters::required(&list.parameters, now).map_err(MethodOutcome::Failed)?;
         let signature = match signatures.get(label) {
             None => return Err(MethodOutcome::Failed(Refutation::NoSignatureForLabel)),
             Some(Member::Item(item)) => match &item.value {
@@ -175,25 +133,16 @@ impl SignatureCandidate {
             base,
             signature,
             directory,
-            keyid: parameters.keyid.to_owned(),
-            window: parameters.window,
+            keyid: keyid.to_owned(),
+            window,
             covered: CoveredValues::of(components.names(), message),
         })
     }
 
-    /// Checks the signature with the keys of its directory.
-    pub fn check(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> SignatureCheck {
-        self.check_unless(keys, test_keys, || false)
-    }
-
     /// Checks the signature with the keys of its directory, unless the sender keeps the machine busy with such checks.
-    pub(super) fn check_unless(
-        &self,
-        keys: &DirectoryKeys,
-        test_keys: TestKeys,
-        is_busy: impl FnOnce() -> bool,
-    ) -> SignatureCheck {
-        let outcome = match self.key(keys, test_keys) {
+    pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
+        let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
+        let outcome = match key {
             Err(reason) => MethodOutcome::Undecided(reason),
             Ok(_) if is_busy() => MethodOutcome::Undecided(UndecidedReason::Busy),
             Ok(key) if key.verifies(&self.signature, self.base.as_bytes()) => MethodOutcome::Verified,
@@ -202,47 +151,31 @@ impl SignatureCandidate {
         SignatureCheck { outcome, directory: Some(self.directory.clone()), until: Some(self.until()) }
     }
 
-    fn key(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> Result<VerifyingKey, UndecidedReason> {
-        let keys = match keys {
-            DirectoryKeys::NotConfigured => return Err(UndecidedReason::DirectoryNotConfigured),
-            DirectoryKeys::Unavailable => return Err(UndecidedReason::DirectoryUnavailable),
-            DirectoryKeys::Loaded(keys) => keys,
-        };
-        let key = keys.key(&self.keyid).ok_or(UndecidedReason::KeyUnknownThere)?;
-        if test_keys == TestKeys::Refuse && key.is_test_key() { Err(UndecidedReason::TestKey) } else { Ok(key) }
-    }
-
     /// Until when the signature holds.
     pub fn until(&self) -> SystemTime {
         self.window.until()
     }
 }
 
-impl Deref for SignatureChecks {
-    type Target = [SignatureCheck];
-
-    fn deref(&self) -> &[SignatureCheck] {
-        self.0.as_deref().unwrap_or_default()
-    }
-}
-
-impl FromIterator<SignatureCheck> for SignatureChecks {
-    fn from_iter<I: IntoIterator<Item = SignatureCheck>>(checks: I) -> Self {
-        let mut checks = checks.into_iter().peekable();
-        Self(checks.peek().is_some().then(|| checks.collect()))
-    }
-}
-
 impl SignatureCheck {
-    /// The check of a signature that cannot hold, by what the request alone says.
-    pub const fn of_request(outcome: MethodOutcome) -> Self {
-        Self { outcome, directory: None, until: None }
+    /// Checks the signatures of a request, at most two; `None` if it is not signed. `keys` finds the keys of a directory, for the
+    /// `keyid` of a signature, or says why there are none.
+    pub fn all(
+        message: &MessageHead<'_>,
+        now: SystemTime,
+        keys: impl Fn(&DirectoryUrl, &str) -> FoundKeys,
+    ) -> Option<Arc<[Self]>> {
+        let check = |candidate: Result<SignatureCandidate, MethodOutcome>| match candidate {
+            Ok(candidate) => candidate.check(&keys(&candidate.directory, &candidate.keyid), || false),
+            Err(outcome) => Self::of_request(outcome),
+        };
+        let candidates = SignatureCandidate::all(message, now);
+        (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    #[cfg(test)]
-    pub(super) const fn of_unavailable(directory: DirectoryUrl) -> Self {
-        let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
-        Self { outcome, directory: Some(directory), until: None }
+    /// The check of a signature that cannot hold, by what the request alone says.
+    pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
+        Self { outcome, directory: None, until: None }
     }
 
     /// What the signature says about a claim whose operator has these directories; `None` stands for a claim that names no operator

@@ -1,31 +1,28 @@
 //! What the signatures of one request said, to be used for requests that bear the same ones.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::BuildHasher;
+use std::ptr;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use super::check::{DirectoryKeys, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys};
+use super::check::{FoundKeys, SignatureCandidate, SignatureCheck};
 use super::components::{CoveredValues, SIGNATURE_FIELDS};
 use super::directory_url::DirectoryUrl;
 use super::key_set::KeySet;
 use super::message_head::MessageHead;
 use super::parameters::ValidityWindow;
 use crate::agent::Refutation;
-use crate::identity::method_outcome::MethodOutcome;
+use crate::identity::MethodOutcome;
 
 /// Requests with longer signature fields are checked each time. Signers send some 500 octets.
 const LONGEST: usize = 4 * 1024;
 
-/// The lines of the signature fields of one request, as received.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SignatureLines(Vec<u8>);
-
 /// The checks of a request, and all that they depend on.
 #[derive(Debug)]
 pub struct KeptChecks {
-    lines: SignatureLines,
+    lines: Vec<u8>,
     signatures: Vec<KeptSignature>,
-    checks: SignatureChecks,
+    checks: Arc<[SignatureCheck]>,
 }
 
 #[derive(Debug)]
@@ -38,9 +35,9 @@ struct KeptSignature {
     keys: Weak<KeySet>,
 }
 
-impl SignatureLines {
-    /// The lines of a request; `None` if it has no `Signature-Input`, and so is not signed.
-    pub fn of(message: &MessageHead<'_>) -> Option<Self> {
+impl KeptChecks {
+    /// The lines of the signature fields of a request, as received; `None` if it has no `Signature-Input`, and so is not signed.
+    pub fn lines(message: &MessageHead<'_>) -> Option<Vec<u8>> {
         const END: [u8; 2] = u16::MAX.to_le_bytes();
         let mut octets = Vec::new();
         for name in SIGNATURE_FIELDS {
@@ -60,40 +57,29 @@ impl SignatureLines {
             }
             octets.extend_from_slice(&END);
         }
-        Some(Self(octets))
+        Some(octets)
     }
 
-    /// Whether results are kept by these lines.
-    fn are_kept(&self) -> bool {
-        self.0.len() <= LONGEST
-    }
-
-    /// The key by which checks of requests with these lines are kept.
-    pub fn key(&self, hasher: &impl BuildHasher) -> u64 {
-        hasher.hash_one(self)
-    }
-
-    /// The same, of requests for the same target only.
-    pub fn key_for_target(&self, message: &MessageHead<'_>, hasher: &impl BuildHasher) -> u64 {
+    /// The key by which checks of requests with these lines are kept that are for the same target.
+    pub fn key_for_target(lines: &[u8], message: &MessageHead<'_>, hasher: &impl BuildHasher) -> u64 {
         let target = (message.method, message.scheme, message.authority, message.target);
-        hasher.hash_one((self, target))
+        hasher.hash_one((lines, target))
     }
-}
 
-impl KeptChecks {
     /// Checks the signatures of a request. What depends on nothing but the request and keys that are loaded can be kept.
     pub fn check(
-        lines: SignatureLines,
+        lines: Vec<u8>,
         message: &MessageHead<'_>,
         now: SystemTime,
-        test_keys: TestKeys,
-        keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
+        keys: impl Fn(&DirectoryUrl, &str) -> FoundKeys,
         is_busy: impl Fn() -> bool,
-    ) -> (SignatureChecks, Option<Self>) {
+    ) -> (Option<Arc<[SignatureCheck]>>, Option<Self>) {
         let mut signatures = Vec::new();
         let candidates = SignatureCandidate::all(message, now);
-        let signed = candidates.len();
-        let checks: SignatureChecks = candidates
+        if candidates.is_empty() {
+            return (None, None);
+        }
+        let checks: Arc<[SignatureCheck]> = candidates
             .into_iter()
             .map(|candidate| {
                 let candidate = match candidate {
@@ -101,38 +87,35 @@ impl KeptChecks {
                     Err(outcome) => return SignatureCheck::of_request(outcome),
                 };
                 let keys = keys(&candidate.directory, &candidate.keyid);
-                let check = candidate.check_unless(&keys, test_keys, &is_busy);
+                let check = candidate.check(&keys, &is_busy);
                 let is_final =
                     matches!(check.outcome, MethodOutcome::Verified | MethodOutcome::Failed(Refutation::BadSignature));
-                if let (DirectoryKeys::Loaded(keys), true) = (&keys, is_final) {
+                if let (Ok(keys), true) = (&keys, is_final) {
                     signatures.extend(KeptSignature::of(&candidate, keys));
                 }
                 check
             })
             .collect();
-        let is_whole = signed > 0 && signatures.len() == signed;
-        let kept = (is_whole && lines.are_kept()).then(|| Self { lines, signatures, checks: checks.clone() });
-        (checks, kept)
+        let is_whole = signatures.len() == checks.len();
+        let kept = (is_whole && lines.len() <= LONGEST).then(|| Self { lines, signatures, checks: checks.clone() });
+        (Some(checks), kept)
     }
 
     /// The checks, if they are those of another request at this time: it bears the same signatures, has the same values for
     /// what they cover, and finds the same keys.
     pub fn of_request(
         &self,
-        lines: &SignatureLines,
+        lines: &[u8],
         message: &MessageHead<'_>,
         now: SystemTime,
-        keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
-    ) -> Option<SignatureChecks> {
+        keys: impl Fn(&DirectoryUrl, &str) -> FoundKeys,
+    ) -> Option<Arc<[SignatureCheck]>> {
         let holds = |kept: &KeptSignature| {
             kept.window.check(now).is_ok()
                 && kept.covered.are_those_of(message)
-                && match keys(&kept.directory, &kept.keyid) {
-                    DirectoryKeys::Loaded(keys) => std::ptr::eq(Arc::as_ptr(&keys), kept.keys.as_ptr()),
-                    DirectoryKeys::NotConfigured | DirectoryKeys::Unavailable => false,
-                }
+                && keys(&kept.directory, &kept.keyid).is_ok_and(|keys| ptr::eq(&*keys, kept.keys.as_ptr()))
         };
-        (self.lines == *lines && self.signatures.iter().all(holds)).then(|| self.checks.clone())
+        (self.lines == lines && self.signatures.iter().all(holds)).then(|| self.checks.clone())
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) mod fuzzing;
 #[cfg(test)]
 mod tests;
 
-pub use self::check::{DirectoryKeys, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys};
+pub use self::check::{SignatureCandidate, SignatureCheck};
 pub use self::directory_url::{DirectoryUrl, DirectoryUrlError};
 pub use self::key_set::KeySet;
 pub use self::message_head::{FieldLines, MessageHead};

@@ -7,7 +7,7 @@ use super::directory_url::{DirectoryUrl, DirectoryUrlError};
 use super::message_head::{FieldValue, MessageHead};
 use super::structured_field::{BareItem, Dictionary, Item, Member, Parameters};
 use crate::agent::{Refutation, UndecidedReason};
-use crate::identity::method_outcome::MethodOutcome;
+use crate::identity::MethodOutcome;
 
 /// The tag of Web Bot Auth. A signature with another one, or none, has another purpose.
 const TAG: &str = "web-bot-auth";
@@ -17,13 +17,6 @@ const SKEW: i64 = 60;
 
 /// The longest time that a signature may hold.
 const LONGEST: i64 = 24 * 60 * 60;
-
-/// Parameters that hold now.
-#[derive(Debug)]
-pub(super) struct SignatureParameters<'p> {
-    pub(super) keyid: &'p str,
-    pub(super) window: ValidityWindow,
-}
 
 /// When a signature holds by its own words, in seconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,22 +29,24 @@ pub(super) fn is_web_bot_auth(parameters: &Parameters<'_>) -> bool {
     parameters.get("tag").and_then(BareItem::as_str) == Some(TAG)
 }
 
-impl<'p> SignatureParameters<'p> {
-    pub(super) fn of(parameters: &'p Parameters<'_>, now: SystemTime) -> Result<Self, Refutation> {
-        let required = |key| parameters.get(key).ok_or(Refutation::MissingParameter);
-        let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
-        let created = created.as_integer().ok_or(Refutation::Unparsable)?;
-        let expires = expires.as_integer().ok_or(Refutation::Unparsable)?;
-        let keyid = keyid.as_str().ok_or(Refutation::Unparsable)?;
-        match parameters.get("alg").map(BareItem::as_str) {
-            None | Some(Some("ed25519")) => {}
-            Some(Some(_)) => return Err(Refutation::AlgMismatch),
-            Some(None) => return Err(Refutation::Unparsable),
-        }
-        let window = ValidityWindow { created, expires };
-        window.check(now)?;
-        Ok(Self { keyid, window })
+/// The `keyid` of parameters that hold now, and when they do.
+pub(super) fn required<'p>(
+    parameters: &'p Parameters<'_>,
+    now: SystemTime,
+) -> Result<(&'p str, ValidityWindow), Refutation> {
+    let required = |key| parameters.get(key).ok_or(Refutation::MissingParameter);
+    let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
+    let created = created.as_integer().ok_or(Refutation::Unparsable)?;
+    let expires = expires.as_integer().ok_or(Refutation::Unparsable)?;
+    let keyid = keyid.as_str().ok_or(Refutation::Unparsable)?;
+    match parameters.get("alg").map(BareItem::as_str) {
+        None | Some(Some("ed25519")) => {}
+        Some(Some(_)) => return Err(Refutation::AlgMismatch),
+        Some(None) => return Err(Refutation::Unparsable),
     }
+    let window = ValidityWindow { created, expires };
+    window.check(now)?;
+    Ok((keyid, window))
 }
 
 impl ValidityWindow {

@@ -18,7 +18,7 @@ use super::structured_field::{Dictionary, Item, Member};
 use super::*;
 use crate::agent::Refutation::{self, *};
 use crate::agent::UndecidedReason;
-use crate::identity::method_outcome::MethodOutcome;
+use crate::identity::MethodOutcome;
 
 /// RFC 9421, appendix B.1.4.
 const X: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
@@ -35,7 +35,9 @@ fn key_pair() -> Ed25519KeyPair {
 }
 
 fn keys() -> KeySet {
-    KeySet::parse(format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{X}"}}"#).as_bytes()).expect("a key")
+    let mut keys = KeySet::parse(format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{X}"}}"#).as_bytes()).expect("a key");
+    keys.accepts_test_key = true;
+    keys
 }
 
 fn parameters() -> String {
@@ -96,12 +98,12 @@ impl Signed {
         let message = MessageHead::new("GET", "https", Some(&self.authority), "/path?x=1", &fields);
         let home = DirectoryUrl::parse("https://signature-agent.test").expect("a URL");
         let other = DirectoryUrl::parse("https://other.example").expect("a URL");
-        let checks = SignatureChecks::of(&message, at(self.now), TestKeys::Allow, |url, _| match url {
-            url if *url == home => DirectoryKeys::Loaded(keys().into()),
-            url if *url == other => DirectoryKeys::Loaded(KeySet::default().into()),
-            _ => DirectoryKeys::NotConfigured,
+        let checks = SignatureCheck::all(&message, at(self.now), |url, _| match url {
+            url if *url == home => Ok(keys().into()),
+            url if *url == other => Ok(KeySet::default().into()),
+            _ => Err(UndecidedReason::DirectoryNotConfigured),
         });
-        checks.iter().cloned().min_by_key(|check| match check.outcome {
+        checks.iter().flat_map(|checks| &**checks).cloned().min_by_key(|check| match check.outcome {
             MethodOutcome::Verified => 0,
             MethodOutcome::Undecided(_) => 1,
             MethodOutcome::Failed(_) => 2,
@@ -146,7 +148,8 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     // One that does not hold is false evidence, regardless of whom it names.
     let forged = check(&Signed::new(AGENT).sign("sig1", &list, Some("another base")));
     assert_eq!(forged.outcome_for(Some(&others)), failed(BadSignature));
-    let unavailable = SignatureCheck::of_unavailable(own[0].clone());
+    let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
+    let unavailable = SignatureCheck { outcome, directory: Some(own[0].clone()), until: None };
     for (claimed, reason) in [
         (Some(&own[..]), UndecidedReason::DirectoryUnavailable),
         (None, UndecidedReason::DirectoryUnavailable),

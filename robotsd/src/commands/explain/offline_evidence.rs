@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tower_robots::agent::{Crawler, Network, UndecidedReason};
 use tower_robots::identity::{
-    ClaimEvidence, DirectoryKeys, DirectoryUrl, DnsAnswer, EmbeddedList, KeySet, ListEvidence, MethodOutcome,
-    PublicAddress, RangeSet, RdnsCheck, RdnsQuestion, TestKeys,
+    ClaimEvidence, DirectoryUrl, DnsAnswer, EmbeddedList, KeySet, ListEvidence, MethodOutcome, PublicAddress, RangeSet,
+    RdnsCheck, RdnsQuestion,
 };
 
 use crate::commands::claim::name_patterns;
@@ -25,7 +25,7 @@ use crate::commands::claim::name_patterns;
 pub(super) struct OfflineEvidence {
     /// `None` stands for a directory that cannot be fetched.
     #[serde(default, deserialize_with = "directories")]
-    directories: HashMap<DirectoryUrl, Option<Arc<KeySet>>>,
+    directories: HashMap<DirectoryUrl, Option<KeySet>>,
     #[serde(default, deserialize_with = "ranges")]
     ranges: HashMap<String, RangeSet>,
     #[serde(default)]
@@ -40,15 +40,13 @@ pub(super) struct OfflineEvidence {
 #[derive(Debug)]
 pub(super) struct EmbeddedEvidence;
 
-fn directories<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<HashMap<DirectoryUrl, Option<Arc<KeySet>>>, D::Error> {
+fn directories<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<DirectoryUrl, Option<KeySet>>, D::Error> {
     let entries = HashMap::<String, Option<Value>>::deserialize(deserializer)?;
     let read = |(url, keys): (String, Option<Value>)| {
         let wrong = |error: &dyn std::fmt::Display| serde::de::Error::custom(format!("directory {url:?}: {error}"));
         let directory = DirectoryUrl::parse(&url).map_err(|error| wrong(&error))?;
         let keys = keys.map(|keys| KeySet::parse(keys.to_string().as_bytes())).transpose();
-        Ok((directory, keys.map_err(|error| wrong(&error))?.map(Arc::new)))
+        Ok((directory, keys.map_err(|error| wrong(&error))?))
     };
     entries.into_iter().map(read).collect()
 }
@@ -103,24 +101,21 @@ impl ClaimEvidence for OfflineEvidence {
         }
     }
 
-    fn keys(&self, directory: &DirectoryUrl, _: &str, _: SystemTime) -> DirectoryKeys {
-        match self.directories.get(directory) {
-            None => DirectoryKeys::NotConfigured,
-            Some(None) => DirectoryKeys::Unavailable,
-            Some(Some(keys)) => DirectoryKeys::Loaded(keys.clone()),
-        }
-    }
-
-    fn test_keys(&self) -> TestKeys {
-        if self.allow_test_keys { TestKeys::Allow } else { TestKeys::Refuse }
+    fn keys(&self, directory: &DirectoryUrl, _: &str, _: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
+        let keys = self.directories.get(directory).ok_or(UndecidedReason::DirectoryNotConfigured)?;
+        let mut keys = keys.clone().ok_or(UndecidedReason::DirectoryUnavailable)?;
+        keys.accepts_test_key = self.allow_test_keys;
+        Ok(Arc::new(keys))
     }
 }
 
 impl ClaimEvidence for EmbeddedEvidence {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &str| EmbeddedList::all().iter().find(|list| list.url == url);
-        let lists =
-            crawler.ranges.iter().map(|url| list(url).map(|list| ListEvidence { set: &list.set, confirmed: None }));
+        let lists = crawler
+            .ranges
+            .iter()
+            .map(|url| list(url).map(|list| ListEvidence { set: &list.list.set, confirmed: None }));
         (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))
     }
 
@@ -129,7 +124,7 @@ impl ClaimEvidence for EmbeddedEvidence {
         has_names.then_some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver))
     }
 
-    fn keys(&self, _: &DirectoryUrl, _: &str, _: SystemTime) -> DirectoryKeys {
-        DirectoryKeys::Unavailable
+    fn keys(&self, _: &DirectoryUrl, _: &str, _: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
+        Err(UndecidedReason::DirectoryUnavailable)
     }
 }

@@ -4,7 +4,7 @@ use super::played_http::{PlayedHttp, answer};
 use super::played_signer::{KEY, THUMBPRINT, keys, signed};
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
-use crate::identity::{DirectoryKeys, DirectoryUrl, IdentityRequest, MessageHead};
+use crate::identity::{DirectoryUrl, IdentityRequest, MessageHead};
 use crate::source::fetch::Fetcher;
 use crate::source::follow::PublishedStatus;
 
@@ -34,9 +34,9 @@ impl Followed {
     /// Whether the key is there; `None` where no keys are.
     fn has(&self, thumbprint: &str) -> Option<bool> {
         match self.verifier.keys(&self.directory, thumbprint, self.clock.now()) {
-            DirectoryKeys::Loaded(keys) => Some(keys.thumbprints().any(|found| found == thumbprint)),
-            DirectoryKeys::Unavailable => None,
-            DirectoryKeys::NotConfigured => panic!("the row names it"),
+            Ok(keys) => Some(keys.thumbprints().any(|found| found == thumbprint)),
+            Err(UndecidedReason::DirectoryUnavailable) => None,
+            Err(reason) => panic!("the row names it: {reason}"),
         }
     }
 
@@ -72,7 +72,7 @@ fn keys_are_fetched_once_a_request_needs_them() {
     assert!(head.starts_with("GET /.well-known/http-message-signatures-directory HTTP/1.1\r\n"), "{head}");
     let elsewhere = DirectoryUrl::parse("https://elsewhere.example").expect("a directory");
     let asked = followed.verifier.keys(&elsewhere, THUMBPRINT, followed.clock.now());
-    assert!(matches!(asked, DirectoryKeys::NotConfigured));
+    assert!(matches!(asked, Err(UndecidedReason::DirectoryNotConfigured)));
 }
 
 #[test]

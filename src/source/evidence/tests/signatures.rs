@@ -11,9 +11,7 @@ use super::super::signature_results::SignatureResults;
 use super::*;
 use crate::agent::Refutation::{BadSignature, CreatedInFuture, Expired};
 use crate::agent::{Refutation, UndecidedReason};
-use crate::identity::{
-    DirectoryKeys, DirectoryUrl, KeySet, MessageHead, SignatureCandidate, SignatureChecks, TestKeys,
-};
+use crate::identity::{DirectoryUrl, KeySet, MessageHead, SignatureCandidate, SignatureCheck};
 
 const CREATED: u64 = 1_735_689_600;
 const EXPIRES: u64 = CREATED + 120;
@@ -30,12 +28,14 @@ fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
+type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
+
 /// A signer, and the verifier's side of its directory.
 struct Signer {
     pair: Ed25519KeyPair,
     keyid: String,
     /// What the directory holds.
-    keys: RefCell<DirectoryKeys>,
+    keys: RefCell<FoundKeys>,
     results: SignatureResults,
 }
 
@@ -57,7 +57,7 @@ impl Signer {
         let jwk = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{x}"}}"#);
         let keys = KeySet::parse(jwk.as_bytes()).expect("a key");
         let keyid = keys.thumbprints().next().expect("a key").to_owned();
-        let keys = RefCell::new(DirectoryKeys::Loaded(Arc::new(keys)));
+        let keys = RefCell::new(Ok(Arc::new(keys)));
         Self { pair, keyid, keys, results: SignatureResults::default() }
     }
 
@@ -82,13 +82,13 @@ impl Signer {
         request
     }
 
-    fn checks(&self, request: &Request, from: Option<&str>, now: SystemTime) -> SignatureChecks {
+    fn checks(&self, request: &Request, from: Option<&str>, now: SystemTime) -> Option<Arc<[SignatureCheck]>> {
         let keys = |_: &DirectoryUrl, _: &str| self.keys.borrow().clone();
-        request.with_message(|message| self.results.check(message, from.map(public), now, TestKeys::Refuse, keys))
+        request.with_message(|message| self.results.check(message, from.map(public), now, keys))
     }
 
     fn check(&self, request: &Request, from: &str, now: u64) -> MethodOutcome {
-        let checks = self.checks(request, Some(from), at(now));
+        let checks = self.checks(request, Some(from), at(now)).expect("signed");
         assert_eq!(checks.len(), 1);
         checks[0].outcome
     }
@@ -152,7 +152,7 @@ fn a_result_holds_as_long_as_the_signature() {
     }
     // To the fraction of a second.
     let checks = signer.checks(&request, None, at(EXPIRES + 61) - Duration::from_nanos(1));
-    assert_eq!(checks[0].outcome, VERIFIED);
+    assert_eq!(checks.expect("signed")[0].outcome, VERIFIED);
 }
 
 #[test]
@@ -209,18 +209,17 @@ fn a_result_ends_with_the_keys_that_it_is_from() {
     let check = || (signer.check(&valid, "8.8.8.8", CREATED), signer.check(&invalid, "8.8.8.8", CREATED));
     let all = (VERIFIED, failed(BadSignature));
     assert_eq!((check(), check()), (all, all));
-    let keys = signer.keys.replace(DirectoryKeys::Loaded(Arc::default()));
+    let keys = signer.keys.replace(Ok(Arc::default()));
     let unknown = MethodOutcome::Undecided(UndecidedReason::KeyUnknownThere);
     assert_eq!(check(), (unknown, unknown), "the key was evicted");
-    signer.keys.replace(DirectoryKeys::Unavailable);
+    *signer.keys.borrow_mut() = Err(UndecidedReason::DirectoryUnavailable);
     let unavailable = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
     assert_eq!(check(), (unavailable, unavailable));
-    signer.keys.replace(DirectoryKeys::NotConfigured);
+    *signer.keys.borrow_mut() = Err(UndecidedReason::DirectoryNotConfigured);
     let gone = MethodOutcome::Undecided(UndecidedReason::DirectoryNotConfigured);
     assert_eq!(check(), (gone, gone), "the registry names the directory no more");
     // The directory was fetched again, and has the same key.
-    let DirectoryKeys::Loaded(keys) = keys else { panic!("keys") };
-    signer.keys.replace(DirectoryKeys::Loaded(Arc::new(KeySet::clone(&keys))));
+    *signer.keys.borrow_mut() = Ok(Arc::new(KeySet::clone(&keys.expect("keys"))));
     assert_eq!((check(), check()), (all, all));
 }
 
@@ -252,7 +251,7 @@ fn one_sender_has_ten_failing_checks_a_second() {
     assert_eq!(signer.check(&new(102), "2600:0:0:1::2", CREATED), BUSY);
     assert_eq!(signer.check(&new(103), "2600:0:0:2::1", CREATED), failed(BadSignature));
     // Requests without an address of their own count as from one sender.
-    let outcomes = (200..230).map(|nonce| signer.checks(&new(nonce), None, at(CREATED))[0].outcome);
+    let outcomes = (200..230).map(|nonce| signer.checks(&new(nonce), None, at(CREATED)).expect("signed")[0].outcome);
     assert_eq!(outcomes.filter(|outcome| *outcome == BUSY).count(), 20);
 }
 
@@ -283,19 +282,23 @@ fn what_is_kept_is_bounded() {
 #[test]
 fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
     let cases: Value = serde_json::from_str(include_str!("../../../../tests/cases/web_bot_auth.json")).expect("JSON");
-    let key = Arc::new(KeySet::parse(cases["key"].to_string().as_bytes()).expect("a key"));
+    let refused = KeySet::parse(cases["key"].to_string().as_bytes()).expect("a key");
+    let mut key = refused.clone();
+    key.accepts_test_key = true;
+    let (key, refused) = (Arc::new(key), Arc::new(refused));
     let empty = Arc::new(KeySet::default());
-    let only_at = |known: &str, url: &DirectoryUrl| {
+    let only_at = |known: &str, url: &DirectoryUrl, key: &Arc<KeySet>| {
         let is_there = *url == DirectoryUrl::parse(known).expect(known);
-        DirectoryKeys::Loaded(if is_there { &key } else { &empty }.clone())
+        Ok(if is_there { key } else { &empty }.clone())
     };
     let keys = |situation: &str, url: &DirectoryUrl| match situation {
-        "known-at-jwks" => only_at("https://signature-agent.test/jwks.json", url),
-        "known-at-agent.bot.goog" => only_at("https://agent.bot.goog", url),
-        "empty" => DirectoryKeys::Loaded(empty.clone()),
-        "unreachable" => DirectoryKeys::Unavailable,
-        "not-configured" => DirectoryKeys::NotConfigured,
-        _ => only_at("https://signature-agent.test", url),
+        "known-at-jwks" => only_at("https://signature-agent.test/jwks.json", url, &key),
+        "known-at-agent.bot.goog" => only_at("https://agent.bot.goog", url, &key),
+        "empty" => Ok(empty.clone()),
+        "unreachable" => Err(UndecidedReason::DirectoryUnavailable),
+        "not-configured" => Err(UndecidedReason::DirectoryNotConfigured),
+        "known, production mode" => only_at("https://signature-agent.test", url, &refused),
+        _ => only_at("https://signature-agent.test", url, &key),
     };
     let results = SignatureResults::default();
     let vectors = cases["vectors"].as_array().expect("vectors");
@@ -315,12 +318,11 @@ fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
         let (authority, target) = (text(&request["authority"]), text(&request["target"]));
         let message = MessageHead::new(&method, &scheme, Some(&authority), &target, &fields);
         let situation = text(&case["directory"]);
-        let test_keys = if situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow };
         let now = at(case["now"].as_u64().expect("seconds"));
         let find = |url: &DirectoryUrl, _: &str| keys(&situation, url);
-        let found = results.check(&message, None, now, test_keys, find);
-        assert_eq!(found, SignatureChecks::of(&message, now, test_keys, find), "{}", case["id"]);
-        seen_verified += usize::from(found.iter().any(|check| check.outcome == VERIFIED));
+        let found = results.check(&message, None, now, find);
+        assert_eq!(found, SignatureCheck::all(&message, now, find), "{}", case["id"]);
+        seen_verified += usize::from(found.iter().flat_map(|checks| &**checks).any(|check| check.outcome == VERIFIED));
     }
     assert!(seen_verified > 4 && results.known() > 2, "{seen_verified}, {}", results.known());
 }

@@ -1,6 +1,6 @@
 //! `empty-file`: nothing at all, not even a comment.
 
-use crate::check::directives::NO_RESTRICTIONS;
+use crate::check::file_kind::FileKind;
 use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
@@ -21,7 +21,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             0..0,
             format_args!("the file is empty: it allows everything, and looks like one that was cut off while written"),
         )
-        .help(format_args!("{NO_RESTRICTIONS}"));
+        .help(format_args!("{}", FileKind::NO_RESTRICTIONS));
     }
 }
 

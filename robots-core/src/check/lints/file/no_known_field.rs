@@ -1,6 +1,5 @@
 //! `no-known-field`: some other text under the name of robots.txt.
 
-use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT};
 use crate::check::file_kind::FileKind;
 use crate::check::lint::*;
 
@@ -20,5 +19,5 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let line = file.robots.lines().next().map_or(0..0, |line| line.content());
-    sink.report(line, format_args!("{NO_ROBOTS_TXT}")).help(format_args!("{NO_RESTRICTIONS}"));
+    sink.report(line, format_args!("{}", FileKind::NO_ROBOTS_TXT)).help(format_args!("{}", FileKind::NO_RESTRICTIONS));
 }

@@ -23,10 +23,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tower_robots::agent::{Agent, Category, Crawler, Identity, Network, Registry, UndecidedReason};
-use tower_robots::identity::{
-    ClaimEvidence, DirectoryKeys, DirectoryUrl, IdentityRequest, ListEvidence, MethodOutcome, NamePattern,
-    PublicAddress,
-};
+use tower_robots::identity::{ClaimEvidence, IdentityRequest, ListEvidence, MethodOutcome, NamePattern, PublicAddress};
 
 use crate::commands::arguments::site::EvidencePlaces;
 use crate::commands::claim::name_patterns;
@@ -194,10 +191,6 @@ impl ClaimEvidence for EvidenceAt<'_> {
             }
             outcome => outcome,
         })
-    }
-
-    fn keys(&self, _: &DirectoryUrl, _: &str, _: SystemTime) -> DirectoryKeys {
-        DirectoryKeys::NotConfigured
     }
 }
 
