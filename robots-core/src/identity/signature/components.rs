@@ -20,7 +20,7 @@ impl<'l, 'a> Components<'l, 'a> {
         if list.items.len() > MOST_COMPONENTS || list.items.iter().any(|item| item.value.as_str().is_none()) {
             return Err(Refutation::Unparsable);
         }
-        let mut identifiers: Vec<String> = list.items.iter().map(identifier).collect();
+        let mut identifiers: Vec<String> = list.items.iter().map(ToString::to_string).collect();
         identifiers.sort_unstable();
         if identifiers.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Refutation::ComponentRepeated);
@@ -52,22 +52,13 @@ impl<'l, 'a> Components<'l, 'a> {
         let mut base = String::new();
         let mut budget = MOST_OCTETS;
         for item in &self.list.items {
-            base.push_str(&identifier(item));
-            base.push_str(": ");
-            base.push_str(&value(item, message, &mut budget)?);
-            base.push('\n');
+            let value = value(item, message, &mut budget)?;
+            base.push_str(&format!("{item}: {value}\n"));
         }
         base.push_str("\"@signature-params\": ");
         base.push_str(self.list.raw);
         Ok(base)
     }
-}
-
-/// Name and parameters in their one written form.
-fn identifier(item: &Item<'_>) -> String {
-    let mut text = String::new();
-    item.write(&mut text);
-    text
 }
 
 fn value(item: &Item<'_>, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
@@ -116,9 +107,7 @@ fn field(name: &str, item: &Item<'_>, message: &MessageHead<'_>, budget: &mut us
     let Some(key) = item.parameters.get("key") else { return Ok(value) };
     let key = key.as_str().ok_or(Refutation::ComponentUnsupported)?;
     let dictionary = Dictionary::parse(&value).map_err(|SyntaxError| Refutation::Unparsable)?;
-    let mut member = String::new();
-    dictionary.get(key).ok_or(Refutation::ComponentMissing)?.write(&mut member);
-    Ok(member)
+    Ok(dictionary.get(key).ok_or(Refutation::ComponentMissing)?.to_string())
 }
 
 /// The fields of a signature. Results are kept by all of them, so they are not compared again.

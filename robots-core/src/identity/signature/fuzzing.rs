@@ -16,13 +16,8 @@ pub fn structured_field(octets: &[u8]) {
         assert_eq!(again.as_deref(), Ok(form.as_str()), "{text:?}");
     }
     if let Ok(item) = Item::parse(text) {
-        let mut form = String::new();
-        item.write(&mut form);
-        let again = Item::parse(&form).map(|item| {
-            let mut form = String::new();
-            item.write(&mut form);
-            form
-        });
+        let form = item.to_string();
+        let again = Item::parse(&form).map(|item| item.to_string());
         assert_eq!(again.as_deref(), Ok(form.as_str()), "{text:?}");
     }
 }
@@ -71,11 +66,10 @@ pub(super) fn written(dictionary: &Dictionary<'_>) -> String {
         keys.push(key);
         form.push_str(key);
         match member {
-            Member::Item(Item { value: BareItem::Boolean(true), parameters }) => parameters.write(&mut form),
-            member => {
-                form.push('=');
-                member.write(&mut form);
+            Member::Item(Item { value: BareItem::Boolean(true), parameters }) => {
+                form.push_str(&parameters.to_string());
             }
+            member => form.push_str(&format!("={member}")),
         }
     }
     form

@@ -5,9 +5,11 @@
 //! from. A property test compares this reader with the crate `sfv`.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write};
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
+use base64::display::Base64Display;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// More members, parameters or items than any signer sends. They are searched one by one, so a field of 64 KiB could cost as
@@ -366,46 +368,39 @@ impl<'a> Parameters<'a> {
             None => self.0.push((key, value)),
         }
     }
+}
 
-    pub(super) fn write(&self, out: &mut String) {
-        for (key, value) in &self.0 {
-            out.push(';');
-            out.push_str(key);
-            if *value != BareItem::Boolean(true) {
-                out.push('=');
-                value.write(out);
-            }
-        }
+impl fmt::Display for Parameters<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(key, value)| match value {
+            BareItem::Boolean(true) => write!(f, ";{key}"),
+            value => write!(f, ";{key}={value}"),
+        })
     }
 }
 
-impl Member<'_> {
-    pub(super) fn write(&self, out: &mut String) {
+impl fmt::Display for Member<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Item(item) => item.write(out),
-            Self::InnerList(list) => list.write(out),
+            Self::Item(item) => write!(f, "{item}"),
+            Self::InnerList(list) => write!(f, "{list}"),
         }
     }
 }
 
-impl Item<'_> {
-    pub(super) fn write(&self, out: &mut String) {
-        self.value.write(out);
-        self.parameters.write(out);
+impl fmt::Display for Item<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.value, self.parameters)
     }
 }
 
-impl InnerList<'_> {
-    fn write(&self, out: &mut String) {
-        out.push('(');
+impl fmt::Display for InnerList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
         for (number, item) in self.items.iter().enumerate() {
-            if number > 0 {
-                out.push(' ');
-            }
-            item.write(out);
+            write!(f, "{}{item}", if number > 0 { " " } else { "" })?;
         }
-        out.push(')');
-        self.parameters.write(out);
+        write!(f, "){}", self.parameters)
     }
 }
 
@@ -417,47 +412,39 @@ impl BareItem<'_> {
     pub(super) const fn as_integer(&self) -> Option<i64> {
         if let Self::Integer(number) = self { Some(*number) } else { None }
     }
+}
 
-    pub(super) fn write(&self, out: &mut String) {
+impl fmt::Display for BareItem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Integer(number) => out.push_str(&number.to_string()),
+            Self::Integer(number) => write!(f, "{number}"),
             Self::Decimal(thousandths) => {
                 let sign = if *thousandths < 0 { "-" } else { "" };
                 let digits = format!("{:03}", thousandths.unsigned_abs() % 1000);
                 let fraction = digits.trim_end_matches('0');
                 let fraction = if fraction.is_empty() { "0" } else { fraction };
-                out.push_str(&format!("{sign}{}.{fraction}", thousandths.unsigned_abs() / 1000));
+                write!(f, "{sign}{}.{fraction}", thousandths.unsigned_abs() / 1000)
             }
             Self::String(text) => {
-                out.push('"');
+                f.write_str("\"")?;
                 for char in text.chars() {
-                    if matches!(char, '"' | '\\') {
-                        out.push('\\');
-                    }
-                    out.push(char);
+                    write!(f, "{}{char}", if matches!(char, '"' | '\\') { "\\" } else { "" })?;
                 }
-                out.push('"');
+                f.write_str("\"")
             }
-            Self::Token(token) => out.push_str(token),
-            Self::Bytes(bytes) => {
-                out.push(':');
-                BASE64.encode_string(bytes, out);
-                out.push(':');
-            }
-            Self::Boolean(value) => out.push_str(if *value { "?1" } else { "?0" }),
-            Self::Date(seconds) => {
-                out.push('@');
-                out.push_str(&seconds.to_string());
-            }
+            Self::Token(token) => f.write_str(token),
+            Self::Bytes(bytes) => write!(f, ":{}:", Base64Display::new(bytes, &BASE64)),
+            Self::Boolean(value) => f.write_str(if *value { "?1" } else { "?0" }),
+            Self::Date(seconds) => write!(f, "@{seconds}"),
             Self::DisplayString(text) => {
-                out.push_str("%\"");
+                f.write_str("%\"")?;
                 for octet in text.bytes() {
                     match octet {
-                        b'%' | b'"' | ..=0x1F | 0x7F.. => out.push_str(&format!("%{octet:02x}")),
-                        _ => out.push(char::from(octet)),
+                        b'%' | b'"' | ..=0x1F | 0x7F.. => write!(f, "%{octet:02x}")?,
+                        _ => f.write_char(char::from(octet))?,
                     }
                 }
-                out.push('"');
+                f.write_str("\"")
             }
         }
     }

@@ -53,9 +53,7 @@ proptest! {
         let ours = Item::parse(&text);
         prop_assert_eq!(ours.is_ok(), other.is_ok(), "{:?}", text);
         if let (Ok(ours), Ok(other)) = (ours, other) {
-            let mut form = String::new();
-            ours.write(&mut form);
-            prop_assert_eq!(form, other.serialize(), "{:?}", text);
+            prop_assert_eq!(ours.to_string(), other.serialize(), "{:?}", text);
         }
     }
 
