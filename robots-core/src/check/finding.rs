@@ -72,12 +72,14 @@ impl fmt::Display for Finding {
 /// The findings of one lint. Past the limit they are counted, and their messages never written.
 pub(super) struct Sink {
     pub(super) code: &'static str,
-    severity: Severity,
-    forced: Option<Severity>,
-    file_length: usize,
-    most: usize,
+    pub(super) severity: Severity,
+    /// The severity that is configured for every finding.
+    pub(super) forced: Option<Severity>,
+    pub(super) file_length: usize,
+    /// How many are kept.
+    pub(super) most: usize,
     /// Where the file itself turns the lint off.
-    allowed: Vec<Range<usize>>,
+    pub(super) allowed: Vec<Range<usize>>,
     pub(super) findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
 }
@@ -86,17 +88,6 @@ pub(super) struct Sink {
 pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {
-    pub(super) const fn new(
-        code: &'static str,
-        severity: Severity,
-        forced: Option<Severity>,
-        file_length: usize,
-        most: usize,
-        allowed: Vec<Range<usize>>,
-    ) -> Self {
-        Self { code, severity, forced, file_length, most, allowed, findings: Vec::new(), omitted: [0; 3] }
-    }
-
     /// Reports a finding with the severity of the lint.
     pub(super) fn report(&mut self, span: Range<usize>, message: fmt::Arguments<'_>) -> ReportedFinding<'_> {
         self.report_at(self.severity, span, message)

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::file_kind::FileKind;
-use super::quote::{write_char, write_octet};
+use super::quote::{pieces, write_piece};
 
 // What lints are written with.
 pub(super) use super::checked_file::CheckedFile;
@@ -142,15 +142,10 @@ impl Example {
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (octets, times) in [(self.head, 1), (self.unit, self.times)] {
-            for chunk in octets.utf8_chunks() {
-                for char in chunk.valid().chars() {
-                    match char {
-                        '\n' => f.write_str("\n")?,
-                        _ => write_char(f, char)?,
-                    }
-                }
-                for octet in chunk.invalid() {
-                    write_octet(f, *octet)?;
+            for piece in pieces(octets) {
+                match piece {
+                    Ok('\n') => f.write_str("\n")?,
+                    piece => write_piece(f, piece)?,
                 }
             }
             if times > 1 {

@@ -13,24 +13,11 @@ impl fmt::Display for Quoted<'_> {
         // A character has at most four octets; a longer value is cut anyway.
         let head = &self.0[..self.0.len().min(4 * (SHOWN + 1))];
         f.write_str("\"")?;
-        let mut left = SHOWN;
-        for chunk in head.utf8_chunks() {
-            for char in chunk.valid().chars() {
-                if left == 0 {
-                    return f.write_str("…\"");
-                }
-                left -= 1;
-                match char {
-                    '"' | '\\' => write!(f, "\\{char}")?,
-                    _ => write_char(f, char)?,
-                }
-            }
-            for octet in chunk.invalid() {
-                if left == 0 {
-                    return f.write_str("…\"");
-                }
-                left -= 1;
-                write_octet(f, *octet)?;
+        for (shown, piece) in pieces(head).enumerate() {
+            match piece {
+                _ if shown == SHOWN => return f.write_str("…\""),
+                Ok(quote @ ('"' | '\\')) => write!(f, "\\{quote}")?,
+                piece => write_piece(f, piece)?,
             }
         }
         f.write_str("\"")
@@ -61,19 +48,22 @@ impl<'a, I: ExactSizeIterator<Item = &'a [u8]> + Clone> fmt::Display for QuotedL
     }
 }
 
-/// Writes a character, escaped unless it prints.
-pub(super) fn write_char(f: &mut fmt::Formatter<'_>, char: char) -> fmt::Result {
-    match char {
-        '"' | '\'' | '\\' => write!(f, "{char}"),
-        // Unicode says that these print, and nothing is seen of them.
-        '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => write!(f, "{}", char.escape_unicode()),
-        _ => write!(f, "{}", char.escape_debug()),
-    }
+/// The characters of a text, and the octets that are no part of one.
+pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
+    text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }
 
-/// Writes an octet that is no part of a character.
-pub(super) fn write_octet(f: &mut fmt::Formatter<'_>, octet: u8) -> fmt::Result {
-    write!(f, "\\x{octet:02x}")
+/// Writes a piece, escaped unless it prints.
+pub(super) fn write_piece(f: &mut fmt::Formatter<'_>, piece: Result<char, u8>) -> fmt::Result {
+    match piece {
+        Ok(char @ ('"' | '\'' | '\\')) => write!(f, "{char}"),
+        // Unicode says that these print, and nothing is seen of them.
+        Ok(char @ ('\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')) => {
+            write!(f, "{}", char.escape_unicode())
+        }
+        Ok(char) => write!(f, "{}", char.escape_debug()),
+        Err(octet) => write!(f, "\\x{octet:02x}"),
+    }
 }
 
 #[cfg(test)]

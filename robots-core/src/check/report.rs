@@ -140,13 +140,21 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
     let allowed = Allowed::of(robots);
     let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());
     for lint in Lint::all().iter().filter(|lint| is_run(lint.code)) {
-        let severity = match options.level(lint) {
+        let forced = match options.level(lint) {
             Some(Level::Off) => continue,
             Some(Level::At(severity)) => Some(severity),
             None => None,
         };
-        let (length, most) = (robots.bytes().len(), options.most.unwrap_or(Finding::MAX_PER_LINT));
-        let mut sink = Sink::new(lint.code, lint.severity, severity, length, most, allowed.ranges(lint.code));
+        let mut sink = Sink {
+            code: lint.code,
+            severity: lint.severity,
+            forced,
+            file_length: robots.bytes().len(),
+            most: options.most.unwrap_or(Finding::MAX_PER_LINT),
+            allowed: allowed.ranges(lint.code),
+            findings: Vec::new(),
+            omitted: [0; 3],
+        };
         match lint.pass {
             Pass::File(run) if kind.is_text() => run(&file, &mut sink),
             Pass::OfKind(of, run) if kind == of => run(&file, &mut sink),

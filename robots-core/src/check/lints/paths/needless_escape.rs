@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    if !is_rule(field) || memchr::memchr(b'%', pattern).is_none() {
+    if !is_rule(field) {
         return;
     }
     let Some(at) = memchr::memchr_iter(b'%', pattern).find(|at| needless(&pattern[*at..]).is_some()) else { return };

@@ -17,13 +17,12 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_rule(field) || field.value.is_ascii() {
+    if !is_rule(field) {
         return;
     }
     // What is no UTF-8 is another lint's.
     let Ok(pattern) = std::str::from_utf8(field.value) else { return };
-    let first = pattern.char_indices().find(|(_, char)| !char.is_ascii());
-    let Some((at, char)) = first else { return };
+    let Some((at, char)) = pattern.char_indices().find(|(_, char)| !char.is_ascii()) else { return };
     let start = field.value_range.start + at;
     sink.report(
         start..start + char.len_utf8(),
