@@ -4,7 +4,7 @@ pub use crate::ask::fuzzing::{check_request, spop_frames};
 pub use crate::commands::replay::log_line;
 pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, proxy_header, request_head};
 pub use crate::pages::fuzzing::sitemap;
-pub use crate::upstream::fuzzing::response_head;
+pub use crate::upstream::response_head;
 
 #[cfg(test)]
 mod tests {

@@ -2,61 +2,60 @@
 //!
 //! Servers take turns by request, not by connection. A [`ServerSearch`] begins with the one whose turn it is.
 //!
-//! The balancer and its connections belong to one worker.
+//! All of this, the connections too, belongs to one worker.
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::time::{sleep, sleep_until, timeout_at};
 
-use super::candidates::{CandidateServer, Candidates, Lease, Requirement};
+use super::connection_limit::{Demand, QueuedRequest};
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
-use super::http1_pool::Http1Pool;
+use super::http1_connection::Http1Pool;
 use super::http2::Http2Pool;
 use super::origins::OriginsState;
 use super::server::Server;
-use super::server_search::{Pooled, ServerSearch};
+use super::server_search::{CandidateServer, Candidates, Lease, Pooled, Requirement, ServerSearch};
 use super::shares::Standing;
 use super::usage::ClientKey;
-use super::wait_queue::{Demand, QueuedRequest};
+use crate::counter::Counter;
 
 /// How often a waiting request looks for a connection without having been notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The servers as one worker uses them.
+/// The servers of a site as one worker uses them, with its connections to them.
 #[derive(Debug)]
-pub(super) struct Balancer {
-    shared: Arc<OriginsState>,
+pub(super) struct UpstreamState {
+    pub(super) shared: Arc<OriginsState>,
     /// Idle connections to each server.
     idle: usize,
     candidates: ArcSwap<Candidates>,
     demand: Arc<Demand>,
     turn: AtomicUsize,
+    /// The requests that were answered.
+    pub(super) answered: Arc<Counter>,
+    pub(super) is_swept: AtomicBool,
 }
 
-/// The position to start from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StartAt(usize);
-
-impl Balancer {
+impl UpstreamState {
     pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
-        let candidates = Candidates { servers: Arc::default(), list: Vec::new() };
+        let (turn, is_swept, candidates) = Default::default();
         let demand = Arc::new(Demand::new(Arc::clone(&shared.connection_limit)));
         let idle = shared.limits.idle_connections.div_ceil(workers.get());
-        let balancer =
-            Self { shared, idle, candidates: ArcSwap::from_pointee(candidates), demand, turn: AtomicUsize::new(0) };
-        balancer.follow();
-        balancer
+        let answered = shared.count_answered();
+        let state = Self { shared, idle, candidates, demand, turn, answered, is_swept };
+        state.follow();
+        state
     }
 
     /// A turn, and an idle connection if the server whose turn it is has one and is well: the way of nearly every
-    /// request.
-    pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, StartAt> {
+    /// request. Else the place of that server.
+    pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();
             self.follow();
@@ -70,12 +69,7 @@ impl Balancer {
             let ticket = candidate.server.health.admit()?;
             Some(Lease { connection: candidate.take(requirement)?, candidate: Arc::clone(candidate), ticket })
         });
-        lease.ok_or(StartAt(first))
-    }
-
-    /// A connection, idle or new, to the server whose turn it is or to the first after it that can be reached.
-    pub(super) async fn connection(&self, first: StartAt, requirement: Requirement) -> Result<Lease, UpstreamFailure> {
-        self.find(first, Pooled::Allowed, requirement).await
+        lease.ok_or(first)
     }
 
     /// A new connection for a request that `failed` did not answer; to another server, if there is one.
@@ -86,7 +80,7 @@ impl Balancer {
     ) -> Result<Lease, UpstreamFailure> {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
-        self.find(StartAt(at.map_or(0, |at| at + 1)), Pooled::Excluded, requirement).await
+        self.find(at.map_or(0, |at| at + 1), Pooled::Excluded, requirement).await
     }
 
     /// Closes idle connections that are too old, dead, or of servers that are out.
@@ -110,9 +104,10 @@ impl Balancer {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
-    async fn find(
+    /// A connection, new or as it is pooled, to the server at `first` or to the first after it that can be reached.
+    pub(super) async fn find(
         &self,
-        StartAt(first): StartAt,
+        first: usize,
         pooled: Pooled,
         requirement: Requirement,
     ) -> Result<Lease, UpstreamFailure> {

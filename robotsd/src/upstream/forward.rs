@@ -3,9 +3,8 @@
 //! **A request is boxed on its way to an upstream**, apart from the future that waits for the answer. Inside it that
 //! future had room for it several times over, 3,040 octets in all, which no allocator hands out fast.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::header::UPGRADE;
@@ -13,36 +12,19 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use hyper::ext::ReasonPhrase;
 
-use super::balancer::Balancer;
-use super::candidates::{ExchangeState, Lease, LeasedConnection, Requirement};
+use super::balancer::UpstreamState;
 use super::endpoint::HttpVersions;
 use super::failure::UpstreamFailure;
 use super::failure_kind::{Cause, FailureKind};
 use super::http1_connection::{Certainty, ExchangeError, HttpEngine};
 use super::http1_fast::{UnreadBody, unify_framing};
-use super::origins::OriginsState;
 use super::outgoing_request::{InterimRelay, prepare, without_body};
 use super::response_body::ResponseBody;
+use super::server_search::{ExchangeState, Lease, LeasedConnection, Pooled, Requirement};
 use super::usage::ClientKey;
-use crate::counter::Counter;
 use crate::exchange::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
-/// The connections of one worker to the servers of a site, and the forwarding of its requests.
-#[derive(Debug)]
-pub(super) struct UpstreamState {
-    pub(super) shared: Arc<OriginsState>,
-    balancer: Balancer,
-    /// The requests that were answered.
-    pub(super) answered: Arc<Counter>,
-    is_swept: AtomicBool,
-}
-
 impl UpstreamState {
-    pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
-        let (balancer, answered) = (Balancer::new(Arc::clone(&shared), workers), shared.count_answered());
-        Self { balancer, answered, shared, is_swept: AtomicBool::new(false) }
-    }
-
     pub(super) async fn forward(
         self: &Arc<Self>,
         mut request: Box<Request<RequestBody>>,
@@ -59,12 +41,12 @@ impl UpstreamState {
         // A WebSocket is a connection of its own, which only HTTP/1.1 becomes.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
         let requirement = Requirement { certainty, versions, client };
-        let mut lease = match self.balancer.ready(requirement) {
+        let mut lease = match self.ready(requirement) {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
                 // Boxed, because few requests connect and the rest need not carry the room for it.
-                Box::pin(self.balancer.connection(first, requirement)).await?
+                Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
         let mut is_second = false;
@@ -76,7 +58,7 @@ impl UpstreamState {
                         .then(|| without_body(&request));
                     match connection.exchange(request, engine, client, interim.as_ref(), &self.shared.limits).await {
                         Ok(response) => {
-                            self.shared.succeeded(&lease);
+                            self.shared.succeeded(&lease.candidate.server, lease.ticket);
                             return self.receive(response, lease, wants_websocket).await;
                         }
                         Err(failed) => (failed, copy),
@@ -88,7 +70,7 @@ impl UpstreamState {
                     let relay = InterimRelay::new(interim.as_ref());
                     match Box::pin(slot.exchange(request, scheme, accepts_trailers, relay, &self.shared.limits)).await {
                         Ok(response) => {
-                            self.shared.succeeded(&lease);
+                            self.shared.succeeded(&lease.candidate.server, lease.ticket);
                             return Ok(response.map(|body| ResponseBody::http2(body, lease.into_slot())));
                         }
                         Err(failed) => (failed, None),
@@ -134,7 +116,7 @@ impl UpstreamState {
             // The connection closes by that.
             let failed = lease.candidate;
             drop(lease.connection);
-            lease = Box::pin(self.balancer.another(&failed, requirement)).await?;
+            lease = Box::pin(self.another(&failed, requirement)).await?;
         }
     }
 
@@ -179,7 +161,7 @@ impl UpstreamState {
                     () = connection_limit.wanted.notified() => true,
                 };
                 let Some(this) = this.upgrade() else { return };
-                if is_wanted { this.balancer.give_up() } else { this.balancer.sweep() }
+                if is_wanted { this.give_up() } else { this.sweep() }
             }
         });
     }

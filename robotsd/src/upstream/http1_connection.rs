@@ -1,9 +1,10 @@
-//! A connection of HTTP/1.1 to an upstream, and one exchange on it.
+//! A connection of HTTP/1.1 to an upstream, one exchange on it, and the pool of those that are idle.
 //!
 //! The task that waits for the response polls the connection: no task and no wake-up of its own for
 //! each request, and a dropped response closes the connection. An idle one is therefore not polled and has to be
-//! checked before it is used again, which [`http1_pool`](super::http1_pool) has done.
+//! checked before it is used again, which [`Http1Pool`] has done.
 
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -17,11 +18,12 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, Connection as Http1Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, Sleep, sleep_until};
+use tower_robots::internals::Mutex;
 
-use super::connection_limit::Permit;
+use super::connection_limit::{Demand, Permit};
+use super::endpoint::UpstreamLimits;
 use super::failure_kind::Cause;
 use super::http1_fast::{self, FastAnswer, FastConnection, UnreadBody};
-use super::limits::UpstreamLimits;
 use super::outgoing_request::{InterimRelay, OutgoingBody};
 use super::tracked_io::{ExchangeProgress, TrackedIo};
 use super::usage::ClientKey;
@@ -181,7 +183,7 @@ impl UpstreamConnection {
         if relay.client.is_some() {
             hyper::ext::on_informational(&mut request, move |response| {
                 // Too many are no failure: the octets before a final response are bounded.
-                let _ = relay.received(response.status(), response.headers());
+                relay.received(response.status(), response.headers());
             });
         }
         let mut answer = pin!(sender.try_send_request(request));
@@ -319,4 +321,72 @@ pub(super) enum Certainty {
     EventLoop,
     /// By the kernel's state, for one system call more.
     AskKernel,
+}
+
+/// The idle connections of HTTP/1.1 that one worker keeps to one server, the one that was used last at the end.
+///
+/// The last one into a pool is the first one out: it is the likeliest to be alive, and the rest may age and go.
+#[derive(Debug)]
+pub(super) struct Http1Pool {
+    idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
+    capacity: usize,
+    timeout: Duration,
+    demand: Arc<Demand>,
+}
+
+impl Http1Pool {
+    pub(super) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
+        Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
+    }
+
+    /// A connection that seems alive.
+    pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
+        loop {
+            // Checked outside the lock: others need not wait for it.
+            let mut connection = self.idle.lock().pop_back()?;
+            if !connection.is_expired(Instant::now(), self.timeout) && connection.is_alive(certainty) {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Keeps a connection whose exchange is over, unless it cannot be used again or another worker needs its place.
+    pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
+        if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
+            return;
+        }
+        connection.rest();
+        let mut idle = self.idle.lock();
+        let surplus = (idle.len() == self.capacity).then(|| idle.pop_front());
+        idle.push_back(connection);
+        drop(idle);
+        drop(surplus);
+        self.demand.has_returned();
+    }
+
+    /// Closes connections that have been idle for too long, or that the upstream has closed.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        let mut kept = std::mem::take(&mut *self.idle.lock());
+        kept.retain_mut(|connection| {
+            !connection.is_expired(now, self.timeout) && connection.is_alive(Certainty::AskKernel)
+        });
+        let mut idle = self.idle.lock();
+        // What came meanwhile is younger.
+        kept.append(&mut idle);
+        *idle = kept;
+    }
+
+    /// Closes the connection that has been idle for longest, if there is one.
+    pub(super) fn give_up(&self) -> Option<()> {
+        // Closed outside the lock.
+        let oldest = self.idle.lock().pop_front();
+        oldest.map(drop)
+    }
+
+    /// Closes every idle connection.
+    pub(super) fn clear(&self) {
+        let all = std::mem::take(&mut *self.idle.lock());
+        drop(all);
+    }
 }

@@ -6,9 +6,9 @@
 //! fails itself. It chooses no site and judges nothing.
 //!
 //! Begin with [`forward`], which has one request on its way to a server and back. [`balancer`] finds it a connection: a
-//! server by turn, of those that [`health`] has in service, within [`connection_limit`] and [fair shares](shares).
+//! server by turn, of those that are [in service](server), within [`connection_limit`] and [fair shares](shares).
 //! [`mod@http1_connection`] is a connection of HTTP/1.1, on which most exchanges are made by [`mod@http1_fast`] and all
-//! others by hyper; [`http1_pool`] keeps the idle ones. [`mod@http2`] has those of HTTP/2. [`response_body`] is what the
+//! others by hyper; idle ones wait there in a pool. [`mod@http2`] has those of HTTP/2. [`response_body`] is what the
 //! edge reads.
 //!
 //! A request is sent a second time only where that cannot do harm: its method is idempotent, it has no body, it was
@@ -19,33 +19,26 @@
 mod endpoint;
 mod failure;
 mod failure_kind;
-mod limits;
 
 mod connection_limit;
-mod health;
 mod origins;
 mod resolver;
 mod server;
 mod server_search;
 mod shares;
 mod usage;
-mod wait_queue;
 
 mod balancer;
-mod candidates;
 mod forward;
 
 mod http1_connection;
 mod http1_fast;
-mod http1_pool;
 mod http2;
 mod outgoing_request;
 mod read_ahead;
 mod response_body;
 mod tls;
 mod tracked_io;
-
-pub(crate) mod fuzzing;
 
 #[cfg(test)]
 mod tests;
@@ -57,15 +50,15 @@ use std::sync::Arc;
 use http::{Request, Response};
 use tower_robots::layer::OriginalRequest;
 
-pub(crate) use self::endpoint::{Endpoint, HttpVersions};
+pub(crate) use self::endpoint::{Endpoint, HttpVersions, UpstreamLimits};
 pub(crate) use self::failure::{UpstreamEvent, UpstreamEventKind};
-pub(crate) use self::health::{HealthPolicy, ServerStatus, ServerStatusKind};
-pub(crate) use self::limits::UpstreamLimits;
+pub use self::http1_fast::response_head;
 pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::response_body::ResponseBody;
+pub(crate) use self::server::{HealthPolicy, ServerStatus, ServerStatusKind};
 pub(crate) use self::tls::{TlsSettings, Trust, check_server_name, secured};
 
-use self::forward::UpstreamState;
+use self::balancer::UpstreamState;
 use crate::exchange::{EdgeService, RequestBody};
 
 /// One worker's way to the servers of a site.

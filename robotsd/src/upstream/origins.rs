@@ -13,16 +13,13 @@ use http::HeaderValue;
 use tokio::sync::Notify;
 use tower_robots::internals::Mutex;
 
-use super::candidates::Lease;
 use super::connection_limit::ConnectionLimit;
-use super::endpoint::{Endpoint, EndpointAddress, HttpVersions, ServerAddress};
+use super::endpoint::{Endpoint, EndpointAddress, HttpVersions, ServerAddress, UpstreamLimits};
 use super::failure::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
 use super::failure_kind::FailureKind;
-use super::health::{Health, HealthPolicy, Outage, ServerStatus, ServerStatusKind, Ticket};
-use super::limits::UpstreamLimits;
 use super::read_ahead::BufferBudget;
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
-use super::server::Server;
+use super::server::{Health, HealthPolicy, Outage, Server, ServerStatus, ServerStatusKind, Ticket};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
 use crate::counter::Counter;
 
@@ -243,10 +240,9 @@ impl OriginsState {
         self.entries.iter().any(is_under_way)
     }
 
-    /// The request on this connection was answered.
-    pub(super) fn succeeded(&self, lease: &Lease) {
-        let server = &lease.candidate.server;
-        if server.health.succeeded(lease.ticket, Instant::now) {
+    /// A server has answered.
+    pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
+        if server.health.succeeded(ticket, Instant::now) {
             self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
         }
     }

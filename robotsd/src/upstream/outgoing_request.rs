@@ -112,23 +112,21 @@ pub(super) struct InterimRelay {
     received: AtomicUsize,
 }
 
-/// More came than any server has a use for.
-pub(super) struct TooManyInterim;
-
 impl InterimRelay {
     pub(super) fn new(client: Option<&InterimResponses>) -> Self {
         Self { client: client.cloned(), received: AtomicUsize::new(0) }
     }
 
-    /// Takes the next one, which is dropped where enough have been passed on.
-    pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> Result<(), TooManyInterim> {
+    /// Takes the next one, which is dropped where enough have been passed on. Returns false where more came than any server has
+    /// a use for.
+    pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MOST_RESPONSES {
-            return Err(TooManyInterim);
+            return false;
         }
         if let Some(client) = self.client.as_ref().filter(|_| before < RESPONSES) {
             client.send(status, fields);
         }
-        Ok(())
+        true
     }
 }

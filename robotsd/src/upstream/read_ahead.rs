@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::{Bytes, BytesMut};
 
-use super::limits::UpstreamLimits;
+use super::endpoint::UpstreamLimits;
 
 /// How much is buffered in all.
 #[derive(Debug, Default)]

@@ -15,12 +15,11 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 use tower_robots::internals::Mutex;
 
+use super::endpoint::UpstreamLimits;
 use super::failure_kind::{Cause, ResponseBodyError};
-use super::http1_connection::UpstreamConnection;
+use super::http1_connection::{Http1Pool, UpstreamConnection};
 use super::http1_fast::{FastBody, UnreadBody};
-use super::http1_pool::Http1Pool;
 use super::http2::{Http2Body, Http2Slot};
-use super::limits::UpstreamLimits;
 use super::read_ahead::{BufferBudget, ReadAhead};
 use super::usage::Usage;
 use crate::exchange::{IdleTimeout, StallObserver, Transfer};

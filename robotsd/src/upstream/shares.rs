@@ -22,8 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::health::ConnectionUse;
-use super::server::Server;
+use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
 /// After so long without taking anything a client beyond its share has stalled. One that reads 32 KB a second is seen

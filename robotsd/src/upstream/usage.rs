@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use tower_robots::internals::Mutex;
 
-use super::health::ConnectionUse;
-use super::server::Server;
+use super::server::{ConnectionUse, Server};
 use crate::exchange::{Peer, StallObserver};
 
 /// The client of a request, as far as connections are shared out.
@@ -192,7 +191,7 @@ pub(super) fn millis(start: Instant) -> u64 {
 mod tests {
     use super::*;
     use crate::upstream::endpoint::{HttpVersions, ServerAddress};
-    use crate::upstream::health::{Health, HealthPolicy};
+    use crate::upstream::server::{Health, HealthPolicy};
 
     fn usage() -> Usage {
         let start = Instant::now();

@@ -5,7 +5,7 @@
 //! not looked at, so that they may be sent again; and interim responses. It also has a task and two wake-ups more for each request.
 //!
 //! Begin with [`send_request`]: one request on a stream, until the head of its response. [`client_connection`] drives a
-//! connection, [`pool`] has those of a worker to a server, and [`guarded_socket`] stands between a connection and `h2`.
+//! connection, [`pool`] has those of a worker to a server, and [`stream_guard`] stands between a connection and `h2`.
 //!
 //! A connection is driven by a task of its own, because it belongs to many requests. A request without a body, or with one
 //! that is sent before the response comes, has no task of its own.
@@ -13,7 +13,6 @@
 mod client_connection;
 mod connection_activity;
 mod field_blocks;
-mod guarded_socket;
 mod pool;
 mod request_upload;
 mod response_stream;

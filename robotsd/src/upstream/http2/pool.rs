@@ -13,13 +13,11 @@ use h2::client::SendRequest;
 use tokio::time::Instant;
 use tower_robots::internals::Mutex;
 
-use super::super::connection_limit::Permit;
-use super::super::failure_kind::FailureKind;
-use super::super::limits::UpstreamLimits;
-use super::super::wait_queue::Demand;
 use super::client_connection::{Admission, Http2ClientConnection};
 use crate::socket::Socket;
-use crate::upstream::endpoint::HttpVersions;
+use crate::upstream::connection_limit::{Demand, Permit};
+use crate::upstream::endpoint::{HttpVersions, UpstreamLimits};
+use crate::upstream::failure_kind::FailureKind;
 
 /// The connections to one server.
 #[derive(Debug)]

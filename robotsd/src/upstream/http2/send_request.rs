@@ -20,11 +20,11 @@ use super::pool::Http2Slot;
 use super::request_upload::{RequestUpload, UploadEnd};
 use super::response_stream::{ExpectedBody, Http2Body};
 use crate::exchange::{RequestBody, poll_due};
+use crate::upstream::endpoint::UpstreamLimits;
 use crate::upstream::failure_kind::{Cause, FailureKind};
 use crate::upstream::http1_connection::ExchangeError;
 use crate::upstream::http1_fast::{self, unify_framing};
-use crate::upstream::limits::UpstreamLimits;
-use crate::upstream::outgoing_request::{InterimRelay, TooManyInterim};
+use crate::upstream::outgoing_request::InterimRelay;
 
 /// Why there is no response.
 enum NoResponse {
@@ -134,7 +134,7 @@ fn poll_head(
         if received.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Poll::Ready(Err(NoResponse::Invalid("switched protocols, which HTTP/2 cannot")));
         }
-        if let Err(TooManyInterim) = relay.received(received.status(), received.headers()) {
+        if !relay.received(received.status(), received.headers()) {
             return Poll::Ready(Err(NoResponse::Invalid("too many interim responses")));
         }
     }

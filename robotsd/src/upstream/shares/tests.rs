@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::super::health::{Health, HealthPolicy};
+use super::super::server::{Health, HealthPolicy};
 use super::*;
 use crate::upstream::endpoint::{HttpVersions, ServerAddress};
 

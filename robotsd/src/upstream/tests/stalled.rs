@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use tokio::net::TcpSocket;
 
-use super::balancer::Balancer;
-use super::candidates::Requirement;
+use super::balancer::UpstreamState;
 use super::http1_connection::Certainty;
+use super::server_search::{Pooled, Requirement};
 use super::usage::ClientKey;
 use super::*;
 use crate::exchange::test_peer::frame;
@@ -380,14 +380,14 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
 async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker() {
     let scene = scene(4, |_| {});
     let one = NonZeroUsize::MIN;
-    let balancer = Balancer::new(Arc::clone(&scene.origins.0), one);
+    let balancer = UpstreamState::new(Arc::clone(&scene.origins.0), one);
     let client = ClientKey::default();
     let requirement = Requirement { certainty: Certainty::EventLoop, versions: HttpVersions::Http1, client };
     let Err(first) = balancer.ready(requirement) else { panic!("nothing is connected yet") };
-    let lease = soon(balancer.connection(first, requirement)).await.unwrap();
+    let lease = soon(balancer.find(first, Pooled::Allowed, requirement)).await.unwrap();
     let (connection, pool) = lease.into_http1().unwrap();
     pool.put(connection);
-    let other = wait_queue::Demand::new(Arc::clone(&scene.origins.0.connection_limit));
+    let other = connection_limit::Demand::new(Arc::clone(&scene.origins.0.connection_limit));
     let waiting = other.wait(ClientKey { address: 1, connection: 1 }, 1);
     assert!(balancer.ready(requirement).is_err());
     drop(waiting);
