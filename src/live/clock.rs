@@ -90,10 +90,38 @@ pub(super) fn shown(time: SystemTime) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::live::Mutex;
+
+    /// A clock that the test moves.
+    #[derive(Clone)]
+    pub(crate) struct TestClock(Arc<Mutex<SystemTime>>);
+
+    impl TestClock {
+        pub(crate) fn new() -> Self {
+            Self(Arc::new(Mutex::new(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000))))
+        }
+
+        pub(crate) fn now(&self) -> SystemTime {
+            *self.0.lock()
+        }
+
+        pub(crate) fn pass(&self, time: Duration) {
+            *self.0.lock() += time;
+        }
+
+        pub(crate) fn go_back(&self, time: Duration) {
+            *self.0.lock() -= time;
+        }
+
+        pub(crate) fn read(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
+            let clock = self.clone();
+            move || clock.now()
+        }
+    }
 
     #[test]
     fn times_without_a_date_are_no_panic() {

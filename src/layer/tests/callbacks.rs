@@ -7,8 +7,7 @@ async fn observers_are_notified_of_every_disallowed_request_and_of_no_other() {
     for (mode, want) in
         [(Mode::Off, None), (Mode::Observe, Some(None)), (Mode::Tag, Some(None)), (Mode::Refuse, Some(Some(403)))]
     {
-        let notified = Arc::new(Mutex::new(Vec::new()));
-        let sink = notified.clone();
+        let (notified, sink) = noting(Vec::new());
         let layer = RobotsLayer::new(live(mode)).observe(move |event| {
             let status = event.status.map(|status| status.as_u16());
             sink.lock().push((status, String::from_utf8_lossy(event.request.target()).into_owned(), event.record.line));
@@ -41,8 +40,7 @@ async fn a_fault_while_judging_passes_the_request_and_is_counted() {
 
 #[tokio::test]
 async fn an_address_is_only_looked_up_where_a_group_applies() {
-    let lookups = Arc::new(Mutex::new(0));
-    let count = lookups.clone();
+    let (lookups, count) = noting(0);
     let layer = RobotsLayer::new(live(Mode::Refuse)).address_from(move |_| {
         *count.lock() += 1;
         None
@@ -63,8 +61,7 @@ async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
         (Mode::Observe, StatusCode::OK, false),
     ] {
         let live = live(mode);
-        let notified = Arc::new(Mutex::new(0));
-        let sink = notified.clone();
+        let (notified, sink) = noting(0);
         let layer = RobotsLayer::new(live.clone())
             .observe(|event| panic!("{} is too much", event.record.name()))
             .observe(move |_| *sink.lock() += 1);
@@ -81,8 +78,7 @@ async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
 #[tokio::test]
 async fn the_kill_switch_passes_everything_but_robots_txt() {
     let live = live(Mode::Refuse);
-    let notified = Arc::new(Mutex::new(0));
-    let sink = notified.clone();
+    let (notified, sink) = noting(0);
     let layer = RobotsLayer::new(live.clone()).observe(move |_| *sink.lock() += 1);
     for (enforcement, status, events) in
         [(Enforcement::Off, StatusCode::OK, 0), (Enforcement::On, StatusCode::FORBIDDEN, 1)]
@@ -98,8 +94,7 @@ async fn the_kill_switch_passes_everything_but_robots_txt() {
 async fn a_request_in_grace_is_observed_with_that_reason() {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let live = LiveRobots::inline(FILE).policy(policy).grace(Duration::from_secs(3600)).open().expect("a robots.txt");
-    let notified = Arc::new(Mutex::new(Vec::new()));
-    let sink = notified.clone();
+    let (notified, sink) = noting(Vec::new());
     let layer =
         RobotsLayer::new(live).observe(move |event| sink.lock().push((event.record.action, event.record.reason)));
     assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);

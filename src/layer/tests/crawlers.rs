@@ -114,8 +114,7 @@ async fn nothing_is_added_while_nothing_is_known_or_enforced() {
 
 #[tokio::test]
 async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
-    let notified = Arc::new(Mutex::new(Vec::new()));
-    let sink = notified.clone();
+    let (notified, sink) = noting(Vec::new());
     let live = robots(Mode::Refuse);
     let layer = RobotsLayer::new(live.clone())
         .observe_crawlers(|event| panic!("{} is too much", event.record.name()))

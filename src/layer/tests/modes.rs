@@ -1,10 +1,8 @@
 //! The mode bounds what is done about a request: every mode with every rate, rule for impostors, override and identity.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
-
 use super::*;
 use crate::agent::{Category, Identity, IdentityMethod, Refutation, UndecidedReason};
+use crate::live::TestClock;
 use crate::policy::{Impostors, Override, PolicyBuilder, RateMode};
 
 const FILE: &str =
@@ -234,14 +232,9 @@ async fn mirror(request: Request<Body>) -> Result<Response<Body>, Infallible> {
 
 #[tokio::test]
 async fn the_mode_bounds_what_is_done_about_a_request() {
-    let minutes = Arc::new(AtomicU64::new(1_000_000));
-    let clock = minutes.clone();
-    let live = LiveRobots::inline(FILE)
-        .clock(move || UNIX_EPOCH + Duration::from_secs(60 * clock.load(Ordering::Relaxed)))
-        .open()
-        .expect("a robots.txt");
-    let noted = Arc::<Mutex<Option<Record>>>::default();
-    let sink = noted.clone();
+    let clock = TestClock::new();
+    let live = LiveRobots::inline(FILE).clock(clock.read()).open().expect("a robots.txt");
+    let (noted, sink) = noting(None);
     let layer = RobotsLayer::new(live.clone())
         .identity_from(|extensions| extensions.get::<Identity>().copied())
         .observe(move |event| *sink.lock() = Some(event.record.clone()));
@@ -251,7 +244,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
         live.set_policy(settings.policy(mode));
         for row in settings.rows() {
             // Each row has a burst of its own.
-            minutes.fetch_add(1, Ordering::Relaxed);
+            clock.pass(Duration::from_secs(60));
             if row.asked == Asked::TooSoon {
                 let _ = ask(layer.clone(), row.request()).await;
             }

@@ -1,41 +1,20 @@
 //! Requests that come sooner than the delay of their crawler's groups.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation};
+use crate::live::TestClock;
 use crate::policy::{Impostors, Override, PolicyBuilder, RateMode};
 
 const DELAYED: &str =
     "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nCrawl-delay: 2\nDisallow:\n";
-
-/// A clock that a test moves, in milliseconds.
-#[derive(Clone)]
-struct MovedClock(Arc<AtomicU64>);
-
-impl MovedClock {
-    fn new() -> Self {
-        Self(Arc::new(AtomicU64::new(1_000_000_000)))
-    }
-
-    fn add(&self, time: Duration) {
-        self.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
-    }
-
-    fn read(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
-        let clock = self.0.clone();
-        move || UNIX_EPOCH + Duration::from_millis(clock.load(Ordering::Relaxed))
-    }
-}
 
 /// Refuses what is disallowed, and what comes too soon.
 fn refusing() -> PolicyBuilder {
     Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse)
 }
 
-fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, MovedClock) {
-    let clock = MovedClock::new();
+fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, TestClock) {
+    let clock = TestClock::new();
     let live = LiveRobots::inline(DELAYED).policy(policy.build()).clock(clock.read()).open().expect("a robots.txt");
     (told_senders(&live), live, clock)
 }
@@ -100,11 +79,11 @@ async fn a_burst_passes_and_then_one_request_in_each_interval() {
     let ours = || from(GPTBOT, [192, 0, 2, 1]);
     assert_eq!(passed(&layer, ours).await, 5);
     for _ in 0..3 {
-        clock.add(Duration::from_secs(10));
+        clock.pass(Duration::from_secs(10));
         assert_eq!(passed(&layer, ours).await, 1);
     }
     // A pause fills the bucket, and no further.
-    clock.add(Duration::from_secs(3600));
+    clock.pass(Duration::from_secs(3600));
     assert_eq!(passed(&layer, ours).await, 5);
 }
 
@@ -112,7 +91,7 @@ async fn a_burst_passes_and_then_one_request_in_each_interval() {
 async fn a_limited_request_gets_the_line_and_retry_after() {
     let (layer, _, clock) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
-    clock.add(Duration::from_millis(3500));
+    clock.pass(Duration::from_millis(3500));
     let response = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     let retry_after = field(&response, "retry-after").expect("a time").to_owned();
@@ -167,7 +146,7 @@ async fn those_who_are_refused_together_come_back_apart_and_never_too_early() {
 async fn a_limited_call_of_grpc_learns_when_to_try_again() {
     let (layer, _, clock) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
-    clock.add(Duration::from_millis(3500));
+    clock.pass(Duration::from_millis(3500));
     let plain = with(from(GPTBOT, [192, 0, 2, 1]), "content-type", "application/grpc");
     let response = ask(layer.clone(), plain).await;
     assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::TOO_MANY_REQUESTS, None));
@@ -236,12 +215,9 @@ async fn search_engines_are_limited_only_one_by_one() {
 
 #[tokio::test]
 async fn what_is_observed_passes_and_is_reported() {
-    let reports = Arc::<Mutex<Vec<(Action, Reason)>>>::default();
+    let (reports, notes) = noting(Vec::new());
     let (layer, live, _) = limited(Policy::builder().rate(RateMode::Observe));
-    let notes = reports.clone();
-    let layer = layer.observe(move |event| {
-        notes.lock().push((event.record.action, event.record.reason));
-    });
+    let layer = layer.observe(move |event| notes.lock().push((event.record.action, event.record.reason)));
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     assert_eq!(*reports.lock(), [(Action::Pass, Reason::LimitObserved); 5]);
     // Off, and switched off.
@@ -268,7 +244,7 @@ async fn a_reload_gives_no_sender_a_new_burst() {
     }
     live.publish(format!("# moved\n{DELAYED}")).expect("a robots.txt");
     live.publish("# no delay\nUser-agent: GPTBot\nDisallow: /drafts/\n").expect("a robots.txt");
-    clock.add(Duration::from_secs(1));
+    clock.pass(Duration::from_secs(1));
     live.publish(DELAYED).expect("a robots.txt");
     for sender in &senders {
         assert_eq!(passed(&layer, || again(sender)).await, 0);
@@ -276,10 +252,10 @@ async fn a_reload_gives_no_sender_a_new_burst() {
     // A shorter delay holds at once, and a delay of more than 30 s is 30.
     live.publish(DELAYED.replace("10", "0.5")).expect("a robots.txt");
     assert_eq!(passed(&layer, || again(&senders[0])).await, 0, "what is owed is cut to a burst");
-    clock.add(Duration::from_millis(500));
+    clock.pass(Duration::from_millis(500));
     assert_eq!(passed(&layer, || again(&senders[0])).await, 1);
     live.publish(DELAYED.replace("10", "86400")).expect("a robots.txt");
-    clock.add(Duration::from_secs(30));
+    clock.pass(Duration::from_secs(30));
     assert!(passed(&layer, || again(&senders[0])).await >= 1);
 }
 
@@ -409,7 +385,7 @@ async fn a_second_question_about_a_refused_request_takes_nothing() {
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=10"));
         // Its time has come since: it was refused for its pace all the same, and has its request still.
-        clock.add(Duration::from_secs(10));
+        clock.pass(Duration::from_secs(10));
         for _ in 0..3 {
             assert_eq!(ask(again.clone(), sender()).await.status(), StatusCode::TOO_MANY_REQUESTS);
         }
@@ -440,7 +416,7 @@ async fn what_passes_elsewhere_is_counted_here_too() {
     // More than the bucket here has room for: what is said elsewhere decides.
     assert_eq!(passed_as_told(&alone, 0), 10);
     assert_eq!(passed(&layer, alone).await, 0, "no new burst once it is counted here alone");
-    clock.add(Duration::from_secs(20));
+    clock.pass(Duration::from_secs(20));
     assert_eq!(passed_as_told(&alone, 7), 0, "denied elsewhere");
     assert_eq!(passed(&layer, alone).await, 2, "which takes nothing here");
     // What is not limited passes whatever is said of it.
@@ -464,7 +440,7 @@ fn a_panic_after_the_word_of_a_store_passes_the_request() {
 
 #[tokio::test]
 async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
-    let (cache, clock) = (crate::live::CompileCache::new(), MovedClock::new());
+    let (cache, clock) = (crate::live::CompileCache::new(), TestClock::new());
     let open = |name: Option<&str>, max_age: u64| {
         let policy = refusing().build();
         let builder = LiveRobots::inline(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);
@@ -481,7 +457,7 @@ async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
         assert_eq!(passed(&open(Some("shop"), 60), sender).await, 0);
         assert_eq!(passed(&open(Some("blog"), 60), sender).await, 5, "another site");
         assert_eq!(passed(&open(None, 60), sender).await, 5, "no name");
-        clock.add(Duration::from_secs(3600));
+        clock.pass(Duration::from_secs(3600));
     }
 }
 

@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use super::*;
 use crate::agent::{Category, Crawler, Identity, IdentityMethod, Refutation, Registry};
+use crate::live::TestClock;
 use crate::policy::{Impostors, RateMode};
 use crate::source::evidence::Verifier;
+use crate::source::evidence::tests::only;
 use crate::source::evidence::tests::played_http::PlayedHttp;
 use crate::source::evidence::tests::played_signer::{KEY, keys, signed};
-use crate::source::evidence::tests::{TestClock, only};
 use crate::source::fetch::Fetcher;
 
 const PLAYED: &str = "User-agent: Playbot\nCrawl-delay: 10\nDisallow: /drafts/\n";

@@ -22,8 +22,7 @@ async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr
     let verifier = Verifier::builder(&registry).resolvers([dns.address]).start().expect("a verifier");
     let live =
         LiveRobots::inline("User-agent: Playbot\nDisallow: /drafts/\n").registry(registry).open().expect("rules");
-    let identities = Arc::new(Mutex::new(Vec::new()));
-    let sink = identities.clone();
+    let (identities, sink) = noting(Vec::new());
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<IpAddr>().copied())
         .verifier(SenderCheck::new(&verifier))

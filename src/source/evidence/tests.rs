@@ -11,42 +11,15 @@ mod registries;
 mod restarts;
 mod signatures;
 
-use crate::live::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
 use crate::agent::{Category, Crawler, Registry};
 use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
+use crate::live::{Mutex, TestClock};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
-
-/// A clock that the test moves.
-#[derive(Clone)]
-pub(crate) struct TestClock(Arc<Mutex<SystemTime>>);
-
-impl TestClock {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000))))
-    }
-
-    pub(crate) fn now(&self) -> SystemTime {
-        *self.0.lock()
-    }
-
-    fn pass(&self, time: Duration) {
-        *self.0.lock() += time;
-    }
-
-    fn go_back(&self, time: Duration) {
-        *self.0.lock() -= time;
-    }
-
-    pub(crate) fn read(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
-        let clock = self.clone();
-        move || clock.now()
-    }
-}
 
 /// A registry of one crawler more.
 fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {

@@ -6,10 +6,10 @@ use crate::live::Mutex;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::*;
-use crate::live::{LiveRobots, RejectionKind, ReloadOutcome, WhenMissing};
+use crate::live::{LiveRobots, RejectionKind, ReloadOutcome, TestClock, WhenMissing};
 
 /// A server that answers with what the test has put there.
 fn server(answer: &Arc<Mutex<&'static str>>) -> String {
@@ -43,15 +43,11 @@ const TROUBLE: &str = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
 fn a_year_of_trouble_and_a_day_of_absence() {
     let answer = Arc::new(Mutex::new(GOOD));
     let says = |now| *answer.lock() = now;
-    let time = Arc::new(Mutex::new(SystemTime::now()));
-    let clock = {
-        let time = time.clone();
-        move || *time.lock()
-    };
-    let pass = |hours: u32| *time.lock() += hours * Duration::from_secs(3600);
+    let time = TestClock::new();
+    let pass = |hours: u32| time.pass(hours * Duration::from_secs(3600));
     let live = LiveRobots::url(&server(&answer))
         .expect("a URL")
-        .clock(clock)
+        .clock(time.read())
         .when_missing(WhenMissing::Fail)
         .open()
         .expect("the first version");
@@ -65,7 +61,7 @@ fn a_year_of_trouble_and_a_day_of_absence() {
         assert!(is_good());
     }
     says(GONE);
-    let missed = *time.lock();
+    let missed = time.now();
     for _ in 0..24 {
         let reloaded = reload();
         assert!(
