@@ -343,9 +343,7 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 /// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
 #[derive(Debug)]
 #[must_use = "the reload goes on without it, but only this gives its outcome"]
-pub struct Reloading {
-    completion: Arc<Completion>,
-}
+pub struct Reloading(Arc<Completion>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Completion {
@@ -362,16 +360,16 @@ struct CompletionState {
 impl Reloading {
     pub(crate) fn new() -> (Self, Arc<Completion>) {
         let completion = Arc::new(Completion::default());
-        (Self { completion: completion.clone() }, completion)
+        (Self(completion.clone()), completion)
     }
 
     /// Blocks until the reload is done.
     pub fn wait(self) -> Reload {
-        let mut state = self.completion.state.lock();
+        let mut state = self.0.state.lock();
         loop {
             match state.result.take() {
                 Some(reload) => return reload,
-                None => state = self.completion.done.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -396,7 +394,7 @@ impl Future for Reloading {
     type Output = Reload;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reload> {
-        let mut state = self.completion.state.lock();
+        let mut state = self.0.state.lock();
         match state.result.take() {
             Some(reload) => Poll::Ready(reload),
             None => {

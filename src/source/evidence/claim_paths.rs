@@ -62,7 +62,8 @@ pub(super) struct ClaimPaths {
     known: AtomicUsize,
     verified: RecentMarks,
     hasher: RandomState,
-    trouble: Mutex<Option<Arc<str>>>,
+    /// Why what is learned will not outlive this process, or what an earlier one learned is not known.
+    pub(super) trouble: Mutex<Option<Arc<str>>>,
 }
 
 type PathTable = HashMap<u64, Counted, RandomState>;
@@ -191,19 +192,6 @@ impl ClaimPaths {
                 self.known.fetch_add(1, Ordering::Relaxed);
             }
         }
-    }
-
-    /// Why what is learned will not outlive this process, or what an earlier one learned is not known.
-    pub(super) fn trouble(&self) -> Option<Arc<str>> {
-        self.trouble.lock().clone()
-    }
-
-    pub(super) fn not_saved(&self, trouble: String) {
-        *self.trouble.lock() = Some(trouble.into());
-    }
-
-    pub(super) fn saved(&self) {
-        *self.trouble.lock() = None;
     }
 
     /// What stands for the claims of one client that one method verifies within a minute. Few whole numbers are hashed: this is
@@ -341,7 +329,7 @@ impl SavedPaths {
     pub(super) fn restore(self, clock: &Clock, runtime: &Handle) -> (Arc<ClaimPaths>, Arc<OperatorTable>) {
         let (now, paths) = (clock.now(), Arc::new(ClaimPaths::default()));
         let learned = self.load(now).unwrap_or_else(|trouble| {
-            paths.not_saved(trouble);
+            *paths.trouble.lock() = Some(trouble.into());
             Learned::default()
         });
         paths.restore(learned.paths, now);
@@ -389,10 +377,10 @@ impl SavedPaths {
             let saved = tokio::task::spawn_blocking(move || write_json(&file.0, &to_write)).await;
             match saved {
                 Ok(Ok(())) => {
-                    paths.saved();
+                    *paths.trouble.lock() = None;
                     last = text;
                 }
-                Ok(Err(error)) => paths.not_saved(format!("{}: {error}", self.0.display())),
+                Ok(Err(error)) => *paths.trouble.lock() = Some(format!("{}: {error}", self.0.display()).into()),
                 Err(_) => return,
             }
         }

@@ -46,8 +46,8 @@ pub(super) struct OperatorNames {
 pub(super) struct Lookups {
     pub(super) known: KnownNames,
     pub(super) queue: Arc<LookupQueue<Lookup>>,
-    /// Wakes those that wait for a look-up to end.
-    ended: Notify,
+    /// Wakes those that wait for a look-up to end, whichever it is.
+    pub(super) ended: Notify,
     clock: Clock,
     version: EvidenceVersion,
 }
@@ -124,11 +124,6 @@ impl Lookups {
             }
         }
         meant
-    }
-
-    /// Completes when a look-up has ended after the call, whichever it is.
-    pub(super) fn ended(&self) -> impl Future<Output = ()> {
-        self.ended.notified()
     }
 
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {

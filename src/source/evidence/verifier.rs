@@ -205,7 +205,7 @@ impl Verifier {
     /// Completes when names have been looked up after the call; never where none are looked up.
     pub(crate) async fn looked_up(&self) {
         match &self.inner.lookups {
-            Some(lookups) => lookups.ended().await,
+            Some(lookups) => lookups.ended.notified().await,
             None => std::future::pending().await,
         }
     }
@@ -229,7 +229,7 @@ impl Verifier {
             waiting_names: lookups.map_or(0, |lookups| lookups.queue.waiting()),
             known_signatures: evidence.signatures.known(),
             suspects: evidence.paths.suspects(evidence.following.clock.now()),
-            paths_trouble: evidence.paths.trouble(),
+            paths_trouble: evidence.paths.trouble.lock().clone(),
         }
     }
 

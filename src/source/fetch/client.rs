@@ -244,7 +244,10 @@ impl Client {
         approach: Approach,
         at: &mut Option<SocketAddr>,
     ) -> Result<(Box<dyn Stream>, AddressClass), FetchError> {
-        let (socket, class) = wire::dial(server, &self.network, approach, self.connect).await?;
+        let within = self.connect;
+        let late = |_| FetchError::with_cause(FetchErrorKind::Timeout, format!("no connection within {within:?}"));
+        let dialed = timeout(within, wire::dial(server, &self.network, approach, within)).await;
+        let (socket, class) = dialed.map_err(late)??;
         *at = socket.peer_addr().ok();
         #[cfg(not(feature = "tls"))]
         let _ = name;

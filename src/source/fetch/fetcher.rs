@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use super::resolver::Resolver;
 use super::{
@@ -141,6 +142,25 @@ impl Fetcher {
             let _ = sender.send(work(client.clone()).await);
         });
         receiver
+    }
+}
+
+/// A task on a fetcher's thread, until this is dropped; the thread runs as long.
+#[derive(Debug)]
+pub(in crate::source) struct FetcherTask {
+    task: AbortHandle,
+    _fetcher: Fetcher,
+}
+
+impl FetcherTask {
+    pub(in crate::source) fn start(fetcher: Fetcher, work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { task: fetcher.handle.spawn(work).abort_handle(), _fetcher: fetcher }
+    }
+}
+
+impl Drop for FetcherTask {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

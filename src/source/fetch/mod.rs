@@ -31,6 +31,7 @@ mod tests;
 pub(super) use self::client::{Client, FetchMode, FetchTarget};
 pub use self::client::{FetchAnswer, FetchRequest};
 pub use self::crawler::{CrawlerCache, CrawlerReading};
+pub(super) use self::fetcher::FetcherTask;
 pub use self::fetcher::{FetchBody, Fetcher, FetcherBuilder};
 pub(super) use self::freshness::later;
 pub use self::freshness::{Freshness, Schedule};

@@ -5,11 +5,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::site_freshness::{SiteFreshness, Step, Trouble};
-use super::{Client, FetchErrorKind, FetchOutcome, FetchTarget, Fetcher, Schedule};
+use super::{Client, FetchErrorKind, FetchOutcome, FetchTarget, Fetcher, FetcherTask, Schedule};
 use crate::live::{
     Candidate, Cause, Clock, Completion, FetchStatus, Mutex, Rejection, RejectionKind, Reload, ReloadOutcome,
     Reloading, Site, Version,
@@ -23,10 +22,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(super) struct SitePoller {
     requests: UnboundedSender<WaitingCaller>,
     status: Arc<Mutex<FetchStatus>>,
-    task: AbortHandle,
     origin: Arc<str>,
-    /// Keeps the thread running.
-    _fetcher: Fetcher,
+    _task: FetcherTask,
 }
 
 /// A caller that waits for a fetch. It completes even if there is none.
@@ -73,8 +70,8 @@ impl SitePoller {
             dice: RandomState::new(),
         };
         let first_request = WaitingCaller { completion: Some(completion), origin: origin.clone() };
-        let task = fetcher.handle.spawn(task.run(inbox, first_request, fetcher.client.clone())).abort_handle();
-        (Self { requests, status, task, origin: origin.clone(), _fetcher: fetcher }, first)
+        let run = task.run(inbox, first_request, fetcher.client.clone());
+        (Self { requests, status, origin: origin.clone(), _task: FetcherTask::start(fetcher, run) }, first)
     }
 
     /// Fetches now, and completes with the outcome.
@@ -85,12 +82,6 @@ impl SitePoller {
 
     pub(super) fn status(&self) -> FetchStatus {
         *self.status.lock()
-    }
-}
-
-impl Drop for SitePoller {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

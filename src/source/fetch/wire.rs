@@ -70,18 +70,6 @@ impl Approach {
     }
 }
 
-/// Connects to one of the addresses of a URL's host that may be approached so, within a time for all of them; also says
-/// what class of address it is.
-pub(super) async fn dial(
-    url: &FetchUrl,
-    network: &Resolver,
-    approach: Approach,
-    within: Duration,
-) -> Result<(TcpStream, AddressClass), FetchError> {
-    let late = |_| FetchError::with_cause(FetchErrorKind::Timeout, format!("no connection within {within:?}"));
-    timeout(within, dial_any(url, network, approach, within)).await.map_err(late)?
-}
-
 /// Connects to a socket of this machine.
 #[cfg(unix)]
 pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn Stream>, FetchError> {
@@ -95,7 +83,9 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
     }
 }
 
-async fn dial_any(
+/// Connects to one of the addresses of a URL's host that may be approached so; also says what class of address it is. Each gets its
+/// share of a time that the caller holds all of them to.
+pub(super) async fn dial(
     url: &FetchUrl,
     network: &Resolver,
     approach: Approach,

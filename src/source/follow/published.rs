@@ -10,12 +10,13 @@ use arc_swap::ArcSwapOption;
 use http::StatusCode;
 use robots_core::keyword_enum;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::{Demand, Document, FollowError, SavedDocuments};
 use crate::live::{Clock, Mutex, VersionHash, VersionHashPrefix};
-use crate::source::fetch::{Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher, Found, Schedule, Validators, later};
+use crate::source::fetch::{
+    Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher, FetcherTask, Found, Schedule, Validators, later,
+};
 
 /// A [`Registry`](crate::agent::Registry) or a [`Fragment`](crate::rules::Fragment) that is published at a URL, kept up to date on
 /// the thread of a [`Fetcher`].
@@ -32,7 +33,7 @@ use crate::source::fetch::{Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher,
 /// Cheap to clone; the last clone that is dropped ends the work.
 pub struct Published<D: Document> {
     followed: Arc<Followed<D>>,
-    task: Arc<FollowTask>,
+    task: Arc<FetcherTask>,
 }
 
 /// What is published, and who is notified of it.
@@ -52,12 +53,6 @@ pub(in crate::source) struct Following {
     pub(in crate::source) fetcher: Fetcher,
     pub(in crate::source) clock: Clock,
     pub(in crate::source) saved: Option<SavedDocuments>,
-}
-
-/// The task that follows a document, until this is dropped; its fetcher lives as long.
-struct FollowTask {
-    task: AbortHandle,
-    _fetcher: Fetcher,
 }
 
 /// One document, read by requests and written by the task that fetches it.
@@ -222,8 +217,8 @@ impl<D: Document> Published<D> {
             clock,
             saved,
         });
-        let task = fetcher.handle.spawn(followed.clone().follow(fetcher.client.clone())).abort_handle();
-        (Self { followed, task: Arc::new(FollowTask { task, _fetcher: fetcher }) }, trouble)
+        let follow = followed.clone().follow(fetcher.client.clone());
+        (Self { followed, task: Arc::new(FetcherTask::start(fetcher, follow)) }, trouble)
     }
 
     /// The version at hand; `None` until one was fetched or saved.
@@ -308,12 +303,6 @@ impl<D: Document> Clone for Published<D> {
 impl<D: Document> fmt::Debug for Published<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Published").field("url", &self.followed.url.to_string()).finish_non_exhaustive()
-    }
-}
-
-impl Drop for FollowTask {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
