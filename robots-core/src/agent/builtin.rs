@@ -42,14 +42,12 @@ fn tables(text: &'static str) -> Result<Vec<Fields>, String> {
         }
         let (key, value) = line.split_once(" = ").ok_or_else(fault)?;
         let value = match value {
-            "true" => FieldValue::Flag(true),
-            "false" => FieldValue::Flag(false),
+            "true" | "false" => FieldValue::Flag(value == "true"),
             // One item a line, up to the bracket.
             "[" => {
-                let items = lines.by_ref().map(|(item, _)| item).take_while(|item| *item != "]");
-                FieldValue::List(
-                    items.map(|item| strings(item.trim())).collect::<Option<Vec<_>>>().ok_or_else(fault)?.concat(),
-                )
+                let items: String =
+                    lines.by_ref().map(|(item, _)| item.trim()).take_while(|item| *item != "]").collect();
+                FieldValue::List(strings(&items).ok_or_else(fault)?)
             }
             _ => match value.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
                 Some(list) => FieldValue::List(strings(list).ok_or_else(fault)?),

@@ -242,24 +242,8 @@ pub struct RegistryError {
     pub row: usize,
     /// The field of the row that is wrong, by its key in a registry file: `name`, `header` or `tokens`.
     pub field: &'static str,
-    /// The kind of mistake.
-    pub kind: RegistryErrorKind,
     /// The mistake and its correction, without the place.
     pub message: String,
-}
-
-/// The kind of mistake that a [`RegistryError`] reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RegistryErrorKind {
-    /// A field has a value that no crawler can have.
-    WrongValue,
-    /// Two of the rows have one name.
-    RepeatedName,
-    /// Two crawlers have one header name.
-    SharedHeaderName,
-    /// The crawler to remove does not exist.
-    NotFound,
 }
 
 impl fmt::Display for RegistryError {

@@ -46,7 +46,7 @@ mod recognizer;
 mod registry;
 
 pub use self::agents::{Agent, Agents};
-pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, RegistryErrorKind, RegistryRow};
+pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, RegistryRow};
 pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};
 pub use self::network::Network;
 pub use self::recognizer::{NamedAs, Recognizer};

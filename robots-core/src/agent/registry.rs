@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use super::builtin;
-use super::crawler::{Crawler, RegistryError, RegistryErrorKind, RegistryRow};
+use super::crawler::{Crawler, RegistryError, RegistryRow};
 use super::header::{Header, Word};
 use super::name_index::{NameIndex, Named, WordHash};
 use crate::rules::ProductToken;
@@ -67,16 +67,11 @@ impl Registry {
             let known = crawlers.iter().position(|crawler| crawler.name.eq_ignore_ascii_case(name));
             if named.insert(name.to_ascii_lowercase(), at).is_some() {
                 let message = format!("two rows have the name \"{name}\": join the two");
-                return Err(RegistryError { row: at, field: "name", kind: RegistryErrorKind::RepeatedName, message });
+                return Err(RegistryError { row: at, field: "name", message });
             }
             match (change, known) {
                 (RegistryRow::Put(crawler), known) => {
-                    let wrong = |(field, message)| RegistryError {
-                        row: at,
-                        field,
-                        kind: RegistryErrorKind::WrongValue,
-                        message,
-                    };
+                    let wrong = |(field, message)| RegistryError { row: at, field, message };
                     let crawler = Arc::new(crawler.checked().map_err(wrong)?);
                     match known {
                         Some(known) => crawlers[known] = crawler,
@@ -86,7 +81,7 @@ impl Registry {
                 (RegistryRow::Remove(_), Some(known)) => drop(crawlers.remove(known)),
                 (RegistryRow::Remove(name), None) => {
                     let message = format!("there is no crawler \"{name}\" to remove: write a name of the registry");
-                    return Err(RegistryError { row: at, field: "name", kind: RegistryErrorKind::NotFound, message });
+                    return Err(RegistryError { row: at, field: "name", message });
                 }
             }
         }
@@ -219,7 +214,7 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
                 &crawler.name
             );
             let row = row.copied().unwrap_or(0);
-            return Err(RegistryError { row, field: "header", kind: RegistryErrorKind::SharedHeaderName, message });
+            return Err(RegistryError { row, field: "header", message });
         }
     }
     Ok(())
@@ -391,21 +386,21 @@ mod tests {
     #[test]
     fn rows_that_clash_are_refused_with_row_and_field() {
         let row = |name: &str| Crawler::new(name, Category::Seo);
-        for (rows, at, field, kind) in [
-            (vec![removed("Two")], 0, "name", RegistryErrorKind::NotFound),
-            (vec![with_header_names("A", &["One Bot"]).into()], 0, "header", RegistryErrorKind::SharedHeaderName),
+        for (rows, at, field, said) in [
+            (vec![removed("Two")], 0, "name", "there is no crawler \"Two\""),
+            (vec![with_header_names("A", &["One Bot"]).into()], 0, "header", "the header name \""),
+            (vec![row("A").into(), with_header_names("B", &["b", "a"]).into()], 1, "header", "the header name \""),
+            (vec![row("A").into(), row("B").into(), row("a").into()], 2, "name", "two rows have the name \"a\""),
             (
-                vec![row("A").into(), with_header_names("B", &["b", "a"]).into()],
+                vec![row("A").into(), with_header_names("B", &["!"]).into()],
                 1,
                 "header",
-                RegistryErrorKind::SharedHeaderName,
+                "holds neither letter nor digit",
             ),
-            (vec![row("A").into(), row("B").into(), row("a").into()], 2, "name", RegistryErrorKind::RepeatedName),
-            (vec![row("A").into(), with_header_names("B", &["!"]).into()], 1, "header", RegistryErrorKind::WrongValue),
         ] {
             let error = two().extended_with(rows).unwrap_err();
-            assert_eq!((error.row, error.field, error.kind), (at, field, kind), "{error}");
-            assert!(!error.message.is_empty());
+            assert_eq!((error.row, error.field), (at, field), "{error}");
+            assert!(error.message.contains(said), "{error}");
             assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message));
         }
         // What one row gives up, another may take.

@@ -62,8 +62,8 @@ impl Policy {
     ///    of search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
     ///    ([`Impostors`](super::Impostors)), as far as the mode lets it, with [`Reason::Impostor`], unless its address, its path or
     ///    a cookie is exempt.
-    /// 6. Of several agents the one with the strictest outcome counts, and the strictest [`Pace`](super::Pace) of all.
-    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`](super::Pace) where it is limited
+    /// 6. Of several agents the one with the strictest outcome counts, and the strictest [`Pace`] of all.
+    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`] where it is limited
     ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), as far as the mode lets it, or where an override says so. The
     ///    decision does not depend on it: whether the request comes too soon is known where requests are counted, in the layer.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {

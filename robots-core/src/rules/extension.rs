@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::delays::{RequestRate, TimeWindow};
 use super::document::{Group, RobotsTxt};
 use super::line::{Directive, Field, LineKind};
-use super::value::{Host, Preferences, clean_param, delay};
+use super::value::{Host, clean_param, delay, preferences};
 
 /// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
 #[derive(Clone, Debug)]
@@ -47,9 +47,21 @@ pub enum Meaning<'r> {
         path: &'r [u8],
     },
     /// What content under a path may be used for, by the IETF's AI preferences.
-    ContentUsage(Preferences<'r>),
+    #[non_exhaustive]
+    ContentUsage {
+        /// The path they are about; empty for all.
+        path: &'r [u8],
+        /// The preferences and what is said about each, such as `train-ai` and `n`; the second is empty where nothing is.
+        pairs: Vec<(&'r [u8], &'r [u8])>,
+    },
     /// What content may be used for, by Cloudflare's content signals.
-    ContentSignal(Preferences<'r>),
+    #[non_exhaustive]
+    ContentSignal {
+        /// The path they are about; empty for all.
+        path: &'r [u8],
+        /// The signals and what is said about each, as in [`Meaning::ContentUsage`].
+        pairs: Vec<(&'r [u8], &'r [u8])>,
+    },
     /// Where the terms of a licence are.
     License(&'r [u8]),
     /// A path pattern for pages to be left out of an index.
@@ -109,8 +121,8 @@ impl<'r> Extension<'r> {
             Directive::CleanParam => {
                 clean_param(value).map(|(parameters, path)| Meaning::CleanParam { parameters, path })
             }
-            Directive::ContentUsage => Preferences::parse(value).map(Meaning::ContentUsage),
-            Directive::ContentSignal => Preferences::parse(value).map(Meaning::ContentSignal),
+            Directive::ContentUsage => preferences(value).map(|(path, pairs)| Meaning::ContentUsage { path, pairs }),
+            Directive::ContentSignal => preferences(value).map(|(path, pairs)| Meaning::ContentSignal { path, pairs }),
             Directive::License => (!value.is_empty()).then_some(Meaning::License(value)),
             Directive::Noindex => (!value.is_empty()).then_some(Meaning::Noindex(value)),
             _ => Some(Meaning::Unknown),
@@ -132,12 +144,12 @@ mod tests {
                 Meaning::CleanParam { parameters, path } => {
                     format!("{} {}", String::from_utf8_lossy(&parameters.join(&b'+')), String::from_utf8_lossy(path))
                 }
-                Meaning::ContentUsage(preferences) | Meaning::ContentSignal(preferences) => {
+                Meaning::ContentUsage { path, pairs } | Meaning::ContentSignal { path, pairs } => {
                     let pair = |(name, value): (&[u8], &[u8])| {
                         format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
                     };
-                    let pairs: Vec<_> = preferences.pairs.into_iter().map(pair).collect();
-                    format!("{} {}", String::from_utf8_lossy(preferences.path), pairs.join("+"))
+                    let pairs: Vec<_> = pairs.into_iter().map(pair).collect();
+                    format!("{} {}", String::from_utf8_lossy(path), pairs.join("+"))
                 }
                 other => format!("{other:?}"),
             };

@@ -55,7 +55,7 @@ pub use self::pattern::{Costly, PathPattern};
 pub use self::rule_set::{Fallback, FormTrace, RuleSet, Selection, Trace, Verdict};
 pub use self::text::{Note, NoteKind};
 pub use self::token::ProductToken;
-pub use self::value::{Host, Preferences};
+pub use self::value::Host;
 pub(crate) use self::value::{delay as crawl_delay, is_absolute_url};
 pub use self::write::RobotsTxtBuilder;
 

@@ -18,16 +18,6 @@ pub struct Host<'r> {
     pub port: Option<u16>,
 }
 
-/// The value of a content-usage or content-signal line: `/path train-ai=n, search=y`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Preferences<'r> {
-    /// The path they are about; empty for all.
-    pub path: &'r [u8],
-    /// The preferences and what is said about each, such as `ai-train` and `no`; the second is empty where nothing is.
-    pub pairs: Vec<(&'r [u8], &'r [u8])>,
-}
-
 impl<'r> Host<'r> {
     /// Reads a host: a name of letters, digits, hyphens and dots, with `https://` or `http://` before it and a port
     /// behind it if need be. An address in numbers is none, and so is a URL with a path.
@@ -68,19 +58,18 @@ pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     (!parameters.is_empty()).then(|| (names.collect(), path))
 }
 
-impl<'r> Preferences<'r> {
-    pub(super) fn parse(value: &'r [u8]) -> Option<Self> {
-        let (path, pairs) = match value {
-            [b'/', ..] => first_word(value),
-            _ => (&value[..0], value),
-        };
-        let pair = |pair: &'r [u8]| {
-            let at = memchr::memchr(b'=', pair).unwrap_or(pair.len());
-            (pair[..at].trim_ascii(), pair.get(at + 1..).unwrap_or_default().trim_ascii())
-        };
-        let named = pairs.split(|octet| *octet == b',').map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty());
-        (!pairs.is_empty()).then(|| Self { path, pairs: named.map(pair).collect() })
-    }
+/// The path that a content-usage or content-signal line is about, as in `/path train-ai=n, search=y`, and its preferences.
+pub(super) fn preferences(value: &[u8]) -> Option<(&[u8], Vec<(&[u8], &[u8])>)> {
+    let (path, pairs) = match value {
+        [b'/', ..] => first_word(value),
+        _ => (&value[..0], value),
+    };
+    let named = pairs.split(|octet| *octet == b',').map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty());
+    let named = named.map(|pair| {
+        let at = memchr::memchr(b'=', pair).unwrap_or(pair.len());
+        (pair[..at].trim_ascii(), pair.get(at + 1..).unwrap_or_default().trim_ascii())
+    });
+    (!pairs.is_empty()).then(|| (path, named.collect()))
 }
 
 /// A number of seconds, perhaps with a fraction.

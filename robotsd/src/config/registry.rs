@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use toml::Spanned;
-use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryErrorKind, RegistryRow};
+use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryRow};
 use tower_robots::live::VersionHashPrefix;
 use tower_robots::rules::ProductToken;
 use tower_robots::source::fetch::FetchUrl;
@@ -112,9 +112,9 @@ fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, Config
     base.extended_with(rows).map_err(|error| {
         let Some(table) = tables.get(error.row) else { return Fault::new(0..0, error.message).at(path, text) };
         let mut message = error.message.to_owned();
-        if error.kind == RegistryErrorKind::RepeatedName
-            && let Some(first) = first_of_its_name(tables, table.get_ref())
-        {
+        // A name that stands twice is refused where it stands again.
+        let first = first_of_its_name(tables, table.get_ref()).filter(|first| !std::ptr::eq(*first, table));
+        if let Some(first) = first {
             message = format!("{message}; the first is in line {}", place(text, first.span().start).0);
         }
         let span = table.get_ref().span(error.field).unwrap_or_else(|| table.span());
