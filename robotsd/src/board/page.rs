@@ -128,34 +128,34 @@ impl BoardPage<'_> {
 
     fn sites(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("<section><h2>Sites</h2>\n")?;
-        table(f, "Sites, with requests since the start of the process", &SITES)?;
         let is_shown = |site: &&SiteReport| self.query.site.as_ref().is_none_or(|wanted| is_of(wanted, &site.name));
-        for site in self.status.sites.iter().filter(is_shown) {
-            let traffic = self.status.traffic.as_ref();
-            let traffic =
-                traffic.and_then(|traffic| traffic.sites.iter().find(|traffic| is_of(&traffic.name, &site.name)));
-            let requests = traffic.map(|traffic| &traffic.requests);
-            let (total, refused) = requests.map_or((0, 0), |requests| (requests.total, requests.refused));
-            let mode = if site.enforcement == "off" { "off by the switch" } else { &*site.mode };
-            let now = self.board.sites.iter().find(|board| is_of(&board.site, &site.name));
-            let now = now.and_then(|board| board.traffic);
-            let p99 = now.and_then(|now| now.decision_p99());
-            let (errors, warnings) = (site.findings.errors as u64, site.findings.warnings as u64);
-            let link = target(Some(site.name.split('/').next().unwrap_or_default()), self.query.span, self.reload);
-            let head = format!("<a href=\"{}\">{}</a>", Escaped(&link), Escaped(&site.name));
-            let cells = [
-                escaped(&site.state),
-                escaped(mode),
-                code(short_hash(site.hash.as_deref().unwrap_or("none"))),
-                format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
-                grouped(total),
-                format!("{} ({})", grouped(refused), Escaped(&percent(refused, total))),
-                escaped(&now.map_or_else(|| "not known yet".to_owned(), |now| now.rate())),
-                escaped(p99.as_deref().unwrap_or("none timed yet")),
-            ];
-            row(f, &SITES, &head, cells)?;
-        }
-        f.write_str("</tbody></table></section>\n")
+        let shown = self.status.sites.iter().filter(is_shown);
+        table(f, "Sites, with requests since the start of the process", shown, |site| self.cells_of_site(site))?;
+        f.write_str("</section>\n")
+    }
+
+    fn cells_of_site(&self, site: &SiteReport) -> [Cell; 9] {
+        let traffic = self.status.traffic.as_ref();
+        let traffic = traffic.and_then(|traffic| traffic.sites.iter().find(|traffic| is_of(&traffic.name, &site.name)));
+        let requests = traffic.map(|traffic| &traffic.requests);
+        let (total, refused) = requests.map_or((0, 0), |requests| (requests.total, requests.refused));
+        let mode = if site.enforcement == "off" { "off by the switch" } else { &*site.mode };
+        let now = self.board.sites.iter().find(|board| is_of(&board.site, &site.name));
+        let now = now.and_then(|board| board.traffic);
+        let p99 = now.and_then(|now| now.decision_p99());
+        let (errors, warnings) = (site.findings.errors as u64, site.findings.warnings as u64);
+        let link = target(Some(site.name.split('/').next().unwrap_or_default()), self.query.span, self.reload);
+        [
+            text("Site", format!("<a href=\"{}\">{}</a>", Escaped(&link), Escaped(&site.name))),
+            text("State", escaped(&site.state)),
+            text("Mode", escaped(mode)),
+            text("Version", code(short_hash(site.hash.as_deref().unwrap_or("none")))),
+            text("Findings", format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"))),
+            number("Requests", grouped(total)),
+            number("Refused", format!("{} ({})", grouped(refused), Escaped(&percent(refused, total)))),
+            number("Now", escaped(&now.map_or_else(|| "not known yet".to_owned(), |now| now.rate()))),
+            number("p99 of a decision", escaped(p99.as_deref().unwrap_or("none timed yet"))),
+        ]
     }
 
     fn site(&self, f: &mut fmt::Formatter<'_>, site: &SiteBoard) -> fmt::Result {
@@ -164,19 +164,15 @@ impl BoardPage<'_> {
             f.write_str("<p>No crawler came in this time.</p>\n")?;
         } else {
             let caption = format!("Crawlers on {}, those with the most disallowed requests first", site.site);
-            table(f, &caption, &CRAWLERS)?;
-            site.crawlers.iter().try_for_each(|crawler| self.crawler(f, crawler))?;
-            f.write_str("</tbody></table>\n")?;
+            table(f, &caption, &site.crawlers, |crawler| self.cells_of_crawler(crawler))?;
+            f.write_str("\n")?;
         }
         f.write_str("</section>\n")?;
         if !site.lines.is_empty() {
             writeln!(f, "<section><h2>{}: lines that disallowed</h2>", Escaped(&site.site))?;
             let caption = format!("Lines of the robots.txt of {} by requests", site.site);
-            table(f, &caption, &LINES_HIT)?;
-            for line in site.lines.iter().take(LINES) {
-                line_row(f, line)?;
-            }
-            f.write_str("</tbody></table></section>\n")?;
+            table(f, &caption, site.lines.iter().take(LINES), cells_of_line)?;
+            f.write_str("</section>\n")?;
         }
         if let Some(never) = site.never_hit.as_ref().filter(|never| never.of > 0) {
             never_hit(f, &site.site, never)?;
@@ -198,7 +194,7 @@ impl BoardPage<'_> {
         Ok(())
     }
 
-    fn crawler(&self, f: &mut fmt::Formatter<'_>, crawler: &CrawlerBoard) -> fmt::Result {
+    fn cells_of_crawler(&self, crawler: &CrawlerBoard) -> [Cell; 8] {
         let whose = [&*crawler.operator, &*crawler.category].into_iter().filter(|part| !part.is_empty());
         let whose = whose.collect::<Vec<_>>().join(", ");
         let head = format!("{}<br><small>{}</small>", Escaped(&crawler.crawler), Escaped(&whose));
@@ -239,16 +235,19 @@ impl BoardPage<'_> {
             || "none".to_owned(),
             |line| format!("<code>{}</code> {}", disallow(line), counted(line.hits, "hit")),
         );
-        let cells = [
-            escaped(&crawler.identity),
-            word,
-            last_read,
-            format!("{}{limited}", grouped(crawler.allowed)),
-            format!("{disallowed} ({share}) <small>{}</small> <small>{}</small>", Escaped(&done), Escaped(&when)),
-            worst_line,
-            trend(&crawler.trend, self.board.step_seconds),
-        ];
-        row(f, &CRAWLERS, &head, cells)
+        [
+            text("Crawler", head),
+            text("Identity", escaped(&crawler.identity)),
+            text("Word", word),
+            text("Last read", last_read),
+            number("Allowed", format!("{}{limited}", grouped(crawler.allowed))),
+            number(
+                "Disallowed",
+                format!("{disallowed} ({share}) <small>{}</small> <small>{}</small>", Escaped(&done), Escaped(&when)),
+            ),
+            text("Worst line", worst_line),
+            text("Trend", trend(&crawler.trend, self.board.step_seconds)),
+        ]
     }
 }
 
@@ -264,11 +263,16 @@ fn disallow(line: &LineBoard) -> String {
     format!("{}: Disallow: {}", line.line, Escaped(&line.pattern))
 }
 
-fn line_row(f: &mut fmt::Formatter<'_>, line: &LineBoard) -> fmt::Result {
+fn cells_of_line(line: &LineBoard) -> [Cell; 4] {
     let head = if line.line == 0 { "other lines".to_owned() } else { format!("<code>{}</code>", disallow(line)) };
     let by = line.crawlers.iter().take(5).map(|by| format!("{} ({}) {}", by.crawler, by.identity, grouped(by.hits)));
     let by = by.collect::<Vec<_>>().join(", ");
-    row(f, &LINES_HIT, &head, [code(short_hash(&line.version)), grouped(line.hits), escaped(&by)])
+    [
+        text("Line", head),
+        text("Version", code(short_hash(&line.version))),
+        number("Hits", grouped(line.hits)),
+        text("By", escaped(&by)),
+    ]
 }
 
 /// The lines that may not be needed any more.
@@ -316,51 +320,43 @@ fn trend(bars: &[TrendBar], step: u64) -> String {
     out + "</svg> <small>" + &text + "</small>"
 }
 
-/// A column of a table: its head, and whether it has numbers.
-type Column = (&'static str, bool);
-
-const SITES: [Column; 9] = [
-    ("Site", false),
-    ("State", false),
-    ("Mode", false),
-    ("Version", false),
-    ("Findings", false),
-    ("Requests", true),
-    ("Refused", true),
-    ("Now", true),
-    ("p99 of a decision", true),
-];
-
-const CRAWLERS: [Column; 8] = [
-    ("Crawler", false),
-    ("Identity", false),
-    ("Word", false),
-    ("Last read", false),
-    ("Allowed", true),
-    ("Disallowed", true),
-    ("Worst line", false),
-    ("Trend", false),
-];
-
-const LINES_HIT: [Column; 4] = [("Line", false), ("Version", false), ("Hits", true), ("By", false)];
-
-fn table(f: &mut fmt::Formatter<'_>, caption: &str, columns: &[Column]) -> fmt::Result {
-    write!(f, "<table class=\"stacked\"><caption>{}</caption><thead><tr>", Escaped(caption))?;
-    for (head, is_number) in columns {
-        let class = if *is_number { " class=\"n\"" } else { "" };
-        write!(f, "<th scope=\"col\"{class}>{head}</th>")?;
-    }
-    f.write_str("</tr></thead>\n<tbody>\n")
+/// A cell of a table, with the head of its column.
+struct Cell {
+    column: &'static str,
+    class: &'static str,
+    markup: String,
 }
 
-/// A row with its head, and a cell for each further column. All of them are markup already.
-fn row<const N: usize>(f: &mut fmt::Formatter<'_>, columns: &[Column], head: &str, cells: [String; N]) -> fmt::Result {
-    write!(f, "<tr><th scope=\"row\">{head}</th>")?;
-    for ((label, is_number), cell) in columns[1..].iter().zip(cells) {
-        let class = if *is_number { " class=\"n\"" } else { "" };
-        write!(f, "<td{class} data-label=\"{label}\"><span>{cell}</span></td>")?;
+fn text(column: &'static str, markup: String) -> Cell {
+    Cell { column, class: "", markup }
+}
+
+fn number(column: &'static str, markup: String) -> Cell {
+    Cell { column, class: " class=\"n\"", markup }
+}
+
+/// A table with a row for each value. It has the columns of any, whether there is one or not.
+fn table<'v, V: Default + 'v, const N: usize>(
+    f: &mut fmt::Formatter<'_>,
+    caption: &str,
+    values: impl IntoIterator<Item = &'v V>,
+    cells: impl Fn(&V) -> [Cell; N],
+) -> fmt::Result {
+    write!(f, "<table class=\"stacked\"><caption>{}</caption><thead><tr>", Escaped(caption))?;
+    for Cell { column, class, .. } in cells(&V::default()) {
+        write!(f, "<th scope=\"col\"{class}>{column}</th>")?;
     }
-    f.write_str("</tr>\n")
+    f.write_str("</tr></thead>\n<tbody>\n")?;
+    for value in values {
+        for (at, Cell { column, class, markup }) in cells(value).into_iter().enumerate() {
+            match at {
+                0 => write!(f, "<tr><th scope=\"row\">{markup}</th>")?,
+                _ => write!(f, "<td{class} data-label=\"{column}\"><span>{markup}</span></td>")?,
+            }
+        }
+        f.write_str("</tr>\n")?;
+    }
+    f.write_str("</tbody></table>")
 }
 
 fn escaped(text: &str) -> String {

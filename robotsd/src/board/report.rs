@@ -242,50 +242,49 @@ impl TrafficWindow {
     }
 }
 
-const HEAD: &str = "site,crawler,operator,category,identity,word,last_read,last_read_version,reads,allowed,disallowed,\
-                    ignored,not_newest,unread,undecided,refused,tagged,observed,passed,limited,first_disallowed,\
-                    last_disallowed,worst_version,worst_line,worst_pattern,worst_hits\r\n";
-
 /// The crawlers of a board as comma-separated values (RFC 4180), one a line.
 pub(crate) fn csv(report: &BoardReport) -> String {
-    let rows = |site: &SiteBoard| site.crawlers.iter().map(|crawler| row(&site.site, crawler)).collect::<String>();
-    HEAD.to_owned() + &report.sites.iter().map(rows).collect::<String>()
+    let head = csv_row(columns("", &CrawlerBoard::default()).map(|(name, _)| name.to_owned()));
+    let row = |site: &SiteBoard, crawler: &CrawlerBoard| csv_row(columns(&site.site, crawler).map(|(_, value)| value));
+    let rows = |site: &SiteBoard| site.crawlers.iter().map(|crawler| row(site, crawler)).collect::<String>();
+    head + &report.sites.iter().map(rows).collect::<String>()
 }
 
-fn row(site: &str, crawler: &CrawlerBoard) -> String {
+/// The columns for a crawler, with their names.
+fn columns(site: &str, crawler: &CrawlerBoard) -> [(&'static str, String); 26] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
     let worst = crawler.worst_line.clone().unwrap_or_default();
-    csv_row([
-        site.to_owned(),
-        crawler.crawler.clone(),
-        crawler.operator.clone(),
-        crawler.category.clone(),
-        crawler.identity.clone(),
-        text(&crawler.word),
-        read.map(|read| read.when.clone()).unwrap_or_default(),
-        read.and_then(|read| read.version.clone()).unwrap_or_default(),
-        number(crawler.reads),
-        number(crawler.allowed),
-        number(crawler.disallowed),
-        number(judged.ignored),
-        number(judged.not_newest),
-        number(judged.unread),
-        number(judged.undecided),
-        number(done.refused),
-        number(done.tagged),
-        number(done.observed),
-        number(done.passed),
-        number(done.limited),
-        text(&crawler.first_disallowed),
-        text(&crawler.last_disallowed),
-        worst.version,
-        if worst.line > 0 { worst.line.to_string() } else { String::new() },
-        worst.pattern,
-        if worst.line > 0 { number(worst.hits) } else { String::new() },
-    ])
+    [
+        ("site", site.to_owned()),
+        ("crawler", crawler.crawler.clone()),
+        ("operator", crawler.operator.clone()),
+        ("category", crawler.category.clone()),
+        ("identity", crawler.identity.clone()),
+        ("word", text(&crawler.word)),
+        ("last_read", read.map(|read| read.when.clone()).unwrap_or_default()),
+        ("last_read_version", read.and_then(|read| read.version.clone()).unwrap_or_default()),
+        ("reads", number(crawler.reads)),
+        ("allowed", number(crawler.allowed)),
+        ("disallowed", number(crawler.disallowed)),
+        ("ignored", number(judged.ignored)),
+        ("not_newest", number(judged.not_newest)),
+        ("unread", number(judged.unread)),
+        ("undecided", number(judged.undecided)),
+        ("refused", number(done.refused)),
+        ("tagged", number(done.tagged)),
+        ("observed", number(done.observed)),
+        ("passed", number(done.passed)),
+        ("limited", number(done.limited)),
+        ("first_disallowed", text(&crawler.first_disallowed)),
+        ("last_disallowed", text(&crawler.last_disallowed)),
+        ("worst_version", worst.version),
+        ("worst_line", if worst.line > 0 { worst.line.to_string() } else { String::new() }),
+        ("worst_pattern", worst.pattern),
+        ("worst_hits", if worst.line > 0 { number(worst.hits) } else { String::new() }),
+    ]
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! Decides about a request of a site, once: the evidence about its sender, the judgement of the layer, the word of a store of rates
 //! where the request has a pace, the answer, and the counts. Requests that go on to a backend and questions of other proxies come
 //! here.
+//!
+//! Where the store says nothing, the process counts by itself. A request that is only observed waits for nothing.
 
-mod shared_pace;
-
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tower_robots::layer::{Answer, OriginalRequest, RobotsLayer, VerifyLayer};
+use tower_robots::layer::{Answer, OriginalRequest, PacedRequest, RobotsLayer, VerifyLayer};
+use tower_robots::policy::RateMode;
 
-pub(crate) use self::shared_pace::PaceStore;
 use crate::counting::{CountedRequest, OutcomeCounts};
+use crate::shared_rate::{BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
 /// Decides about the requests of a site on one worker.
 #[derive(Clone, Debug)]
@@ -54,5 +57,34 @@ impl SiteJudge {
         let answer = judgement.answer(request, wait);
         self.counts.decided(counted, &answer);
         answer
+    }
+}
+
+/// The store, and what tells the buckets of a site from those of others in it.
+#[derive(Clone, Debug)]
+pub(crate) struct PaceStore {
+    pub(crate) store: SharedRate,
+    pub(crate) site: Arc<str>,
+    /// Whether each host has a robots.txt of its own.
+    pub(crate) has_directory: bool,
+}
+
+impl PaceStore {
+    /// How long a request has to wait; zero where it passes, and none where the store does not say.
+    async fn ask(&self, paced: &PacedRequest) -> Option<Duration> {
+        // The folder may be another one at each process; the file is named for its host at all of them.
+        let file = Path::new(&paced.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
+        let owner = if paced.has_network { BucketOwner::Network } else { BucketOwner::Crawler };
+        let key = SharedKey::new(owner, &[self.site.as_bytes(), file.as_encoded_bytes(), paced.key.as_bytes()]);
+        let bucket = SharedBucket::new(paced.interval, paced.burst.get());
+        let said = match paced.mode {
+            RateMode::Refuse => self.store.spend(key, bucket).await,
+            _ => self.store.note(key, bucket),
+        };
+        match said {
+            SharedVerdict::Allow => Some(Duration::ZERO),
+            SharedVerdict::Deny { wait } => Some(wait.max(Duration::from_micros(1))),
+            SharedVerdict::Unknown => None,
+        }
     }
 }
