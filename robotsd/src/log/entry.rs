@@ -9,10 +9,10 @@ use crate::config::LogFormat;
 /// Octets of nearly every line.
 const LINE: usize = 640;
 
-/// Declares an entry: the fields that have a value or none, in the order in which they stand in a line of JSON. `plain` are words and
-/// numbers that this program has made itself, in which nothing is to be escaped.
+/// Declares an entry: the fields that have a value or none, in the order in which they stand in a line of JSON. `plain` are words that
+/// this program has made itself, in which nothing is to be escaped.
 macro_rules! fields {
-    ($($(#[$about:meta])* $field:ident: $type:ty $([$plain:ident])?,)*) => {
+    ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
         /// One event. Fields without a value are left out.
         #[derive(Clone, Debug)]
         pub(crate) struct LogEntry<'a> {
@@ -32,7 +32,7 @@ macro_rules! fields {
 
             fn push_fields(&self, out: &mut String) {
                 // What is written before each value, in one piece.
-                $(fields!(@push $($plain)?)(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
+                $(fields!(@push $($kind)?)(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
             }
 
             /// Calls this for every field that has a value, with its name.
@@ -43,8 +43,9 @@ macro_rules! fields {
             }
         }
     };
-    (@push) => { push_field };
+    (@push) => { push_text };
     (@push plain) => { push_plain };
+    (@push number) => { push_number };
 }
 
 fields! {
@@ -67,12 +68,12 @@ fields! {
     after: &'a str,
     /// When that takes effect.
     applies: &'a str,
-    status: u16,
+    status: u16 [number],
     /// Of the refusal of a call.
-    grpc_status: u16,
+    grpc_status: u16 [number],
     group: &'a str,
     rule: &'a str,
-    line: usize,
+    line: usize [number],
     /// How the path was read, where that is not as it was sent.
     form: &'a str,
     robots_hash: String [plain],
@@ -131,41 +132,20 @@ impl LogEntry<'_> {
     }
 }
 
-/// A value as JSON has it.
-trait PushJson {
-    fn push_to(&self, out: &mut String);
-}
-
-impl PushJson for &str {
-    fn push_to(&self, out: &mut String) {
-        push_json(out, self);
-    }
-}
-
-impl PushJson for String {
-    fn push_to(&self, out: &mut String) {
-        push_json(out, self);
-    }
-}
-
-impl PushJson for u16 {
-    fn push_to(&self, out: &mut String) {
-        out.push_str(itoa::Buffer::new().format(*self));
-    }
-}
-
-impl PushJson for usize {
-    fn push_to(&self, out: &mut String) {
-        out.push_str(itoa::Buffer::new().format(*self));
-    }
-}
-
 /// Writes a field, if it has a value. Not inlined: there are many, and most lines have half of them.
 #[inline(never)]
-fn push_field(out: &mut String, key: &str, value: Option<&impl PushJson>) {
+fn push_text(out: &mut String, key: &str, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value {
         out.push_str(key);
-        value.push_to(out);
+        push_json(out, value.as_ref());
+    }
+}
+
+#[inline(never)]
+fn push_number(out: &mut String, key: &str, value: Option<&(impl itoa::Integer + Copy)>) {
+    if let Some(value) = value {
+        out.push_str(key);
+        out.push_str(itoa::Buffer::new().format(*value));
     }
 }
 
