@@ -22,7 +22,6 @@ mod board;
 mod cli;
 mod commands;
 mod config;
-mod counter;
 mod counting;
 mod date;
 mod edge;

@@ -33,7 +33,6 @@ const INNER_ROOMS: &[Room] = &[
 
 /// The rooms of the binary.
 const ROBOTSD_ROOMS: &[Room] = &[
-    ("counter", &[]),
     ("date", &[]),
     ("docs", &[]),
     ("files", &[]),
@@ -50,10 +49,10 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("retrieval", &["input"]),
     // The files and sitemaps of pages that matter.
     ("pages", &["render", "input", "target_url"]),
-    ("metrics", &["counter"]),
+    ("metrics", &[]),
     ("exchange", &[]),
-    ("edge", &["counter", "date", "metrics", "files", "socket", "exchange", "word_enum"]),
-    ("upstream", &["counter", "files", "socket", "exchange", "word_enum"]),
+    ("edge", &["date", "metrics", "files", "socket", "exchange", "word_enum"]),
+    ("upstream", &["files", "metrics", "socket", "exchange", "word_enum"]),
     ("shared_rate", &[]),
     ("refusal", &["word_enum"]),
     ("publish_hook", &["files", "socket", "upstream", "word_enum"]),
@@ -75,7 +74,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ),
     ("expectations", &["render", "input", "target_url", "config"]),
     ("log", &["date", "exchange", "edge", "config", "word_enum"]),
-    ("counting", &["counter", "metrics", "word_enum"]),
+    ("counting", &["metrics", "word_enum"]),
     ("request", &["shared_rate", "counting"]),
     ("ask", &["exchange", "edge", "config", "log", "counting", "request", "word_enum"]),
     ("evaluator", &["names", "config"]),

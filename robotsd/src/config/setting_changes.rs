@@ -18,7 +18,7 @@ use super::{RawAdmin, RawConfig, Value as _, reader};
 const SHOWN: usize = 200;
 
 /// Keys that have effect only when the process starts.
-const AT_START: [&str; 5] = ["workers", "state_dir", "admin", "board", "log"];
+pub(crate) const AT_START: [&str; 5] = ["workers", "state_dir", "admin", "board", "log"];
 
 /// Those of them that are opened at once, beside what is open.
 const OPENED: [&str; 2] = ["admin.address", "admin.socket"];

@@ -10,9 +10,8 @@ use tower_robots::live::AgentLookups;
 use tower_robots::rules::RequestPath;
 
 use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals, RequestOutcome};
-use crate::counter::Counter;
 use crate::metrics::{
-    DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyedCounters, MethodLabel, ResponseKey,
+    Counter, DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyedCounters, MethodLabel, ResponseKey,
 };
 
 /// One request in so many is timed: reading the clock costs ten times what counting does.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use crate::counter::EventCounter;
+use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
 /// An event on a listener or one of its connections.

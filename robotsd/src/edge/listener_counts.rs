@@ -6,8 +6,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use tower_robots::internals::Mutex;
 
-use crate::counter::Counter;
-use crate::metrics::{KeyedCounters, MethodLabel, ResponseKey};
+use crate::metrics::{Counter, KeyedCounters, MethodLabel, ResponseKey};
 
 /// What was counted on the listeners of a process. A listener is known by its label, so one that takes the place of another goes
 /// on with its counts.

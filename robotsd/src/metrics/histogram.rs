@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::counter::Counter;
+use super::counters::Counter;
 
 /// The upper bounds of the buckets: in nanoseconds, and in seconds as they are written in both formats.
 pub(crate) type Buckets = [(u64, &'static str)];

@@ -11,10 +11,10 @@
 
 pub(crate) mod family;
 
+mod counters;
 mod exposition;
 mod histogram;
-mod keyed_counters;
 
+pub(crate) use self::counters::{Counter, EventCounter, KeyedCounters, MethodLabel, ResponseKey};
 pub(crate) use self::exposition::{ContentCoding, Exposition, ExpositionFormat};
 pub(crate) use self::histogram::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals};
-pub(crate) use self::keyed_counters::{KeyedCounters, MethodLabel, ResponseKey};

@@ -26,7 +26,7 @@ use super::upgrade::{Predecessor, SocketPlace, Successor};
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::{CONFIG_PATIENCE, Phase, ReloadWaiter, ServerState, Serving};
-use crate::config::{Config, SettingChange, setting_changes};
+use crate::config::{AT_START, Config, SettingChange, setting_changes};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::{Log, LogEntry, LogEvent};
@@ -347,7 +347,7 @@ fn deferred(changes: &[SettingChange]) -> Option<String> {
         let is_of = |change: &SettingChange| change.setting.split('.').next() == Some(key);
         changes.iter().any(|change| change.is_for_start() && is_of(change))
     };
-    let keys: Vec<_> = ["workers", "state_dir", "admin", "board", "log"].into_iter().filter(is_deferred).collect();
+    let keys: Vec<_> = AT_START.into_iter().filter(is_deferred).collect();
     (!keys.is_empty()).then(|| format!("from the next start on: {}", keys.join(", ")))
 }
 

@@ -17,8 +17,7 @@ use super::breaker;
 use super::breaker::PROBE;
 use super::bucket::{SCRIPT, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
 use super::state::{StoreState, StoreUsage, count};
-use super::store_connection::{self, AddressLookup, StoreAddresses, StoreConnection};
-use super::trouble::StoreTrouble;
+use super::store_connection::{self, AddressLookup, StoreAddresses, StoreConnection, StoreTrouble};
 
 /// Questions that are under way at most. With more, the process's own bucket decides.
 const UNDER_WAY: usize = 4096;

@@ -17,7 +17,6 @@ mod settings;
 mod state;
 mod store;
 mod store_connection;
-mod trouble;
 
 pub use self::bucket::{BucketOwner, SharedBucket, SharedKey};
 pub use self::keeper::StoreChange;

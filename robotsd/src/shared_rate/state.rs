@@ -39,11 +39,6 @@ impl StoreState {
         }
     }
 
-    /// Whether the part that a key is in is asked.
-    pub(super) fn breaker_of(&self, key: SharedKey) -> MutexGuard<'_, StoreBreaker> {
-        self.breaker(breaker::part_of(key, &self.settings))
-    }
-
     pub(super) fn breaker(&self, part: usize) -> MutexGuard<'_, StoreBreaker> {
         self.breakers[part].lock()
     }

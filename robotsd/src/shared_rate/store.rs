@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::breaker::part_of;
 use super::bucket::{SharedBucket, SharedKey, StoreAnswer, StoreQuestion, duration};
 use super::keeper::{self, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
@@ -85,7 +86,7 @@ impl SharedRate {
     fn known(&self, key: SharedKey, bucket: SharedBucket) -> ControlFlow<SharedVerdict, StoreQuestion> {
         let shared = &*self.shared;
         let counts = &shared.counts;
-        if !shared.breaker_of(key).is_closed() {
+        if !shared.breaker(part_of(key, &shared.settings)).is_closed() {
             count(&counts.alone);
             return ControlFlow::Break(SharedVerdict::Unknown);
         }

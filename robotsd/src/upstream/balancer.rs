@@ -23,7 +23,7 @@ use super::server::Server;
 use super::server_search::{CandidateServer, Candidates, Lease, Pooled, Requirement, ServerSearch};
 use super::shares::Standing;
 use super::usage::ClientKey;
-use crate::counter::Counter;
+use crate::metrics::Counter;
 
 /// How often a waiting request looks for a connection without having been notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);

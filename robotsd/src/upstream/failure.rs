@@ -14,7 +14,7 @@ use http::{HeaderValue, Response};
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
-use crate::counter::EventCounter;
+use crate::metrics::EventCounter;
 
 /// A request that got no answer from its upstream; left in the response's extensions for logs.
 #[derive(Clone, Debug)]

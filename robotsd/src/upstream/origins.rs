@@ -21,7 +21,7 @@ use super::read_ahead::BufferBudget;
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
 use super::server::{Health, HealthPolicy, Outage, Server, ServerStatus, ServerStatusKind, Ticket};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
-use crate::counter::Counter;
+use crate::metrics::Counter;
 
 /// What all upstreams of the process share: the resolver, the certificate authorities of the system, and the bound on
 /// buffered responses.

@@ -1,0 +1,270 @@
+//! A counter with one writer, one of events that are reported once a second, and counters by key; and what responses are counted by, in
+//! words that no client chooses.
+//!
+//! Requests are counted by the worker that serves them, which has counters of its own: a word that all workers write would go
+//! from core to core with each request. So counting is a load and a store, and not an instruction that locks the word. Any
+//! thread may read; who wants a sum adds up what the workers have counted.
+//!
+//! A key is added once and never moves, so a reader sees each whole or not at all. Three tables of growing size are made as the
+//! one before has no room near the place of a key; what fits nowhere is for the caller to count elsewhere.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use http::{Method, StatusCode};
+
+/// Counts events of one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Counts one. Only one thread may call this, or events are lost.
+    pub(crate) fn add_one(&self) {
+        self.add(1);
+    }
+
+    /// Counts so many, likewise.
+    pub(crate) fn add(&self, count: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+    }
+
+    /// How many so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts one kind of event, and decides when it is reported: at most once a second.
+#[derive(Debug, Default)]
+pub(crate) struct EventCounter {
+    total: AtomicU64,
+    unreported: AtomicU64,
+    /// The second, counted from the start and from one, in which this kind was last reported; zero for never.
+    reported: AtomicU64,
+}
+
+impl EventCounter {
+    /// How many events there were, reported or not.
+    pub(crate) fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Counts an event. Returns the number to report, if it is time to.
+    pub(crate) fn count(&self, start: Instant) -> Option<u64> {
+        self.total.fetch_add(1, Ordering::Relaxed);
+        self.unreported.fetch_add(1, Ordering::Relaxed);
+        let second = start.elapsed().as_secs() + 1;
+        let last = self.reported.load(Ordering::Relaxed);
+        // Losing the exchange means that another thread reports, and this event is in its count or in the next one.
+        let is_ours = last != second
+            && self.reported.compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        is_ours.then(|| self.unreported.swap(0, Ordering::Relaxed).max(1))
+    }
+}
+
+/// The sizes of the tables; powers of two.
+const SIZES: [usize; 3] = [8, 64, 512];
+
+/// Entries that are looked through in each, from the place that the hash gives.
+const NEAR: usize = 8;
+
+/// Counts events of one thread by key.
+#[derive(Debug)]
+pub(crate) struct KeyedCounters<K> {
+    tables: [OnceLock<Box<[Entry<K>]>>; SIZES.len()],
+}
+
+#[derive(Debug)]
+struct Entry<K> {
+    key: OnceLock<K>,
+    count: Counter,
+}
+
+impl<K> KeyedCounters<K> {
+    /// Counts one for the key that `is` accepts, whose hash this is; `make` makes it where there is none yet, and may decline. Says
+    /// whether it was counted. Only one thread may call this.
+    #[inline]
+    pub(crate) fn count(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> Option<K>) -> bool {
+        // Nearly every key is in its place in the first table.
+        if let Some(entry) = self.tables[0].get().and_then(|table| table.get(hash as usize & (SIZES[0] - 1)))
+            && entry.key.get().is_some_and(&is)
+        {
+            entry.count.add_one();
+            return true;
+        }
+        self.count_elsewhere(hash, is, make)
+    }
+
+    #[inline(never)]
+    fn count_elsewhere(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> Option<K>) -> bool {
+        for (table, size) in self.tables.iter().zip(SIZES) {
+            let table = table.get_or_init(|| (0..size).map(|_| Entry::default()).collect());
+            for near in 0..NEAR {
+                let entry = &table[(hash as usize).wrapping_add(near) & (size - 1)];
+                match entry.key.get() {
+                    Some(key) if is(key) => entry.count.add_one(),
+                    Some(_) => continue,
+                    None => match make() {
+                        Some(key) => {
+                            entry.count.add_one();
+                            // One thread writes, so no other key has come meanwhile.
+                            let _ = entry.key.set(key);
+                        }
+                        None => return false,
+                    },
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Every key with its count.
+    pub(crate) fn totals(&self) -> impl Iterator<Item = (&K, u64)> {
+        let entries = self.tables.iter().filter_map(OnceLock::get).flat_map(|table| table.iter());
+        entries.filter_map(|entry| Some((entry.key.get()?, entry.count.total())))
+    }
+}
+
+impl<K> Default for KeyedCounters<K> {
+    fn default() -> Self {
+        Self { tables: Default::default() }
+    }
+}
+
+impl<K> Default for Entry<K> {
+    fn default() -> Self {
+        Self { key: OnceLock::new(), count: Counter::default() }
+    }
+}
+
+/// The methods that are named; any other is `_OTHER`, as OpenTelemetry writes it.
+const METHODS: [Method; 9] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+    Method::CONNECT,
+    Method::TRACE,
+];
+
+/// Listener, method and status of a response, in one number: the listener's, the method's and the status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ResponseKey(u32);
+
+/// Bits of a method, and of a status.
+const METHOD_BITS: u32 = 4;
+const CODE_BITS: u32 = 10;
+
+const _: () = assert!(METHODS.len() < 1 << METHOD_BITS && u16::BITS + METHOD_BITS + CODE_BITS <= u32::BITS);
+
+impl ResponseKey {
+    #[inline]
+    pub(crate) fn new(listener: u16, method: MethodLabel, status: StatusCode) -> Self {
+        Self::of(listener, method.0, status.as_u16())
+    }
+
+    /// For a response that no counter has room for.
+    const fn other(listener: u16) -> Self {
+        Self::of(listener, METHODS.len() as u8, 0)
+    }
+
+    /// A status is below 1,000.
+    const fn of(listener: u16, method: u8, code: u16) -> Self {
+        Self((listener as u32) << (METHOD_BITS + CODE_BITS) | (method as u32) << CODE_BITS | code as u32)
+    }
+
+    /// Counts one. Only the thread that writes the counters may call this.
+    #[inline]
+    pub(crate) fn count(self, counters: &KeyedCounters<Self>) {
+        if !counters.count(self.hash(), |key| *key == self, || Some(self)) {
+            let other = Self::other(self.listener());
+            // Tables with no room near its place have counted hundreds of others.
+            let _ = counters.count(other.hash(), |key| *key == other, || Some(other));
+        }
+    }
+
+    /// Spreads keys over a table.
+    const fn hash(self) -> u64 {
+        (self.0 as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+    }
+
+    /// The listener's number.
+    pub(crate) const fn listener(self) -> u16 {
+        (self.0 >> (METHOD_BITS + CODE_BITS)) as u16
+    }
+
+    /// The method's label.
+    pub(crate) fn method(&self) -> &'static str {
+        const NAMES: [&str; METHODS.len()] =
+            ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
+        NAMES.get((self.0 >> CODE_BITS) as usize & ((1 << METHOD_BITS) - 1)).copied().unwrap_or("_OTHER")
+    }
+
+    /// The status code's label.
+    pub(crate) fn code(&self) -> String {
+        let code = self.0 & ((1 << CODE_BITS) - 1);
+        if code == 0 { "other".to_owned() } else { code.to_string() }
+    }
+}
+
+/// A method as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MethodLabel(u8);
+
+impl From<&Method> for MethodLabel {
+    fn from(method: &Method) -> Self {
+        Self(METHODS.iter().position(|known| known == method).unwrap_or(METHODS.len()) as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_counted_by_itself_while_there_is_room() {
+        let counters = KeyedCounters::default();
+        for _ in 0..3 {
+            for key in 0..300_u64 {
+                // A hash as bad as one that is good for a table at most.
+                assert!(counters.count(key, |other| *other == key, || Some(key)), "{key}");
+            }
+        }
+        let mut found: Vec<_> = counters.totals().map(|(key, count)| (*key, count)).collect();
+        found.sort_unstable();
+        assert_eq!(found, (0..300).map(|key| (key, 3)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_has_no_room_or_is_declined_is_not_counted() {
+        let counters = KeyedCounters::default();
+        let counted = (0..1000_u64).filter(|key| counters.count(0, |other| other == key, || Some(*key))).count();
+        assert_eq!((counted, counters.totals().count()), (NEAR * SIZES.len(), NEAR * SIZES.len()));
+        assert!(counters.count(0, |key| *key == 3, || None), "a key that is there needs no new one");
+        assert!(!KeyedCounters::<u64>::default().count(0, |_| true, || None));
+    }
+
+    #[test]
+    fn a_method_is_one_of_a_few_words() {
+        for (method, want) in [("GET", "GET"), ("TRACE", "TRACE"), ("PROPFIND", "_OTHER"), ("get", "_OTHER")] {
+            let label = MethodLabel::from(&Method::from_bytes(method.as_bytes()).unwrap());
+            assert_eq!(ResponseKey::new(0, label, StatusCode::OK).method(), want);
+        }
+        for method in METHODS {
+            assert_eq!(ResponseKey::new(0, (&method).into(), StatusCode::OK).method(), method.as_str());
+        }
+        for listener in [0, 7, u16::MAX] {
+            for code in [100, 200, 599, 999] {
+                let key = ResponseKey::new(listener, (&Method::POST).into(), StatusCode::from_u16(code).unwrap());
+                assert_eq!((key.listener(), key.method(), key.code()), (listener, "POST", code.to_string()));
+            }
+            assert_eq!(ResponseKey::other(listener).listener(), listener);
+        }
+        assert_eq!((ResponseKey::other(0).code(), ResponseKey::other(0).method()), ("other".to_owned(), "_OTHER"));
+    }
+}
