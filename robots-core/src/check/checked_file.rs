@@ -68,6 +68,14 @@ impl<'a> CheckedFile<'a> {
         self.robots.groups().flat_map(|group| group.names())
     }
 
+    /// Every line that is a field, with the number of the line.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (usize, Field<'a>)> {
+        self.robots.lines().filter_map(|line| match line.kind() {
+            LineKind::Field(field) => Some((line.number, field)),
+            _ => None,
+        })
+    }
+
     /// Every line; a line is known by its place here.
     pub(super) fn lines(&self) -> &[Line<'a>] {
         self.lines.get_or_init(|| self.robots.lines().collect())

@@ -123,22 +123,13 @@ fn seconds<S: serde::Serializer>(interval: &Duration, serializer: S) -> Result<S
 
 impl DelayChange {
     /// The change without its crawlers, as in `one request in 10 s instead of none`.
-    pub fn effect(&self) -> impl fmt::Display + '_ {
-        DelayEffect(self)
-    }
-}
-
-struct DelayEffect<'a>(&'a DelayChange);
-
-impl fmt::Display for DelayEffect<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [before, after] =
-            [self.0.before, self.0.after].map(|delay| delay.map(|delay| delay.interval.as_secs_f64()));
+    pub fn effect(&self) -> String {
+        let [before, after] = [self.before, self.after].map(|delay| delay.map(|delay| delay.interval.as_secs_f64()));
         match (before, after) {
-            (Some(before), Some(after)) => write!(f, "one request in {after} s instead of one in {before} s"),
-            (None, Some(after)) => write!(f, "one request in {after} s instead of none"),
-            (Some(before), None) => write!(f, "no delay instead of one request in {before} s"),
-            (None, None) => f.write_str("no delay, as before"),
+            (Some(before), Some(after)) => format!("one request in {after} s instead of one in {before} s"),
+            (None, Some(after)) => format!("one request in {after} s instead of none"),
+            (Some(before), None) => format!("no delay instead of one request in {before} s"),
+            (None, None) => "no delay, as before".to_owned(),
         }
     }
 }

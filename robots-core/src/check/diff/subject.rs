@@ -56,10 +56,6 @@ impl Subject {
         }
     }
 
-    fn unregistered(name: &str, token: ProductToken) -> Self {
-        Self { name: Some(name.to_owned()), category: None, named: true, tokens: vec![token], fallback: Fallback::Star }
-    }
-
     /// The agent that a person means by a name, `*` included.
     pub(in crate::check) fn named(name: &str, (named_as, agents): &(NamedAs, Agents)) -> Self {
         if *named_as == NamedAs::Star {
@@ -119,7 +115,8 @@ pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: 
         let stands_for = stands_for(name.value());
         let is_new = named.insert(token.clone());
         if is_new && stands_for.is_empty() && !registry.knows(&token) {
-            unregistered.push(Subject::unregistered(&String::from_utf8_lossy(name.value()), token));
+            let name = Some(String::from_utf8_lossy(name.value()).into_owned());
+            unregistered.push(Subject { name, named: true, tokens: vec![token], ..Subject::unnamed() });
         }
         named.extend(stands_for);
     }

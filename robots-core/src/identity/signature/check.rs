@@ -7,7 +7,7 @@ use super::components::{Components, CoveredValues};
 use super::directory_url::DirectoryUrl;
 use super::key_set::KeySet;
 use super::message_head::{FieldValue, MessageHead};
-use super::parameters::{self, ValidityWindow};
+use super::parameters::{self, TAG, ValidityWindow};
 use super::structured_field::{BareItem, Dictionary, InnerList, Member};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
@@ -63,7 +63,7 @@ impl Dictionary<'_> {
                 Member::Item(item) => &item.parameters,
             };
             let is_new = !own.iter().any(|(found, _)| *found == label);
-            if is_new && parameters::is_web_bot_auth(parameters) {
+            if is_new && parameters.get("tag").and_then(BareItem::as_str) == Some(TAG) {
                 own.push((label, member));
             }
             if own.len() == MOST_SIGNATURES {

@@ -10,7 +10,7 @@ use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
 /// The tag of Web Bot Auth. A signature with another one, or none, has another purpose.
-const TAG: &str = "web-bot-auth";
+pub(super) const TAG: &str = "web-bot-auth";
 
 /// How far the signer's clock may be off.
 const SKEW: i64 = 60;
@@ -23,10 +23,6 @@ const LONGEST: i64 = 24 * 60 * 60;
 pub(super) struct ValidityWindow {
     created: i64,
     expires: i64,
-}
-
-pub(super) fn is_web_bot_auth(parameters: &Parameters<'_>) -> bool {
-    parameters.get("tag").and_then(BareItem::as_str) == Some(TAG)
 }
 
 /// The `keyid` of parameters that hold now, and when they do.

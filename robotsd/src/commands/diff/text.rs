@@ -365,7 +365,7 @@ fn delay_row(delay: &DelayChange) -> String {
     let crawlers = cell(&crawlers(&delay.crawlers));
     let line =
         |delay: Option<Delay>| delay.map_or_else(|| "no line".to_owned(), |delay| format!("line {}", delay.line));
-    let effect = cell(&delay.effect().to_string());
+    let effect = cell(&delay.effect());
     format!("| {crawlers} | delay: {effect} | {} | {} |\n", line(delay.after), line(delay.before))
 }
 

@@ -19,8 +19,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     // Whether every name of the group so far belongs to a crawler that ignores it; `None` before any name.
     let mut ignored: Option<bool> = None;
     let mut in_names = false;
-    for line in file.robots.lines() {
-        let LineKind::Field(field) = line.kind() else { continue };
+    for (_, field) in file.fields() {
         match field.directive {
             Directive::UserAgent => {
                 let ignores = ignores(file, field.value);

@@ -19,13 +19,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let Some(group) = file.robots.groups().last().filter(|group| group.rules().len() == 0) else { return };
     // A line without a name is another lint's.
     let Some(name) = group.names().find(|name| !name.value().is_empty()) else { return };
-    let extended = file.robots.lines().skip(name.line()).any(|line| match line.kind() {
-        LineKind::Field(field) => {
-            is_known(&field) && !matches!(field.directive, Directive::UserAgent | Directive::Sitemap)
-        }
-        _ => false,
-    });
-    if !extended {
+    let is_extension = |(line, field): (usize, Field<'_>)| {
+        line > name.line() && is_known(&field) && !matches!(field.directive, Directive::UserAgent | Directive::Sitemap)
+    };
+    if !file.fields().any(is_extension) {
         sink.report(
             name.range(),
             format_args!(

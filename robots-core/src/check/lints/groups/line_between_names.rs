@@ -18,8 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut named = false;
     let mut between: Option<Field<'_>> = None;
-    for line in file.robots.lines() {
-        let LineKind::Field(field) = line.kind() else { continue };
+    for (_, field) in file.fields() {
         match field.directive {
             Directive::UserAgent => {
                 if let Some(between) = between.take() {

@@ -18,22 +18,14 @@ pub(crate) const LINT: Lint = Lint {
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for name in file.names() {
         let Some(crawler) = file.crawlers.named(name).filter(|crawler| crawler.is_control) else { continue };
+        let operator = if crawler.operator.is_empty() { "its operator" } else { &crawler.operator };
         sink.report(
             name.range(),
             format_args!(
-                "no request bears the name {}: {} reads the rules, but they cannot be enforced",
-                Quoted(name.value()),
-                Operator(&crawler.operator)
+                "no request bears the name {}: {operator} reads the rules, but they cannot be enforced",
+                Quoted(name.value())
             ),
         )
         .of_agent(name.value());
-    }
-}
-
-struct Operator<'a>(&'a str);
-
-impl std::fmt::Display for Operator<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_empty() { "its operator" } else { self.0 })
     }
 }

@@ -32,7 +32,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         }
         let as_meant = is_cut_as_meant(value, kept);
         let severity = if as_meant || is_one_word(value) { Severity::Note } else { Severity::Warning };
-        let read = Reads(kept);
+        let read = if kept.is_empty() { "nothing".to_owned() } else { Quoted(kept).to_string() };
         let draft = sink.report_at(
             severity,
             name.range(),
@@ -72,15 +72,6 @@ fn line_of(name: &[u8]) -> Vec<u8> {
 fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     let token = ProductToken::new(value);
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
-}
-
-/// What is left of a cut name.
-struct Reads<'a>(&'a [u8]);
-
-impl std::fmt::Display for Reads<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0.is_empty() { f.write_str("nothing") } else { Quoted(self.0).fmt(f) }
-    }
 }
 
 /// `Googlebot/2.1`, `Googlebot*`: the cut takes off what was never meant to be compared.

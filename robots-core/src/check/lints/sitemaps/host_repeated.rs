@@ -14,18 +14,10 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let mut first = None;
-    for line in file.robots.lines() {
-        let LineKind::Field(field) = line.kind() else { continue };
-        if field.directive != Directive::Host {
-            continue;
-        }
-        match first {
-            None => first = Some(line.number),
-            Some(first) => {
-                sink.report(field.range(), format_args!("line {first} names the host already: only that one counts"))
-                    .help(format_args!("keep one of them"));
-            }
-        }
+    let mut hosts = file.fields().filter(|(_, field)| field.directive == Directive::Host);
+    let Some((first, _)) = hosts.next() else { return };
+    for (_, field) in hosts {
+        sink.report(field.range(), format_args!("line {first} names the host already: only that one counts"))
+            .help(format_args!("keep one of them"));
     }
 }
