@@ -19,7 +19,8 @@
 //! assert_eq!(verdict.line(), Some(2));
 //! ```
 
-use crate::{keyword_enum, keywords};
+use crate::keyword_enum;
+use crate::keywords;
 
 pub(crate) mod append;
 mod authority;
