@@ -13,12 +13,11 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
-use std::error::Error;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::document::{Name, RobotsTxt};
+use super::keyword::ValueError;
 use super::line::{Directive, Field, LineKind, bom_length};
 use super::token::ProductToken;
 
@@ -340,22 +339,6 @@ pub struct Fragment {
     pub robots: RobotsTxt,
 }
 
-/// Why a file cannot be appended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FragmentError {
-    /// It is an HTML page.
-    Html,
-    /// It is not UTF-8, or holds control characters.
-    #[non_exhaustive]
-    Binary {
-        /// The line of the first octet that is no text.
-        line: usize,
-    },
-    /// No group of it names a crawler.
-    NoCrawler,
-}
-
 impl Fragment {
     /// The titles of the parts that a file has which is served, as its comments say them.
     #[doc(hidden)]
@@ -369,18 +352,22 @@ impl Fragment {
     /// # Errors
     ///
     /// If it cannot be a list of rules for crawlers.
-    pub fn parse(title: &str, bytes: impl AsRef<[u8]>) -> Result<Self, FragmentError> {
+    pub fn parse(title: &str, bytes: impl AsRef<[u8]>) -> Result<Self, ValueError> {
         let bytes = bytes.as_ref();
         let text = &bytes[bom_length(bytes)..];
+        let wrong = |message: &str| Err(ValueError::of_message(title, message));
         if text.trim_ascii_start().starts_with(b"<") {
-            return Err(FragmentError::Html);
+            return wrong("this is an HTML page, not a robots.txt");
         }
         if let Some(at) = first_unclean(text) {
-            return Err(FragmentError::Binary { line: line_ends(&text[..at]) + 1 });
+            let line = line_ends(&text[..at]) + 1;
+            return wrong(&format!(
+                "line {line} holds octets that are no text: write the file as UTF-8 without control characters"
+            ));
         }
         let robots = RobotsTxt::parse(text);
         if !robots.groups().any(|group| group.names().any(|name| !name.is_star() && !name.value().is_empty())) {
-            return Err(FragmentError::NoCrawler);
+            return wrong("no group of it names a crawler: a list begins with a line such as \"User-agent: GPTBot\"");
         }
         let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MOST_TITLE);
         Ok(Self { title: title.collect::<String>().trim().into(), robots })
@@ -404,25 +391,6 @@ fn first_unclean(text: &[u8]) -> Option<usize> {
     let control = text.iter().position(is_control);
     valid.into_iter().chain(control).min()
 }
-
-impl fmt::Display for FragmentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Html => f.write_str("this is an HTML page, not a robots.txt"),
-            Self::Binary { line } => {
-                write!(
-                    f,
-                    "line {line} holds octets that are no text: write the file as UTF-8 without control characters"
-                )
-            }
-            Self::NoCrawler => {
-                f.write_str("no group of it names a crawler: a list begins with a line such as \"User-agent: GPTBot\"")
-            }
-        }
-    }
-}
-
-impl Error for FragmentError {}
 
 #[cfg(test)]
 mod tests;

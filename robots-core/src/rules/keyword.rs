@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fmt;
 
 /// A text that is no value of a type, such as `"refuze"` for a [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a
-/// [`Network`](crate::agent::Network). The message quotes it and says what would be right.
+/// [`Network`](crate::agent::Network). The message quotes it and says what would be right. For a whole file, as in
+/// [`Fragment::parse`](super::Fragment::parse), the text is its title, and the message is about the file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     text: String,
@@ -79,6 +80,11 @@ impl ValueError {
         let text = text.into();
         let message = format!("{text:?} {fault}");
         Self { text, message, known: &[] }
+    }
+
+    /// Something of this name with contents that are none: the message is about those.
+    pub(super) fn of_message(name: &str, message: &str) -> Self {
+        Self { text: name.to_owned(), message: message.to_owned(), known: &[] }
     }
 
     /// A text that may be long: the message quotes its beginning.

@@ -40,7 +40,7 @@ mod token;
 mod value;
 mod write;
 
-pub use self::append::{Fragment, FragmentError, LinePlaces};
+pub use self::append::{Fragment, LinePlaces};
 pub use self::authority::{Authority, Port};
 pub use self::delays::{CrawlDelay, RequestRate, TimeWindow};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
