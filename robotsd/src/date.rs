@@ -21,6 +21,11 @@ pub(crate) fn http(time: SystemTime) -> String {
     httpdate::fmt_http_date(sayable(time))
 }
 
+/// Seconds since 1970, before which every time is 1970.
+pub(crate) fn seconds(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
 /// Whether responses may bear a `Date`. A server whose clock is wrong for certain sends none (RFC 9110, section 6.6.1), and
 /// hyper panics where it has to write such a date.
 pub(crate) fn is_clock_set() -> bool {

@@ -1,6 +1,6 @@
 //! What the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
 
-pub use crate::ask::fuzzing::{check_request, spop_frames};
+pub use crate::ask::{check_request, spop_frames};
 pub use crate::commands::replay::log_line;
 pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, proxy_header, request_head};
 pub use crate::pages::fuzzing::sitemap;

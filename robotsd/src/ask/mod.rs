@@ -24,8 +24,6 @@ mod response;
 mod site_table;
 mod spoe;
 
-pub(crate) mod fuzzing;
-
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -41,9 +39,11 @@ use tower_robots::layer::{Answer, OriginalRequest, Outcome, Record, RobotsLayer}
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
+pub use self::ext_authz::check_request;
 pub(crate) use self::question_error::QuestionErrors;
 pub(crate) use self::site_table::{DecisionSite, DecisionSites};
 pub(crate) use self::spoe::MESSAGES;
+pub use self::spoe::spop_frames;
 
 use self::asked_request::AskedRequest;
 use self::ext_authz::{CallError, CheckQuestion, CheckResponse, ServiceRequest};

@@ -313,7 +313,7 @@ impl ClientSlots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edge::limits::EdgeLimits;
+    use crate::edge::connection::settings::EdgeLimits;
 
     fn connection() -> Arc<ConnectionState> {
         Arc::new(ConnectionState::new(&EdgeLimits::default()))

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tower_robots::internals::Mutex;
 
-use crate::edge::limits::EdgeLimits;
+use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::listener_counts::ResponseCounts;
 use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::interim::{InterimClient, InterimQueue};

@@ -7,14 +7,14 @@ use http::header::{FORWARDED, HeaderMap, HeaderValue};
 use http::{HeaderName, Method, Request};
 
 use super::proxy_protocol::{self, HeaderProgress};
+use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::http1_fast::request;
-use crate::edge::limits::EdgeLimits;
 use crate::edge::request::forwarded_hops::{self, X_FORWARDED_FOR};
 use crate::edge::request::host;
 use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::edge::spop::frames::{self, HaproxyFrame, LARGEST};
 use crate::edge::spop::{Arguments, VariableList};
-use crate::edge::tls::validity::Validity;
+use crate::edge::tls::pair::Validity;
 use crate::exchange::fields;
 
 /// The head of a request on the fast path: what is taken is a plain request, and is read the same once it is written again.

@@ -16,8 +16,6 @@
 //!
 //! A client that closes its sending side has left: its requests are dropped, and with them the exchanges with upstreams.
 
-mod limits;
-
 mod client_slots;
 mod connection;
 mod connection_error;
@@ -38,8 +36,8 @@ pub(crate) mod test_edge;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::connection::settings::{Callers, EdgeLimits};
 pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind};
-pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
 pub(crate) use self::listener_counts::{ListenerTraffic, ResponseCounts};
 pub(crate) use self::request::access_record::{AccessRecord, OnAccess};

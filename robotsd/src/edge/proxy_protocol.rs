@@ -20,9 +20,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::connection::settings::EdgeLimits;
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::connection_state::ConnectionState;
-use super::limits::EdgeLimits;
 
 /// The longest header of version 1, its line end included (`proxy-protocol.txt`, section 2.1).
 const MOST_VERSION_1: usize = 107;

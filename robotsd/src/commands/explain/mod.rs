@@ -3,7 +3,6 @@
 
 mod batch;
 mod explanation;
-mod offline_evidence;
 mod rows;
 mod text;
 

@@ -51,6 +51,7 @@ use self::report::Report;
 pub(super) use self::selection::LogSelection;
 use super::arguments::site::{OtherFiles, RobotsFile, SelectedSite, SiteArgs};
 use super::test::{EvaluatedExpectations, Spelling};
+use crate::date;
 use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
@@ -149,7 +150,7 @@ fn moment(text: &str) -> Result<i64, String> {
     let is_day = text.len() == "2026-11-01".len();
     let moment = if is_day { format!("{text}T00:00:00Z") } else { text.to_owned() };
     humantime::parse_rfc3339_weak(&moment)
-        .map(identity::seconds)
+        .map(date::seconds)
         .map_err(|_| "write a day or a moment of UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned())
 }
 

@@ -287,7 +287,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::edge::limits::EdgeLimits;
+    use crate::edge::connection::settings::EdgeLimits;
     use crate::exchange::test_peer::soon;
 
     /// The version, and what the connection reads then.

@@ -393,7 +393,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::edge::limits::EdgeLimits;
+    use crate::edge::connection::settings::EdgeLimits;
     use crate::exchange::interim::InterimResponses;
     use crate::exchange::test_peer::soon;
 

@@ -19,7 +19,6 @@ pub(crate) mod request;
 
 pub(super) mod response;
 
-mod next_request;
 mod socket;
 
 #[cfg(test)]
@@ -34,11 +33,10 @@ use bytes::Bytes;
 use http::Method;
 use tokio::sync::watch;
 
-pub(crate) use self::next_request::Next;
-pub(crate) use self::socket::{DateClock, FastSocket};
+pub(crate) use self::socket::{DateClock, FastSocket, Next};
 
-use self::next_request::{RequestWait, StopSignal};
 use self::response::AfterResponse;
+use self::socket::{RequestWait, StopSignal};
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::request::service::{RequestService, ResponseWriter};

@@ -13,8 +13,7 @@ use bytes::Bytes;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
-use crate::edge::connection::settings;
-use crate::edge::limits::EdgeLimits;
+use crate::edge::connection::settings::{self, EdgeLimits};
 
 /// Fields of a head that the fast path takes; one with more is hyper's.
 const FIELDS: usize = 64;

@@ -140,7 +140,7 @@ async fn a_parked_connection_answers_as_before() {
     for _ in 0..3 {
         assert_eq!(client.ask(&get("/length")).await.body, "abcde");
         // Parking cannot be seen from outside; whether it has happened, nothing may differ.
-        tokio::time::sleep(super::next_request::PARK * 4).await;
+        tokio::time::sleep(super::socket::PARK * 4).await;
     }
     soon(client.finish()).await;
     assert_eq!(client.rest().await, "");

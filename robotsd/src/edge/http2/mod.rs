@@ -21,11 +21,10 @@ use tokio::time::{Instant, Sleep, sleep};
 use tower::BoxError;
 
 use self::stream_timeout::StreamConsumer;
-use super::connection::settings::ConnectionSettings;
+use super::connection::settings::{ConnectionSettings, EdgeLimits};
 use super::connection::watched_socket::WatchedSocket;
 use super::connection_state::{ConnectionState, Unsent};
 use super::http1_fast::DateClock;
-use super::limits::EdgeLimits;
 use super::request::service::{RequestService, ResponseWriter};
 use crate::date;
 use crate::exchange::{EdgeService, RequestBody, RequestStream, frames};

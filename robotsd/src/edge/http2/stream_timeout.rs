@@ -178,7 +178,7 @@ impl<F: Future> Future for Watched<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edge::limits::EdgeLimits;
+    use crate::edge::connection::settings::EdgeLimits;
     use crate::exchange::StallObserver;
     use crate::exchange::test_peer::soon;
 

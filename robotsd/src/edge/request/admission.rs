@@ -13,7 +13,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 
 use super::response_body::ResponseBody;
-use crate::edge::limits::{Callers, EdgeLimits};
+use crate::edge::connection::settings::{Callers, EdgeLimits};
 
 /// Checks a request head, and meets its expectation. Returns whether it asks for a WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {

@@ -6,8 +6,7 @@
 //! **TLS ends before HTTP begins.** This room makes a stream of a socket; the rest of the edge sees a `Socket` that is
 //! one or the other. Only the protocol that ALPN settled on is passed on, so that no other is spoken.
 
-mod pair;
-pub(crate) mod validity;
+pub(crate) mod pair;
 
 mod certificates;
 

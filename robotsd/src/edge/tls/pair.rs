@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
 use sha2::{Digest, Sha256};
@@ -15,8 +15,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, InconsistentKeys};
 use webpki::EndEntityCert;
 
-use super::validity::Validity;
-use crate::files;
+use crate::{date, files};
 
 /// The files of a certificate and its key, both as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,4 +197,180 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
 
 fn contains(text: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(text, word).is_some()
+}
+
+/// So long before its end a certificate is warned about. Certificates of 90 days are renewed with 30 left.
+const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+
+/// From when until when a certificate is valid (RFC 5280, section 4.1.2.5), read from its DER.
+///
+/// By hand, because a parser for X.509 would be a dozen crates for two dates that only a warning depends on; rustls does
+/// not report them. A certificate that cannot be read has no validity here, and that is never an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Validity {
+    begin: SystemTime,
+    pub(crate) end: SystemTime,
+}
+
+impl Validity {
+    /// The validity in a certificate in DER.
+    pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
+        let (body, _) = element(certificate, SEQUENCE)?;
+        let (signed, _) = element(body, SEQUENCE)?;
+        // Version, serial number, signature algorithm and issuer stand before it; the version may be left out.
+        let after_version = element(signed, VERSION).map_or(signed, |(_, rest)| rest);
+        let (_, after_serial) = element(after_version, INTEGER)?;
+        let (_, after_algorithm) = element(after_serial, SEQUENCE)?;
+        let (_, after_issuer) = element(after_algorithm, SEQUENCE)?;
+        let (validity, _) = element(after_issuer, SEQUENCE)?;
+        let (begin, rest) = time(validity)?;
+        let (end, _) = time(rest)?;
+        Some(Self { begin, end })
+    }
+
+    /// The last day, as `2027-01-31`.
+    pub(crate) fn last_day(&self) -> String {
+        let mut day = date::rfc3339(self.end);
+        day.truncate(10);
+        day
+    }
+
+    /// A warning about using it now, or soon.
+    pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
+        if now < self.begin {
+            let begin = date::rfc3339(self.begin);
+            return Some(format!("the certificate does not hold before {begin}"));
+        }
+        match self.end.duration_since(now) {
+            Err(_) => Some(format!("the certificate expired on {}: renew it", self.last_day())),
+            Ok(left) if left <= SOON => {
+                let days = left.as_secs() / (24 * 3600);
+                Some(format!("the certificate expires on {}, in {days} days: renew it", self.last_day()))
+            }
+            Ok(_) => None,
+        }
+    }
+}
+
+const INTEGER: u8 = 0x02;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+const SEQUENCE: u8 = 0x30;
+const VERSION: u8 = 0xa0;
+
+/// The content of an element with a tag, and what follows it.
+fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (&found, rest) = der.split_first()?;
+    if found != tag {
+        return None;
+    }
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        // As many octets of length as the low bits say; no certificate needs more than four.
+        0x81..=0x84 => {
+            let (length, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            (length.iter().fold(0, |sum, octet| sum << 8 | usize::from(*octet)), rest)
+        }
+        _ => return None,
+    };
+    rest.split_at_checked(length)
+}
+
+/// `YYMMDDHHMMSSZ` until 2049, `YYYYMMDDHHMMSSZ` from 2050 on.
+fn time(der: &[u8]) -> Option<(SystemTime, &[u8])> {
+    let ((text, rest), long) = match element(der, UTC_TIME) {
+        Some(found) => (found, false),
+        None => (element(der, GENERALIZED_TIME)?, true),
+    };
+    let digits = text.strip_suffix(b"Z")?;
+    let (year, digits) = digits.split_at_checked(if long { 4 } else { 2 })?;
+    let year = match number(year)? {
+        year if long => year,
+        year @ 0..50 => 2000 + year,
+        year => 1900 + year,
+    };
+    let [month, day, hour, minute, second] = digits.chunks(2).map(number).collect::<Option<Vec<_>>>()?[..] else {
+        return None;
+    };
+    if digits.len() != 10 {
+        return None;
+    }
+    let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z");
+    // A certificate from before 1970 holds from then on, for all that matters here.
+    let time = if year < 1970 { UNIX_EPOCH } else { humantime::parse_rfc3339(&text).ok()? };
+    Some((time, rest))
+}
+
+fn number(digits: &[u8]) -> Option<u16> {
+    let all = digits.iter().all(u8::is_ascii_digit);
+    all.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    fn made(begin: (i32, u8, u8), end: (i32, u8, u8)) -> Vec<u8> {
+        let mut params = CertificateParams::new(vec!["a.test".to_owned()]).unwrap();
+        params.not_before = date_time_ymd(begin.0, begin.1, begin.2);
+        params.not_after = date_time_ymd(end.0, end.1, end.2);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec()
+    }
+
+    fn at(text: &str) -> SystemTime {
+        humantime::parse_rfc3339(text).unwrap()
+    }
+
+    #[test]
+    fn rfc_5280_4_1_2_5_both_forms_of_time_are_read() {
+        for (begin, end, text) in [
+            ((1999, 12, 31), (2049, 12, 31), "2049-12-31"),
+            ((2026, 2, 28), (2050, 1, 1), "2050-01-01"),
+            ((2051, 1, 1), (4096, 1, 1), "4096-01-01"),
+        ] {
+            let validity = Validity::of(&made(begin, end)).unwrap();
+            assert_eq!(validity.last_day(), text);
+            let (year, month, day) = begin;
+            assert_eq!(validity.begin, at(&format!("{year}-{month:02}-{day:02}T00:00:00Z")));
+        }
+    }
+
+    #[test]
+    fn the_two_weeks_before_the_end_are_warned_about() {
+        let validity = Validity::of(&made((2026, 1, 1), (2026, 4, 1))).unwrap();
+        for (now, word) in [
+            ("2025-12-31T23:59:59Z", Some("does not hold before 2026-01-01T00:00:00Z")),
+            ("2026-01-01T00:00:00Z", None),
+            ("2026-03-17T23:59:59Z", None),
+            ("2026-03-18T00:00:00Z", Some("expires on 2026-04-01, in 14 days")),
+            ("2026-03-31T12:00:00Z", Some("in 0 days")),
+            ("2026-04-01T00:00:01Z", Some("expired on 2026-04-01")),
+        ] {
+            let warning = validity.warning(at(now));
+            match word {
+                Some(word) => assert!(warning.unwrap().contains(word), "{now}"),
+                None => assert_eq!(warning, None, "{now}"),
+            }
+        }
+    }
+
+    #[test]
+    fn broken_certificates_have_no_validity() {
+        let whole = made((2026, 1, 1), (2026, 4, 1));
+        for length in 0..whole.len() {
+            // Shorter than it says it is.
+            assert_eq!(Validity::of(&whole[..length]), None);
+        }
+        for at in 0..200 {
+            for octet in [0, 0x7f, 0x80, 0x84, 0xff] {
+                let mut broken = whole.clone();
+                broken[at] = octet;
+                // Any answer but a panic will do.
+                let _ = Validity::of(&broken);
+            }
+        }
+    }
 }

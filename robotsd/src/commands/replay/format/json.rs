@@ -8,8 +8,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::clf;
-use super::logged_request::{LoggedRequest, any_time};
+use super::clf::{self, LoggedRequest, any_time};
 
 const ADDRESS: &[&str] = &["client_ip", "remote_addr", "ClientHost", "remote_ip", "client", "address"];
 const SOCKET: &[&str] = &["downstream_remote_address", "ClientAddr"];

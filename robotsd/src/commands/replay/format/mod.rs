@@ -2,14 +2,13 @@
 
 mod clf;
 mod json;
-mod logged_request;
 mod w3c;
 
 use clap::ValueEnum;
 
 use self::w3c::W3cColumns;
 
-pub(super) use self::logged_request::LoggedRequest;
+pub(super) use self::clf::LoggedRequest;
 pub(super) use self::w3c::FIELDS;
 
 /// How lines are written.

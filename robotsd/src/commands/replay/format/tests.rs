@@ -1,6 +1,6 @@
 //! A table of lines as servers write them.
 
-use super::logged_request::any_time;
+use super::clf::any_time;
 use super::*;
 
 const CURL: &str =

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::logged_request::{LoggedRequest, rfc3339};
+use super::clf::{LoggedRequest, rfc3339};
 
 /// What begins the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";

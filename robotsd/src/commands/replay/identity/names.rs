@@ -18,8 +18,8 @@ use tower_robots::agent::UndecidedReason;
 use tower_robots::identity::{MethodOutcome, NamePattern, PublicAddress};
 use tower_robots::source::evidence::NameResolver;
 
-use super::list_copies::seconds;
 use crate::commands::replay::source;
+use crate::date::seconds;
 use crate::exit::complain;
 
 /// Addresses that are looked up. Each takes one question at least, so this many take more than three minutes.

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use super::rule_rows::{COUNTED_TOGETHER, RequestCounts, RequestOutcomes};
+use super::rows::{COUNTED_TOGETHER, RequestCounts, RequestOutcomes};
 use super::tables;
 use super::{CrawlerRow, HourRow, Report, log_gaps, more_crawlers, other_requests};
 use crate::commands::replay::tally::RequestTally;

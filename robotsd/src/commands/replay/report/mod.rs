@@ -1,16 +1,14 @@
 //! The report of a replay, as text, JSON or HTML, and what it holds: counted, sorted and redacted.
 
 pub(super) mod html;
-mod rule_rows;
-mod senders;
+mod rows;
 mod tables;
 pub(super) mod text;
 
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
-use self::rule_rows::{RequestCounts, RequestOutcomes, RuleRows, TotalCounts, text_of};
-use self::senders::{ImpostorRow, SenderSplit, Senders};
+use self::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRows, SenderSplit, Senders, TotalCounts, text_of};
 use super::counts::{ReplayCounts, ReplayPlan};
 use super::crawler_rows::ReplayRow;
 use super::paces::PaceCount;

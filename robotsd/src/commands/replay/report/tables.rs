@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use super::Report;
-use super::rule_rows::{RequestCounts, RequestOutcomes, RuleRow, RuleRows};
+use super::rows::{RequestCounts, RequestOutcomes, RuleRow, RuleRows};
 use crate::html::{Escaped, counted, grouped};
 
 pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::rule_rows::{COUNTED_TOGETHER, RuleRows};
+use super::rows::{COUNTED_TOGETHER, RuleRows};
 use super::{CrawlerRow, Report, log_gaps, more_crawlers, other_requests};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{counted, grouped, percent, period};

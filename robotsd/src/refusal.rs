@@ -1,12 +1,64 @@
-//! A template, as it is parsed once and rendered for each refusal: its placeholders, and where in HTML each of them stands.
+//! The page that a refused client gets: the default, or a site's own template.
+//!
+//! The template is read with the config and is either right or an error of it; rendering cannot fail.
+//! It has placeholders, and where in HTML each of them stands says whether a value can be there.
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::PathBuf;
 
-use http::StatusCode;
+use bytes::Bytes;
+use http::header::{CONTENT_LANGUAGE, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::{Response, StatusCode};
 use tower_robots::layer::Event;
 
 use crate::word_enum::word_enum;
+
+/// The statuses that a refusal may have. A redirect or a success is no refusal, 401 needs a challenge, and crawlers read
+/// a status from 500 on as a site in trouble.
+pub(crate) const REFUSAL_STATUSES: [StatusCode; 6] = [
+    StatusCode::FORBIDDEN,
+    StatusCode::PAYMENT_REQUIRED,
+    StatusCode::NOT_FOUND,
+    StatusCode::GONE,
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
+];
+
+/// A site's refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RefusalPage {
+    pub(crate) status: StatusCode,
+    /// The file of the template, which is followed like the config.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) template: Option<Template>,
+    /// `Content-Language` of the template.
+    pub(crate) language: Option<HeaderValue>,
+    pub(crate) contact: Option<String>,
+}
+
+impl RefusalPage {
+    /// The response to a refused request. Clients that ask for JSON by name get problem details, and calls of gRPC a status of gRPC, as
+    /// they do by default.
+    pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
+        // A template quotes the rule that disallows the request; the request of an impostor may be allowed.
+        let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
+        let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
+            return event.refusal_with_status(self.status);
+        };
+        let body = template.render(event, self.status, self.contact.as_deref().unwrap_or_default());
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(template.format.content_type()));
+        if let Some(language) = &self.language {
+            headers.insert(CONTENT_LANGUAGE, language.clone());
+        }
+        headers.insert(VARY, HeaderValue::from_static("User-Agent, Accept"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+}
 
 /// Octets of a template's file.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
@@ -24,7 +76,7 @@ pub(crate) enum TemplateFormat {
 /// Text with placeholders, `{{agent}}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
-    pub(super) format: TemplateFormat,
+    format: TemplateFormat,
     parts: Vec<Part>,
 }
 
@@ -58,7 +110,7 @@ impl TemplateFormat {
         }
     }
 
-    pub(super) const fn content_type(self) -> &'static str {
+    const fn content_type(self) -> &'static str {
         match self {
             Self::Html => "text/html; charset=utf-8",
             Self::Text => "text/plain; charset=utf-8",
@@ -110,7 +162,7 @@ impl Template {
     }
 
     /// The page for a refused request.
-    pub(super) fn render(&self, event: &Event<'_>, status: StatusCode, contact: &str) -> String {
+    fn render(&self, event: &Event<'_>, status: StatusCode, contact: &str) -> String {
         let mut out = String::new();
         for part in &self.parts {
             match part {
@@ -187,7 +239,7 @@ const SHOWN: usize = 512;
 word_enum! {
     /// A place of a template that is filled in for each refusal, by its name.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) enum Placeholder {
+    enum Placeholder {
         Agent = "agent",
         Contact = "contact",
         Group = "group",
@@ -203,12 +255,12 @@ word_enum! {
 
 impl Placeholder {
     /// Whether its value is never taken from a request or from a robots.txt, which may be fetched from elsewhere.
-    pub(super) const fn is_trusted(self) -> bool {
+    const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
 
     /// The value for a refused request, of bounded length and not escaped.
-    pub(super) fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
+    fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
         let record = event.record;
         let value = match self {
             Self::Agent => record.claimed_name().unwrap_or("this client").into(),
@@ -231,7 +283,7 @@ impl Placeholder {
 
 /// The part of a document that has been read up to some octet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum HtmlContext {
+enum HtmlContext {
     /// Between tags, or in an element of text such as `title`.
     #[default]
     Text,
@@ -256,7 +308,7 @@ const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes
 
 impl HtmlContext {
     /// The context after some more of the document.
-    pub(super) fn after(mut self, text: &[u8]) -> Self {
+    fn after(mut self, text: &[u8]) -> Self {
         let mut rest = text;
         while let Some((&byte, after)) = rest.split_first() {
             let mut next = after;
