@@ -13,8 +13,8 @@
 //! nothing or not all, and no permit for a handshake.
 
 use std::future::Future;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::{fmt, io};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -56,18 +56,28 @@ pub(crate) enum HeaderProgress {
 }
 
 /// What is wrong with octets that are no header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderError {
     /// They begin otherwise.
+    #[error(
+        "the connection does not begin with a PROXY header, which proxy_protocol = true requires: have the proxy in front send one \
+         (send-proxy-v2 in HAProxy, proxy_protocol on in nginx)"
+    )]
     Missing,
+    #[error("a PROXY header of version 1 without an end after {MOST_VERSION_1} octets")]
     TooLong,
     /// A line of version 1 that says something else.
+    #[error("a PROXY header of version 1 that names neither two addresses and ports nor UNKNOWN")]
     Line,
+    #[error("a PROXY header of version {0}: 1 and 2 are known")]
     Version(u8),
+    #[error("a PROXY header with the command {0}: 0 and 1 are known")]
     Command(u8),
     /// Family and transport, in one octet.
+    #[error("a PROXY header with the address family and transport 0x{0:02x}")]
     Family(u8),
     /// Too short for the addresses that it says to have.
+    #[error("a PROXY header whose addresses do not fit into its {0} octets")]
     Length(u16),
 }
 
@@ -164,25 +174,6 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     };
     known(AnnouncedClient::Address(SocketAddr::new(source, port)))
 }
-
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str(
-                "the connection does not begin with a PROXY header, which proxy_protocol = true requires: have the proxy in front send \
-                 one (send-proxy-v2 in HAProxy, proxy_protocol on in nginx)",
-            ),
-            Self::TooLong => write!(f, "a PROXY header of version 1 without an end after {MOST_VERSION_1} octets"),
-            Self::Line => f.write_str("a PROXY header of version 1 that names neither two addresses and ports nor UNKNOWN"),
-            Self::Version(version) => write!(f, "a PROXY header of version {version}: 1 and 2 are known"),
-            Self::Command(command) => write!(f, "a PROXY header with the command {command}: 0 and 1 are known"),
-            Self::Family(family) => write!(f, "a PROXY header with the address family and transport 0x{family:02x}"),
-            Self::Length(length) => write!(f, "a PROXY header whose addresses do not fit into its {length} octets"),
-        }
-    }
-}
-
-impl std::error::Error for HeaderError {}
 
 /// Reads the header; none where the connection ended before its first octet, gave its slot to another, or has sent nothing when
 /// `stop` completes.

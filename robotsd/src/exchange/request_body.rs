@@ -4,8 +4,6 @@
 //! are allowed](super::trailers): a trailer field arrives after everything that was checked.
 
 use std::collections::VecDeque;
-use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -227,29 +225,13 @@ impl Body for RequestStream {
 }
 
 /// Why the body of a request ended early; the client always causes it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum RequestBodyError {
     /// Nothing came for too long.
+    #[error("the client stopped sending its request body")]
     Idle,
     /// The client left, or its framing is broken.
-    Broken(BoxError),
-}
-
-impl fmt::Display for RequestBodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "the client stopped sending its request body",
-            Self::Broken(_) => "the client's request body is broken",
-        })
-    }
-}
-
-impl Error for RequestBodyError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Idle => None,
-            Self::Broken(error) => Some(&**error),
-        }
-    }
+    #[error("the client's request body is broken")]
+    Broken(#[source] BoxError),
 }

@@ -117,32 +117,15 @@ impl fmt::Display for Cause {
 impl Error for Cause {}
 
 /// Why a response body ended early. The client sees its connection or stream cut off, never a complete body.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ResponseBodyError {
     /// Nothing came for too long.
+    #[error("the upstream stopped sending its response body")]
     Idle,
-    /// The client did not go on with its request, and the connection was needed for others.
+    #[error("the client did not go on with its request, and the connection was needed for others")]
     GivenUp,
     /// The connection broke, or the framing is invalid.
-    Broken(Cause),
-}
-
-impl fmt::Display for ResponseBodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "the upstream stopped sending its response body",
-            Self::GivenUp => "the client did not go on with its request, and the connection was needed for others",
-            Self::Broken(_) => "the upstream's response body is broken",
-        })
-    }
-}
-
-impl Error for ResponseBodyError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Idle | Self::GivenUp => None,
-            Self::Broken(error) => Some(error),
-        }
-    }
+    #[error("the upstream's response body is broken")]
+    Broken(#[source] Cause),
 }

@@ -42,7 +42,8 @@ pub(crate) struct CertificatePair {
 pub(super) struct PairVersion([u8; 32]);
 
 /// Why a pair cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct Unusable {
     pub(crate) culprit: PairFile,
     message: String,
@@ -132,12 +133,6 @@ impl PairVersion {
     fn of(chain: &[u8], key: &[u8]) -> Self {
         let length = (chain.len() as u64).to_be_bytes();
         Self(Sha256::new().chain_update(length).chain_update(chain).chain_update(key).finalize().into())
-    }
-}
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 
