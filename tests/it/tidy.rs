@@ -76,7 +76,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("log", &["date", "exchange", "edge", "config", "word_enum"]),
     ("counting", &["metrics", "word_enum"]),
     ("request", &["shared_rate", "counting"]),
-    ("ask", &["exchange", "edge", "config", "log", "counting", "request", "word_enum"]),
+    ("ask", &["metrics", "exchange", "edge", "config", "log", "counting", "request", "word_enum"]),
     ("evaluator", &["names", "config"]),
     ("board", &["date", "html", "files", "render", "report", "config", "counting", "word_enum"]),
     (

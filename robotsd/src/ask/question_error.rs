@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::preset::Preset;
 use crate::config::{OnError, QuestionSettings};
 use crate::log::{Log, LogEntry, LogEvent};
+use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
 /// Why a question could not be decided, or what is odd in one that was.
@@ -71,16 +72,9 @@ pub(crate) struct QuestionErrors {
     log: Log,
     pub(super) settings: QuestionSettings,
     start: Instant,
-    counts: [[ErrorCount; QuestionFault::ALL.len()]; Preset::ALL.len() + 1],
+    counts: [[EventCounter; QuestionFault::ALL.len()]; Preset::ALL.len() + 1],
     /// Questions without a `User-Agent`, by preset.
     without_agent: [AtomicU64; Preset::ALL.len()],
-}
-
-#[derive(Debug, Default)]
-struct ErrorCount {
-    total: AtomicU64,
-    /// The second, counted from the start and from one, in which this was last logged; zero for never.
-    logged: AtomicU64,
 }
 
 impl QuestionErrors {
@@ -109,15 +103,10 @@ impl QuestionErrors {
     fn report_as(&self, error: QuestionError, done: &str) {
         let preset = error.preset.map_or(Preset::ALL.len(), |preset| preset as usize);
         let count = &self.counts[preset][error.fault as usize];
-        let total = count.total.fetch_add(1, Ordering::Relaxed) + 1;
-        let second = self.start.elapsed().as_secs() + 1;
-        let logged = count.logged.load(Ordering::Relaxed);
-        // Losing the exchange means that another thread logs it.
-        if logged == second
-            || count.logged.compare_exchange(logged, second, Ordering::Relaxed, Ordering::Relaxed).is_err()
-        {
+        if count.count(self.start).is_none() {
             return;
         }
+        let total = count.total();
         self.log.write(&LogEntry {
             reason: Some(error.fault.as_str()),
             message: Some(format!("{}: {done} ({total} so far)", error.message())),
