@@ -203,9 +203,6 @@ fn new_buckets() -> SiteBuckets {
     SiteBuckets::new(0, Arc::new(NetworkBuckets::reproducible()))
 }
 
-#[cfg(test)]
-mod tests;
-
 /// Who sends requests under the name of a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -419,3 +416,6 @@ impl PaceNotes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,7 +192,7 @@ impl CrawlerRow {
             class: row.agent.class,
             category: row.agent.category,
             counts: RequestCounts::of(own, plan),
-            identity: SenderSplit::of(row),
+            identity: SenderSplit::of([row]),
             by_rule: RuleRows::new(&row.rules, plan),
         }
     }

@@ -183,7 +183,7 @@ pub(super) struct Senders {
 }
 
 /// Requests under a crawler's name, by what the evidence says about the claim.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct SenderSplit {
     /// Whether any claim could be checked.
     #[serde(skip)]
@@ -247,21 +247,6 @@ pub(super) struct AddressRow {
 
 impl Senders {
     pub(super) fn new(plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
-        let crawlers = || counts.rows.iter().filter(|row| row.agent.is_crawler);
-        let share = |of: fn(&ReplayRow) -> RequestTally| {
-            crawlers().map(of).fold(RequestTally::default(), |total, own| total.with(&own))
-        };
-        let mut claimed_because = BTreeMap::new();
-        for (reason, requests) in crawlers().flat_map(|row| &row.undecided) {
-            *claimed_because.entry(*reason).or_default() += requests;
-        }
-        let split = SenderSplit {
-            is_checked: false,
-            verified: share(|row| row.verified),
-            claimed: share(|row| row.claimed),
-            claimed_because,
-            impostors: share(ReplayRow::of_impostors),
-        };
         let checked = counts.rows.iter().filter(|row| row.is_checked);
         let lists = plan.evidence.lists_of(checked.map(|row| row.agent.name.as_str()));
         Self {
@@ -277,7 +262,7 @@ impl Senders {
                 .collect(),
             names: (plan.evidence.answers.as_ref())
                 .map(|answers| NamesRow { looked_up: answers.outcomes.len(), left_out: answers.left_out }),
-            split,
+            split: SenderSplit::of(counts.rows.iter().filter(|row| row.agent.is_crawler)),
             suspect_paths: counts.suspects.iter().map(|suspect| SuspectRow::new(suspect, plan.privacy)).collect(),
         }
     }
@@ -324,14 +309,19 @@ impl Senders {
 }
 
 impl SenderSplit {
-    pub(super) fn of(row: &ReplayRow) -> Self {
-        Self {
-            is_checked: row.is_checked,
-            verified: row.verified,
-            claimed: row.claimed,
-            claimed_because: row.undecided.clone(),
-            impostors: row.of_impostors(),
+    /// Of these crawlers together.
+    pub(super) fn of<'r>(rows: impl IntoIterator<Item = &'r ReplayRow>) -> Self {
+        let mut split = Self::default();
+        for row in rows {
+            split.is_checked |= row.is_checked;
+            split.verified.add(&row.verified);
+            split.claimed.add(&row.claimed);
+            split.impostors.add(&row.of_impostors());
+            for (reason, requests) in &row.undecided {
+                *split.claimed_because.entry(*reason).or_default() += requests;
+            }
         }
+        split
     }
 }
 
