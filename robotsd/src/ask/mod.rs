@@ -205,7 +205,7 @@ impl DecisionState {
         if let Some(id) = id {
             request.headers_mut().insert(X_REQUEST_ID, id);
         }
-        set_client(&mut request, question.address());
+        set_client(&mut request, question.address);
         let decided = match question.original() {
             Ok(asked) => {
                 let site = question.site();
@@ -269,7 +269,7 @@ impl DecisionState {
             let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
             let sites = self.sites.load_full();
             let Some(DecisionSite { judge, .. }) = sites.of_host(host) else { return response::elsewhere().into() };
-            let mut counted = judge.counts.request(target.as_bytes(), request.method().into(), self.counts.listener());
+            let mut counted = judge.counts.request(target.as_bytes(), request.method().into(), self.counts.listener);
             let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
@@ -342,7 +342,7 @@ impl DecisionState {
         let original = original.with_target(target);
         let (answer, counted) = match kind {
             QuestionKind::Decision => {
-                let mut counted = judge.counts.request(target, question.method().into(), self.counts.listener());
+                let mut counted = judge.counts.request(target, question.method().into(), self.counts.listener);
                 let answer = judge.answer(&original, RobotsTxtFrom::AskingProxy, &mut counted).await;
                 if !has_agent {
                     judge.counts.without_agent();

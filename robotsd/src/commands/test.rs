@@ -65,7 +65,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     args.file
         .iter()
         .map(PathBuf::as_path)
-        .chain(args.site.named_config())
+        .chain(args.site.config.as_deref())
         .try_for_each(|path| args.within.refuse_named(path))?;
     let site = args.site.select()?;
     let path = args.file.clone().map_or_else(|| site.expectations(), Ok)?;

@@ -333,13 +333,7 @@ impl InterimClient for ConnectionState {
 
 /// A request in progress. When the last one is dropped, the wait for the next request begins.
 #[derive(Debug)]
-pub(crate) struct RequestInProgress(Arc<ConnectionState>);
-
-impl RequestInProgress {
-    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
-        &self.0
-    }
-}
+pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {

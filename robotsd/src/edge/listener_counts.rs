@@ -69,7 +69,7 @@ impl ListenerCounts {
         let mut connections = vec![0; parts.labels.len()];
         for counts in &parts.shards {
             counts.add_siteless(&mut siteless);
-            if let Some(sum) = connections.get_mut(usize::from(counts.listener())) {
+            if let Some(sum) = connections.get_mut(usize::from(counts.listener)) {
                 *sum += counts.connections();
             }
         }
@@ -82,7 +82,7 @@ impl ListenerCounts {
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
     /// The number of the listener among those of the process.
-    listener: u16,
+    pub(crate) listener: u16,
     by_class: [Counter; 5],
     unanswered: Counter,
     opened: Counter,
@@ -107,11 +107,6 @@ pub(crate) struct CountedConnection(Arc<ResponseCounts>);
 impl ResponseCounts {
     pub(crate) fn of_listener(listener: u16) -> Self {
         Self { listener, ..Self::default() }
-    }
-
-    /// The number of the listener, for counters of a site.
-    pub(crate) const fn listener(&self) -> u16 {
-        self.listener
     }
 
     pub(crate) fn answered(&self, status: StatusCode) {

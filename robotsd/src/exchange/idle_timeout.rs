@@ -26,7 +26,8 @@ use tokio::time::{Instant, Sleep};
 pub(crate) struct IdleTimeout {
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
-    is_waiting: bool,
+    /// There has been a wait since the last reset.
+    pub(crate) is_waiting: bool,
 }
 
 impl IdleTimeout {
@@ -37,11 +38,6 @@ impl IdleTimeout {
     /// Something moved: the next wait starts anew.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
-    }
-
-    /// Whether there has been a wait since the last reset.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.is_waiting
     }
 
     /// Ready once the current wait has lasted too long.

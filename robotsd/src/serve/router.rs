@@ -96,7 +96,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         };
         let judge = &site.judge;
         let path = request.uri().path().as_bytes();
-        let mut counted = judge.counts.request(path, request.method().into(), self.counts.listener());
+        let mut counted = judge.counts.request(path, request.method().into(), self.counts.listener);
         if let Some(fields) = ClientRequest::access_of(request.extensions()) {
             fields.add("site", &*judge.name);
         }

@@ -13,8 +13,8 @@
 //! one queue, a client with a hundred requests would be given every connection that is freed for others.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -36,7 +36,7 @@ pub(super) struct ConnectionLimit {
     pub(super) freed: ByStanding<Notify>,
     /// Notified when a request begins to wait, and now and then while it does.
     pub(super) wanted: Notify,
-    shares: Mutex<Shares>,
+    pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
     /// Until then, in milliseconds, clients beyond their share get no connection; zero where none has been given up.
     short_until: AtomicU64,
@@ -114,7 +114,7 @@ impl ConnectionLimit {
             (is_full || server.open.load(Ordering::SeqCst) >= self.per_server)
                 && servers.iter().any(|wanted| Arc::ptr_eq(wanted, server))
         };
-        let mut shares = self.shares();
+        let mut shares = self.shares.lock();
         let mut take = || {
             let (usage, stall) = shares.victim(client, self.share_out(servers.len()), now, helps)?;
             // Inside the lock, so that no other request chooses the same one. Its client may have gone on in this moment, and
@@ -136,10 +136,6 @@ impl ConnectionLimit {
     pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
-
-    pub(super) fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.shares.lock()
-    }
 }
 
 impl Permit {
@@ -157,14 +153,14 @@ impl Permit {
             return Err(LimitReached::Site);
         }
         let usage = Arc::new(Usage::new(Arc::clone(server), limit.start, client));
-        limit.shares().add(Arc::clone(&usage));
+        limit.shares.lock().add(Arc::clone(&usage));
         Ok(Self { limit: Arc::clone(limit), server: Arc::clone(server), usage })
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.limit.shares().remove(&self.usage);
+        self.limit.shares.lock().remove(&self.usage);
         self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
         // A request is counted as waiting before it looks: either it sees the free permit, or it is seen here.
@@ -252,7 +248,7 @@ impl Demand {
 
     /// Begins to wait, with so many servers to choose from.
     pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
-        let mut shares = self.limit.shares();
+        let mut shares = self.limit.shares.lock();
         let standing = shares.standing(client, self.limit.share_out(servers), millis(self.limit.start));
         let waiting = QueuedRequest { demand: self, client, standing };
         waiting.enter(&mut shares);
@@ -279,7 +275,7 @@ impl QueuedRequest<'_> {
     /// Compares the request with its client's share again, with so many servers to choose from.
     pub(super) fn review(&mut self, servers: usize) {
         let limit = &self.demand.limit;
-        let mut shares = limit.shares();
+        let mut shares = limit.shares.lock();
         self.leave(&mut shares);
         self.standing = shares.standing(self.client, limit.share_out(servers), millis(limit.start));
         self.enter(&mut shares);
@@ -320,7 +316,7 @@ impl QueuedRequest<'_> {
 
 impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
-        self.leave(&mut self.demand.limit.shares());
+        self.leave(&mut self.demand.limit.shares.lock());
     }
 }
 

@@ -185,7 +185,7 @@ async fn switch(
     let Some((connection, _)) = lease.into_http1() else { return Err(broken) };
     let Some((socket, early)) = connection.into_socket().await else { return Err(broken) };
     let mut response = Response::from_parts(head, ResponseBody::empty());
-    let transfer = Transfer::new(socket.usage());
+    let transfer = Transfer::new(&socket.progress.usage);
     response.extensions_mut().insert(Tunnel::new(socket, early, Some(transfer)));
     Ok(response)
 }

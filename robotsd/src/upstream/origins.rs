@@ -189,7 +189,7 @@ impl OriginEntry {
         let of = |server: &Arc<Server>| ServerStatus {
             server: server.to_string(),
             kind: ServerStatusKind::Server,
-            connections: limit.shares().uses(server),
+            connections: limit.shares.lock().uses(server),
             outage: server.health.outage(Instant::now()),
         };
         let named = match self {

@@ -20,7 +20,7 @@ pub(super) struct BufferBudget {
 /// What has been read ahead of one answer.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
-    octets: BytesMut,
+    pub(super) octets: BytesMut,
     /// How much of the total this takes.
     taken: usize,
     most: usize,
@@ -43,14 +43,6 @@ impl ReadAhead {
     pub(super) fn new(limits: &UpstreamLimits, buffers: &Arc<BufferBudget>) -> Self {
         let (most, total) = (limits.buffer, limits.buffer_total);
         Self { octets: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.octets.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.octets.is_empty()
     }
 
     /// Whether more may be read: all that is left where its length is known, else a little.

@@ -219,7 +219,7 @@ impl StallObserver for StreamingBody {
 
 impl StreamState {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
-        if !self.ahead.is_empty() {
+        if !self.ahead.octets.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(self.ahead.take()))));
         }
         if let Some(trailers) = self.trailers.take() {
@@ -235,14 +235,14 @@ impl StreamState {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty()
+        self.ahead.octets.is_empty()
             && self.trailers.is_none()
             && self.failed.is_none()
             && (self.has_ended || self.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        let ahead = self.ahead.len() as u64;
+        let ahead = self.ahead.octets.len() as u64;
         let left = if self.has_ended { Some(0) } else { self.incoming.size_hint().exact() };
         left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
     }

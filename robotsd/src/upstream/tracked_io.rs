@@ -26,7 +26,7 @@ use crate::socket::{Socket, poll_write_slices};
 #[derive(Debug)]
 pub(super) struct TrackedIo {
     socket: Socket,
-    progress: Arc<ExchangeProgress>,
+    pub(super) progress: Arc<ExchangeProgress>,
     /// An answer that was read before hyper read it, and whether hyper has since.
     early: Bytes,
     has_asked: bool,
@@ -45,11 +45,6 @@ impl TrackedIo {
     pub(super) fn tunnel(&mut self) {
         self.is_tunnel = true;
         self.progress.usage.tunnel();
-    }
-
-    /// How the connection is used.
-    pub(super) fn usage(&self) -> &Arc<Usage> {
-        &self.progress.usage
     }
 
     /// Something has been read or written.

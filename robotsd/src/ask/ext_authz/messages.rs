@@ -254,7 +254,7 @@ fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
 #[derive(Debug)]
 pub(crate) struct CheckQuestion {
     http: HttpAttributes,
-    address: Option<IpAddr>,
+    pub(crate) address: Option<IpAddr>,
     /// The name of the site, in the context extension `site`.
     site: Option<Bytes>,
 }
@@ -267,11 +267,6 @@ impl CheckQuestion {
         let socket = source.and_then(|source| source.address).and_then(|address| address.socket_address);
         let address = socket.and_then(|socket| std::str::from_utf8(&socket.address).ok()?.parse().ok());
         Ok(Self { http: request.and_then(|request| request.http).unwrap_or_default(), address, site })
-    }
-
-    /// The client's address as the proxy saw it.
-    pub(crate) const fn address(&self) -> Option<IpAddr> {
-        self.address
     }
 
     /// The site that the config of the proxy names.

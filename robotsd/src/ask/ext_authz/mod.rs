@@ -167,7 +167,7 @@ pub fn check_request(octets: &[u8]) {
     let again: Bytes = framed(&request).slice(5..);
     let again = CheckQuestion::read(again);
     let is_same = again.is_ok_and(|again| {
-        again.address() == question.address()
+        again.address == question.address
             && again.fields() == question.fields()
             && again.original().ok().map(|it| (it.method.clone(), it.target.to_vec()))
                 == question.original().ok().map(|it| (it.method.clone(), it.target.to_vec()))

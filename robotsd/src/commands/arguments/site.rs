@@ -35,7 +35,7 @@ pub(in crate::commands) struct SiteArgs {
     /// Without it, $ROBOTSD_CONFIG is used where it is set, which is said on standard error. The usual file,
     /// /etc/robotsd/robotsd.toml, is used only where it is named or --site names a site of it.
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub(in crate::commands) config: Option<PathBuf>,
 
     /// Which site of the config, by its name or one of its hosts; NAME/HOST for one file of a directory [default: the
     /// only site]
@@ -103,11 +103,6 @@ impl SiteArgs {
         };
         complain(&format_args!("the settings are those of {}, which is {origin}", path.display()));
         Some(path)
-    }
-
-    /// The config that the command line names.
-    pub(in crate::commands) fn named_config(&self) -> Option<&Path> {
-        self.config.as_deref()
     }
 
     /// Whether a config is named, here or by the environment.

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     stdin_once(&args.paths)?;
     let mut out = if args.fixing.writes_lines(&args.paths) { stdout() } else { styled_stdout() };
     let mut summary = CheckSummary::default();
-    args.site.named_config().map_or(Ok(()), |config| args.within.refuse_named(config))?;
+    args.site.config.as_deref().map_or(Ok(()), |config| args.within.refuse_named(config))?;
     let mut site = args.site.select()?;
     for lint in Lint::all().iter().filter(|lint| !args.looks_for(lint.code)) {
         site.settings.checks = site.settings.checks.allow(lint);

@@ -63,7 +63,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
     stop: watch::Receiver<bool>,
 ) -> Result<(), ConnectionFailure> {
     let Handover { socket, octets, protocol, service } = handover;
-    let state = Arc::clone(service.connection());
+    let state = Arc::clone(&service.connection);
     let socket = WatchedSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
     let (protocol, socket) = match protocol {
         Some(SettledProtocol::Http1) => (SettledProtocol::Http1, socket),
@@ -276,7 +276,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for ProtocolDetection<T> {
                 break;
             }
         }
-        reading.unread(Bytes::copy_from_slice(&octets[..*filled]));
+        reading.unread = Bytes::copy_from_slice(&octets[..*filled]);
         Poll::Ready(socket.take().map(|socket| (protocol, socket)).ok_or_else(|| io::ErrorKind::Interrupted.into()))
     }
 }

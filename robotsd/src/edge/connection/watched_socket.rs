@@ -39,8 +39,8 @@ pub(crate) struct WatchedSocket<T> {
     socket: T,
     /// What has been read before.
     early: Bytes,
-    /// What has been looked at, and is read once more.
-    unread: Bytes,
+    /// What has been looked at, and is read once more, before all else.
+    pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
     writing: IdleTimeout,
     flushing: IdleTimeout,
@@ -99,15 +99,10 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Has octets that were read read once more, before all others.
-    pub(crate) fn unread(&mut self, octets: Bytes) {
-        self.unread = octets;
-    }
-
     /// Records what of a response the client still has to take, from here or from a stream, and whether a frame has come in
     /// part.
     fn record_progress(&mut self) {
-        let is_blocked = self.writing.is_waiting() || self.flushing.is_waiting();
+        let is_blocked = self.writing.is_waiting || self.flushing.is_waiting;
         let (streams, partial) = match &self.protocol {
             Protocol::Http2(accounting) => (accounting.unsent(), accounting.partial()),
             _ => (None, None),

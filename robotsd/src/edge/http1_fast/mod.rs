@@ -65,18 +65,17 @@ pub(crate) async fn serve<S: EdgeService>(
     let limits = &settings.limits;
     // Boxed, because it goes into every response and comes back.
     let mut client =
-        Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(service.connection())));
+        Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
     let mut stop_signal = StopSignal::new(stop.clone(), settings);
     // Where requests are answered: as large as a response can become, and kept while requests come.
     let mut response = None;
     loop {
-        let octets = match wait.as_mut().next(&mut client, &mut stop_signal, service.connection(), &mut response).await
-        {
+        let octets = match wait.as_mut().next(&mut client, &mut stop_signal, &service.connection, &mut response).await {
             Next::Octets(octets) => octets,
             Next::Closed(Ok(())) => return Ok(None),
             // A client that has been answered and then resets an idle connection has only left.
-            Next::Closed(Err(_)) | Next::Overdue if service.connection().has_served() => return Ok(None),
+            Next::Closed(Err(_)) | Next::Overdue if service.connection.has_served() => return Ok(None),
             Next::Closed(Err(error)) => return Err((ConnectionErrorKind::Broken, error.into())),
             Next::Overdue => return Err((ConnectionErrorKind::Slow, "no request in time".into())),
             Next::Stop => {
@@ -97,7 +96,7 @@ pub(crate) async fn serve<S: EdgeService>(
             Ok(request) => request,
             Err(octets) => {
                 // The preface of HTTP/2 comes first or not at all (RFC 9113, section 3.4).
-                let has_served = service.connection().has_served().then_some(SettledProtocol::Http1);
+                let has_served = service.connection.has_served().then_some(SettledProtocol::Http1);
                 let protocol = has_served.or(service.settled_protocol());
                 let socket = client.into_socket();
                 return Ok(Some(Handover { socket, octets, protocol, service }));

@@ -59,18 +59,18 @@ where
     };
     client.take_interim();
     let (mut head, body) = response.into_parts();
-    client.hold(head.extensions.remove::<Transfer>());
+    client.transfer = head.extensions.remove::<Transfer>();
     let is_last = head.headers.remove(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
         || client.stop.has_changed().unwrap_or(true);
     let framing = Framing::new(&mut head, &body, is_head);
     let clock = Arc::clone(&client.clock);
-    write_head(client.out(), &head, framing, is_last, &clock);
+    write_head(&mut client.out, &head, framing, is_last, &clock);
     yield_before_write().await;
     let after = match write_body(&mut client, pin!(body), framing).await {
         AfterResponse::Next if is_last => AfterResponse::Close,
         after => after,
     };
-    client.hold(None);
+    client.transfer = None;
     (client, after)
 }
 
@@ -146,7 +146,7 @@ where
             }
             (BodyStep::Data(data), _) if data.is_empty() => continue,
             (BodyStep::End, None) => {
-                client.out().extend_from_slice(b"0\r\n\r\n");
+                client.out.extend_from_slice(b"0\r\n\r\n");
                 client.send(Bytes::new()).await.map(|()| true)
             }
             (BodyStep::End, Some(_)) => {
@@ -161,10 +161,10 @@ where
                 send(client, data).await.map(|()| rest == 0)
             }
             (BodyStep::Data(data), None) => {
-                let _ = write!(client.out(), "{:X}\r\n", data.len());
+                let _ = write!(client.out, "{:X}\r\n", data.len());
                 let sent = send(client, data).await;
                 // Goes out with the next octets.
-                client.out().extend_from_slice(b"\r\n");
+                client.out.extend_from_slice(b"\r\n");
                 sent.map(|()| false)
             }
         };
@@ -187,6 +187,6 @@ async fn send(client: &mut FastSocket, data: Bytes) -> std::io::Result<()> {
     if data.len() > SMALL {
         return client.send(data).await;
     }
-    client.out().extend_from_slice(&data);
+    client.out.extend_from_slice(&data);
     client.send(Bytes::new()).await
 }

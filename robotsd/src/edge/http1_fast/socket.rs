@@ -30,12 +30,12 @@ pub(crate) struct FastSocket {
     socket: Socket,
     /// Read during the wait for a response.
     early: Bytes,
-    /// Octets to be written, and how many of them have been.
-    out: Vec<u8>,
+    /// Octets to be written, the head of a response first, and how many of them have been.
+    pub(crate) out: Vec<u8>,
     sent: usize,
     timeout: IdleTimeout,
     /// The upstream connection that the response being written holds.
-    transfer: Option<Transfer>,
+    pub(crate) transfer: Option<Transfer>,
     write_idle: Duration,
     pub(crate) clock: Arc<DateClock>,
     /// Changes when the listener stops.
@@ -58,16 +58,6 @@ impl FastSocket {
 
     pub(crate) fn into_socket(self) -> Socket {
         self.socket
-    }
-
-    /// The buffer that the head of a response is written to.
-    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.out
-    }
-
-    /// The response that is written from now on holds this.
-    pub(crate) fn hold(&mut self, transfer: Option<Transfer>) {
-        self.transfer = transfer;
     }
 
     /// Octets from the client; none once it has closed its side.
@@ -129,7 +119,7 @@ impl FastSocket {
 
     /// Writes the interim responses that have come, at once: the final one may take long.
     pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let is_sending = !self.out.is_empty() || self.timeout.is_waiting();
+        let is_sending = !self.out.is_empty() || self.timeout.is_waiting;
         if !is_sending && !self.interim().is_waiting() {
             return Poll::Ready(Ok(()));
         }

@@ -133,7 +133,7 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
                     this.part = Part::Serving { connection, keep_alive };
                 }
                 Part::Serving { connection, keep_alive } => {
-                    if let Some(kind) = this.service.connection().flood() {
+                    if let Some(kind) = this.service.connection.flood() {
                         let patience = this.patience.get_or_insert_with(|| {
                             connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                             Box::pin(sleep(GOODBYE))
@@ -146,7 +146,7 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
                     }
                     let accepted = connection.poll_accept(cx);
                     if accepted.is_pending() {
-                        ready!(keep_alive.poll_gone(this.service.connection(), cx));
+                        ready!(keep_alive.poll_gone(&this.service.connection, cx));
                         return Poll::Ready(Err("no answer to a PING in time".into()));
                     }
                     match ready!(accepted) {

@@ -166,7 +166,7 @@ impl<F: Future> Future for Watched<F> {
             return Poll::Pending;
         }
         if let Some((transfer, connection)) = held {
-            if this.turns.have_passed(connection) && this.timeout.is_waiting() {
+            if this.turns.have_passed(connection) && this.timeout.is_waiting {
                 transfer.resumed();
             }
             this.turns.look_again(cx);

@@ -49,9 +49,10 @@ pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 pub(crate) struct PendingRecord {
     record: Option<Box<AccessRecord>>,
     began: Instant,
-    fields: AccessFields,
-    /// Octets that the head of the response says.
-    length: Option<u64>,
+    /// Where the services behind the edge add fields.
+    pub(crate) fields: AccessFields,
+    /// Octets of content that the head of the response says: after them a connection does not ask for its end.
+    pub(crate) length: Option<u64>,
     on_access: OnAccess,
 }
 
@@ -90,21 +91,11 @@ impl PendingRecord {
         }
     }
 
-    /// Where the services behind the edge add fields.
-    pub(crate) fn fields(&self) -> AccessFields {
-        self.fields.clone()
-    }
-
     pub(crate) fn answered(&mut self, status: StatusCode) {
         if let Some(record) = &mut self.record {
             record.status = Some(status);
             record.is_whole |= record.method == Method::HEAD;
         }
-    }
-
-    /// The head of the response says that its content has so many octets: after them a connection does not ask for its end.
-    pub(crate) fn has_length(&mut self, octets: Option<u64>) {
-        self.length = octets;
     }
 
     pub(crate) fn sent(&mut self, octets: u64) {

@@ -253,8 +253,9 @@ pub(crate) struct Exchange {
     is_answered: bool,
     /// The account of it, where one is kept.
     pub(crate) record: Option<Box<PendingRecord>>,
-    /// The stream of HTTP/2 that counts the octets for it.
-    stream: Option<StreamConsumer>,
+    /// The stream of HTTP/2 that the response goes to, which counts the octets for it: as sent counts what the stream has taken, not
+    /// what its task was handed.
+    pub(crate) stream: Option<StreamConsumer>,
 }
 
 impl Exchange {
@@ -263,18 +264,13 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// The response goes to a stream of HTTP/2. What counts as sent is what the stream has taken, not what its task was handed.
-    pub(crate) fn sent_on(&mut self, stream: StreamConsumer) {
-        self.stream = Some(stream);
-    }
-
     /// The record that the body counts its octets in; none where a stream does.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }
 
     pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
-        self.in_progress.connection()
+        &self.in_progress.0
     }
 
     /// The head of the response is known.

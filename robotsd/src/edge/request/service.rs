@@ -65,7 +65,7 @@ pub(crate) enum ResponseWriter {
 pub(crate) struct RequestService<S> {
     inner: S,
     settings: Arc<ConnectionSettings>,
-    connection: Arc<ConnectionState>,
+    pub(crate) connection: Arc<ConnectionState>,
     info: ConnectionInfo,
     /// The connection's number.
     number: u64,
@@ -82,10 +82,6 @@ impl<S> RequestService<S> {
         number: u64,
     ) -> Self {
         Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
-    }
-
-    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
-        &self.connection
     }
 
     /// The protocol that the handshake has settled on; none in the clear, where the preface decides.
@@ -199,7 +195,7 @@ impl<S: EdgeService> RequestService<S> {
         };
         let id = self.request_id(given);
         let mut exchange = self.begin(&request, id, forwarded.as_ref());
-        let access = exchange.record.as_ref().map(|record| record.fields());
+        let access = exchange.record.as_ref().map(|record| record.fields.clone());
         let known = ClientRequest { access, interim, accepts_trailers, announced, ..ClientRequest::default() };
         let method = MethodLabel::from(request.method());
         let prepared = self.prepare(request, id, forwarded, known);
@@ -247,7 +243,7 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
 ) -> Response<ResponseBody<B>> {
     response.headers_mut().insert(X_REQUEST_ID, id.to_value());
     if let Some(stream) = &stream {
-        exchange.sent_on(stream.clone());
+        exchange.stream = Some(stream.clone());
     }
     let is_last = exchange.connection().is_leaving() && !exchange.connection().is_http2();
     if is_last && !response.status().is_informational() {
@@ -264,7 +260,7 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     exchange.answered(response.status());
     if let Some(record) = &mut exchange.record {
         record.answered(response.status());
-        record.has_length(content_length(response.headers()));
+        record.length = content_length(response.headers());
         if response.body().is_end_stream() {
             record.whole();
         }

@@ -48,7 +48,7 @@ pub(crate) struct SpopMessages {
 
 /// Whether a connection is one of SPOP: its first octet says so.
 pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
-    handover.octets.first() == Some(&0) && !handover.service.connection().has_served()
+    handover.octets.first() == Some(&0) && !handover.service.connection.has_served()
 }
 
 /// Questions of a connection that wait for their answer at a time.
@@ -74,7 +74,7 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let Handover { socket, octets, service, .. } = handover;
     let limits = &settings.limits;
-    let state = Arc::clone(service.connection());
+    let state = Arc::clone(&service.connection);
     let mut client = FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&state));
     let mut session = Session { service, messages, agreement: None, waiting: Vec::new() };
     let mut octets = BytesMut::from(octets);
@@ -89,13 +89,13 @@ pub(crate) async fn serve<S: EdgeService>(
     let mut was_told_to_stop = false;
     loop {
         let waiting = octets.len();
-        let after = session.answer(&mut octets, client.out()).await;
+        let after = session.answer(&mut octets, &mut client.out).await;
         if octets.len() < waiting {
             // What is left is of another frame.
             partial_since = None;
         }
         if let Err(error) = after {
-            frames::push_disconnect(client.out(), error);
+            frames::push_disconnect(&mut client.out, error);
         }
         client.send(Bytes::new()).await.map_err(broken)?;
         match after {
@@ -124,7 +124,7 @@ pub(crate) async fn serve<S: EdgeService>(
         let takes_no_more = was_told_to_stop && !is_partial;
         was_told_to_stop = *client.stop.borrow();
         let event = poll_fn(|cx| {
-            if session.poll_waiting(cx, client.out()).is_ready() {
+            if session.poll_waiting(cx, &mut client.out).is_ready() {
                 return Poll::Ready(None);
             }
             if takes_no_more && session.waiting.is_empty() {
@@ -161,7 +161,7 @@ pub(crate) async fn serve<S: EdgeService>(
             }
             Next::Overdue | Next::Stop | Next::Reclaimed => (SpopError::NORMAL, Ok(())),
         };
-        frames::push_disconnect(client.out(), why);
+        frames::push_disconnect(&mut client.out, why);
         let _ = client.send(Bytes::new()).await;
         client.close().await;
         return ended;

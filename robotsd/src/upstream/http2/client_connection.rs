@@ -374,7 +374,7 @@ impl AsyncRead for GuardedSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
-            let ready = this.received.ready();
+            let ready = &mut this.received.ready;
             if !ready.is_empty() {
                 buffer.put_slice(&ready.split_to(ready.len().min(buffer.remaining())));
                 return Poll::Ready(Ok(()));

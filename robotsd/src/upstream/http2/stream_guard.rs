@@ -58,7 +58,7 @@ pub(super) struct StreamGuard {
     /// Octets that cannot be judged before others have come.
     held: BytesMut,
     /// Octets that come next, because those that came were not all to pass.
-    ready: BytesMut,
+    pub(super) ready: BytesMut,
     /// Streams whose responses have not ended, each with the empty frames that came in a row.
     open: HashMap<u32, usize, RandomState>,
     /// The last stream that was opened.
@@ -111,11 +111,6 @@ impl StreamGuard {
             self.last = frame.stream;
             self.open.insert(frame.stream, 0);
         }
-    }
-
-    /// What is ready, and has to be read before anything else.
-    pub(super) fn ready(&mut self) -> &mut BytesMut {
-        &mut self.ready
     }
 
     /// Whether more came, or was left out, than a server can have meant.
@@ -364,7 +359,7 @@ mod tests {
         for piece in octets.chunks(size) {
             let length = guard.received(piece);
             got.extend_from_slice(&piece[..length]);
-            got.extend_from_slice(&guard.ready().split());
+            got.extend_from_slice(&guard.ready.split());
         }
         (got, activity)
     }
@@ -440,6 +435,6 @@ mod tests {
             !guard.is_flooded()
         });
         assert_eq!(left_out.count(), SPARE - 1);
-        assert!(guard.ready().len() < 20 && guard.held.is_empty());
+        assert!(guard.ready.len() < 20 && guard.held.is_empty());
     }
 }
