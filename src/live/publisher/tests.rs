@@ -40,6 +40,13 @@ fn publisher() -> Publisher {
     publisher_with(Gate::new(), Duration::ZERO, AcceptedVersions::default(), WasLive::Unknown)
 }
 
+/// One whose open file is live since the first day.
+fn with_open() -> Publisher {
+    let mut publisher = publisher();
+    let _ = publisher.consider(holds(OPEN), day(1));
+    publisher
+}
+
 /// What an earlier process accepted, a day apart.
 fn accepted(texts: &[&str]) -> AcceptedVersions {
     let mut versions = AcceptedVersions::default();
@@ -106,8 +113,7 @@ fn what_cannot_be_used_keeps_what_is_live() {
 
 #[test]
 fn a_source_that_says_it_has_none_leaves_nothing_live_and_the_accepted_versions_as_they_are() {
-    let mut publisher = publisher();
-    let _ = publisher.consider(holds(OPEN), day(1));
+    let mut publisher = with_open();
     let outcome = publisher.consider(Candidate::Absent { status: 404 }, day(2));
     assert!(matches!(outcome, ReloadOutcome::Absent { status: 404 }), "{outcome:?}");
     assert!(publisher.content.as_ref().is_none() && publisher.grace.running.as_ref().is_none());
@@ -116,8 +122,7 @@ fn a_source_that_says_it_has_none_leaves_nothing_live_and_the_accepted_versions_
 
 #[test]
 fn what_the_gate_refuses_waits_until_it_is_accepted_by_its_hash() {
-    let mut publisher = publisher();
-    let _ = publisher.consider(holds(OPEN), day(1));
+    let mut publisher = with_open();
     for _ in 0..2 {
         assert_gated(&publisher.consider(holds(SHUT), day(2)), SHUT, Some(OPEN));
     }
@@ -135,8 +140,7 @@ fn what_the_gate_refuses_waits_until_it_is_accepted_by_its_hash() {
 
 #[test]
 fn what_waits_is_examined_again_by_another_gate_and_forgotten_when_the_live_version_comes_back() {
-    let mut publisher = publisher();
-    let _ = publisher.consider(holds(OPEN), day(1));
+    let mut publisher = with_open();
     let _ = publisher.consider(holds(SHUT), day(1));
     let _ = publisher.take_unsaved();
     let _ = publisher.consider(holds(OPEN), day(1));
@@ -169,8 +173,7 @@ fn a_rollback_goes_back_and_what_was_left_waits_until_the_source_holds_something
 
 #[test]
 fn settings_that_are_the_same_publish_nothing() {
-    let mut publisher = publisher();
-    let _ = publisher.consider(holds(OPEN), day(1));
+    let mut publisher = with_open();
     let before = rules(&publisher);
     assert!(!publisher.set_check(check::Options::default(), day(2)));
     assert!(!publisher.set_registry(Registry::builtin().clone(), day(2)));
@@ -239,8 +242,7 @@ fn the_grace_ends_exactly_when_the_newest_rule_is_old_enough() {
         let _ = publisher.start(holds(OTHER), now);
         assert_eq!(publisher.grace.running.as_ref().map(|grace| grace.end()), is_running.then(|| day(6)));
     }
-    let mut publisher = publisher();
-    let _ = publisher.consider(holds(OPEN), day(1));
+    let mut publisher = with_open();
     let _ = publisher.consider(holds(OTHER), day(1));
     assert!(publisher.grace.running.as_ref().is_none(), "no grace is set");
 }

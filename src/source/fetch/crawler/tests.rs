@@ -116,18 +116,8 @@ fn server_errors_disallow_all() {
 
 #[test]
 fn every_failure_disallows_all() {
-    for kind in [
-        FetchErrorKind::Name,
-        FetchErrorKind::Connect,
-        FetchErrorKind::Tls,
-        FetchErrorKind::Timeout,
-        FetchErrorKind::Broken,
-        FetchErrorKind::BadResponse,
-        FetchErrorKind::Redirect,
-        FetchErrorKind::TooLarge,
-        FetchErrorKind::Stopped,
-    ] {
-        assert_eq!(World::new().failed(kind).reads(), "disallow", "{kind:?}");
+    for kind in FetchErrorKind::ALL {
+        assert_eq!(World::new().failed(*kind).reads(), "disallow", "{kind:?}");
     }
 }
 
