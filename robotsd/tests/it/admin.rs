@@ -128,7 +128,6 @@ fn a_site_in_front_of_the_admin_does_not_open_it() {
 }
 
 /// Far more idle connections than there are places, over TCP and over the socket: some silent, some with half a request.
-#[cfg(unix)]
 #[test]
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
@@ -189,7 +188,6 @@ fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
     running.ask_admin("GET /readyz?require=sites").comes_with(200, "ready\n");
 }
 
-#[cfg(unix)]
 #[test]
 fn the_commands_ask_over_the_socket_that_the_config_names() {
     use std::os::unix::fs::PermissionsExt;

@@ -127,7 +127,6 @@ fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
     let row = "[[crawler]]\nname = \"HouseBot\"\ncategory = \"monitoring\"\n";

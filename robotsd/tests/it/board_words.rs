@@ -10,7 +10,6 @@ use super::daemon::{Daemon, find, free_ports};
 use super::identity::{TRUSTING, known_by};
 use super::played_names::PlayedNames;
 use crate::harness::*;
-#[cfg(target_os = "linux")]
 use crate::small_disk::SmallDisk;
 
 const OPEN: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
@@ -221,7 +220,6 @@ fn behind_a_cache_no_crawler_is_accused() {
 }
 
 /// A disk that is full: requests are served and counted in memory, the status says what is not written, and what was written stays.
-#[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_loses_at_most_what_was_not_written() {
     SmallDisk::with("board_words::a_full_disk_loses_at_most_what_was_not_written", |disk| {

@@ -233,7 +233,6 @@ fn standard_input_has_the_name_it_is_given() {
 }
 
 /// What others wrote: a link to a key beside the checkout, one into its `.git`, and settings that are a link.
-#[cfg(unix)]
 #[test]
 fn nothing_outside_of_the_folder_is_read() {
     use std::os::unix::fs::symlink;

@@ -130,7 +130,6 @@ fn mistakes_of_the_settings_have_a_place() {
     assert_has(error, &["did you mean \"select\"?"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
     let folder = folder(&[("site/robots.txt", BAD), ("site/en/robots.txt", BAD), ("other.txt", BAD)]);

@@ -54,7 +54,6 @@ fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) {
 }
 
 /// Replaces the folder that `..data` leads to, as Kubernetes does with a ConfigMap.
-#[cfg(unix)]
 fn swap(volume: &Path, version: u64) {
     let data = format!("..{version}");
     fs::create_dir(volume.join(&data)).unwrap();
@@ -67,7 +66,6 @@ fn swap(volume: &Path, version: u64) {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_file() {
     let requests_a_reload = if is_long() { 1000 } else { 500 };

@@ -109,7 +109,6 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn an_admin_socket_that_cannot_be_made_is_an_error() {
     let long = "a".repeat(120);

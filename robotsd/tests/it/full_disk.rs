@@ -94,7 +94,6 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
     });
 }
 
-#[cfg(unix)]
 #[test]
 fn what_waits_is_written_when_robotsd_is_stopped() {
     SmallDisk::with("full_disk::what_waits_is_written_when_robotsd_is_stopped", |disk| {

@@ -1,5 +1,4 @@
 //! Starting, stopping and running short, under a supervisor or without one.
-#![cfg(target_os = "linux")]
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;

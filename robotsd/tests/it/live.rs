@@ -62,7 +62,6 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
     });
 }
 
-#[cfg(unix)]
 #[test]
 fn a_hangup_reads_the_file_again() {
     let (_folder, running) = config().start();
@@ -70,7 +69,6 @@ fn a_hangup_reads_the_file_again() {
     running.wait_for_event("unchanged", |line| line["reason"] == "request");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_termination_finishes_what_is_under_way_and_ends() {
     use std::io::{Read, Write};
@@ -92,7 +90,6 @@ fn a_termination_finishes_what_is_under_way_and_ends() {
     assert!(status.success(), "{status}");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_second_termination_waits_for_no_connection() {
     // An upstream that takes requests and answers none.

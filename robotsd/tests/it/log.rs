@@ -77,7 +77,6 @@ fn ask(running: &Running, host: &str, agent: &str, cookie: &str) -> Answer {
     running.request("GET", "/private/x", &[("Host", host), ("User-Agent", agent), ("Cookie", cookie)])
 }
 
-#[cfg(unix)]
 #[test]
 fn every_event_is_written_as_documented() {
     use std::os::unix::fs::PermissionsExt;
@@ -186,7 +185,6 @@ fn without_a_file() -> BTreeSet<String> {
 }
 
 /// The events of a process with few descriptors, a state directory that is a file, and a log that cannot be opened again.
-#[cfg(unix)]
 fn with_little() -> BTreeSet<String> {
     let config = Config::new().keys("state_dir = \"state\"").site("a", "root = \".\"\nrobots.text = \"# all\"");
     let config = config.tables("[limits]\nconnections = 100000").log_requests().tables("access_path = \"access.log\"");

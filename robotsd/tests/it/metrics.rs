@@ -121,7 +121,6 @@ fn what_was_done_is_counted_by_words_that_no_client_chooses() {
         let count = found[&format!("{family}_count{{{site}}}")];
         assert!(count >= 1.0 && found[&format!("{family}_bucket{{{site},le=\"+Inf\"}}")] == count, "{text}");
     }
-    #[cfg(target_os = "linux")]
     for family in
         ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"]
     {

@@ -91,7 +91,6 @@ fn suggested(status: &str, command: &str) -> String {
     line.unwrap_or_else(|| panic!("no {command:?} in {status}")).to_owned()
 }
 
-#[cfg(unix)]
 #[test]
 fn the_kill_switch_works_under_load_and_outlives_a_kill() {
     let folder = config().folder();

@@ -190,7 +190,6 @@ fn another_config_announces_what_it_serves_and_one_that_is_dropped_nothing() {
     requests(3);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_secret_that_others_can_read_is_a_warning() {
     use std::os::unix::fs::PermissionsExt;

@@ -236,7 +236,6 @@ fn the_status_names_what_waits_for_the_next_start_until_it_is_as_it_was() {
     wait_until("nothing that waits", || next_start() == json!([]));
 }
 
-#[cfg(unix)]
 #[test]
 fn commands_find_the_admin_interface_while_its_place_changes() {
     let (folder, mut running) = config().start();

@@ -430,7 +430,6 @@ fn looking_names_up_takes_files_and_resolvers() {
     assert_has(say(&["log", "--resolver", "127.0.0.1"]).error, &["--rdns"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn an_interrupt_ends_the_look_ups_and_not_the_report() {
     let site = Site::new();

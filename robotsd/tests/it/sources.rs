@@ -115,7 +115,6 @@ fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for
     assert_eq!(running.get("/private/x", GPTBOT).body, "hello");
 }
 
-#[cfg(unix)]
 #[test]
 fn an_upstream_on_a_unix_socket_is_asked_for_its_robots_txt_too() {
     let robots = "robots = { source = \"upstream\", host = \"Site.Test.\" }";

@@ -278,7 +278,6 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
 }
 
 /// With libfaketime (Debian: `faketime`), where it is installed.
-#[cfg(target_os = "linux")]
 #[test]
 fn a_clock_before_1970_ends_no_start() {
     let Some(library) = faketime() else { return super::programs::skip("libfaketime") };
@@ -305,7 +304,6 @@ fn a_clock_before_1970_ends_no_start() {
 }
 
 /// Where the library is, if it does its work here.
-#[cfg(target_os = "linux")]
 pub(super) fn faketime() -> Option<std::path::PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let library = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1")).find(|path| path.exists())?;

@@ -34,7 +34,6 @@ fn pair(names: &[&str]) -> (rcgen::Certificate, KeyPair) {
 fn put(path: &Path, text: &str) {
     let aside = path.with_extension("new");
     fs::write(&aside, text).unwrap();
-    #[cfg(unix)]
     fs::set_permissions(&aside, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     fs::rename(aside, path).unwrap();
 }
@@ -79,7 +78,6 @@ fn a_site_is_served_and_crawlers_refused_over_tls() {
     running.get("/robots.txt", GPTBOT).comes_with(400, "400 this port speaks TLS: use https://\n");
 }
 
-#[cfg(unix)]
 #[test]
 fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     let (folder, running, first) = started();
@@ -107,7 +105,6 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert!(!running.has_event("certificate", |line| line.to_string().contains("PRIVATE")));
 }
 
-#[cfg(unix)]
 #[test]
 fn a_key_for_all_to_read_is_warned_about() {
     let folder = config().folder();

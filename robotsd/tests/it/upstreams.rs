@@ -46,7 +46,6 @@ fn a_name_without_an_address_does_not_stop_the_start() {
     running.wait_for_event("upstream", |line| line["reason"] == "no-address");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_unix_socket_is_beside_the_config() {
     let (folder, running) = config(&["unix:app.sock".to_owned()], "").start();

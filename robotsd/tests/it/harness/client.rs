@@ -75,7 +75,6 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
 }
 
 /// One from this address of the machine; none where it is refused.
-#[cfg(unix)]
 pub(crate) fn connect_from(source: [u8; 4], to: SocketAddr) -> Option<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();

@@ -14,7 +14,6 @@ mod process;
 pub(crate) use serde_json::{Value, json};
 
 pub(crate) use self::certificate::{Authority, certificate_for, server_config};
-#[cfg(unix)]
 pub(crate) use self::client::connect_from;
 pub(crate) use self::client::{Answer, Kept, PATIENCE, admin_answer, connect, exchange, head, offer, rest, sent};
 pub(crate) use self::config::Config;
@@ -26,5 +25,4 @@ pub(crate) use self::process::{
     Ended, FIREFOX, GOOGLEBOT, GPTBOT, KillOnDrop, Running, ended, is_long, message, project, replace_file, robotsd,
     run, run_with, wait_for, wait_until,
 };
-#[cfg(unix)]
 pub(crate) use self::process::{is_alive, signal, stop};

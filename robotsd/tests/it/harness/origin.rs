@@ -199,7 +199,6 @@ impl Origin {
     }
 
     /// Listens on a Unix socket.
-    #[cfg(unix)]
     pub(crate) fn on_socket<R: Into<Reply>>(
         path: &std::path::Path,
         reply: impl Fn(&Asked) -> R + Send + Sync + 'static,

@@ -222,24 +222,20 @@ impl Running {
         self.command(&[arguments, &["--json"]].concat()).ends_with(0).json()
     }
 
-    #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
         assert!(signal(name, self.id()));
     }
 
     /// What the kernel says it holds in memory.
-    #[cfg(target_os = "linux")]
     pub(crate) fn resident_kib(&self) -> u64 {
         self.status_kib("VmRSS:")
     }
 
     /// The most that it has held in memory at once.
-    #[cfg(target_os = "linux")]
     pub(crate) fn peak_kib(&self) -> u64 {
         self.status_kib("VmHWM:")
     }
 
-    #[cfg(target_os = "linux")]
     fn status_kib(&self, field: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
@@ -251,13 +247,11 @@ impl Running {
     }
 
     /// Stops every thread; connections are still made, and nothing is answered.
-    #[cfg(unix)]
     pub(crate) fn freeze(&self) {
         stop(self.id());
     }
 
     /// Ends as a supervisor ends it, which has to succeed.
-    #[cfg(unix)]
     pub(crate) fn end(&mut self) {
         self.signal("TERM");
         assert!(self.wait_for_end().success());
@@ -286,14 +280,12 @@ impl Drop for Running {
 }
 
 /// Sends a process a signal; whether it is there.
-#[cfg(unix)]
 pub(crate) fn signal(name: &str, process: u32) -> bool {
     let output = Command::new("kill").arg(format!("-{name}")).arg(process.to_string()).output().unwrap();
     output.status.success()
 }
 
 /// Stops every thread of a process. The signal is taken when each of them next runs; where nothing tells, that is that.
-#[cfg(unix)]
 pub(crate) fn stop(process: u32) {
     signal("STOP", process);
     let is_stopped = |task: fs::DirEntry| {
@@ -306,7 +298,6 @@ pub(crate) fn stop(process: u32) {
 }
 
 /// Whether a process is there, and no more than its remains.
-#[cfg(unix)]
 pub(crate) fn is_alive(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
