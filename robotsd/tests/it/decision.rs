@@ -248,27 +248,3 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     let below = format!("/-/auth/envoy/drafts/{}\\", "x".repeat(30_000));
     assert_eq!(running.request("GET", &below, &[("User-Agent", GPTBOT)]).status, 403);
 }
-
-#[test]
-fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
-    for (config, [place, message]) in [
-        (
-            "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-             [[site]]\nname = \"a\"\nrobots.text = \"# a\"\n",
-            ["7:8", "the site \"a\" has no backend: give it upstreams or a root"],
-        ),
-        (
-            "[[listener]]\naddress = \"127.0.0.1:0\"\non_error = \"pass\"\n[[site]]\nname = \"a\"\nroot = \".\"\n",
-            ["3:12", "on_error goes with kind = \"decision\""],
-        ),
-        (
-            "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\ntrusted_proxies = [\"10.0.0.0/8\"]\nagent_header = \"X-Agent\"\n\
-             [[site]]\nname = \"a\"\nrobots.text = \"# a\"\n",
-            ["5:16", "agent_header goes with kind = \"proxy\""],
-        ),
-    ] {
-        let served = run(&mut folder(&[("robotsd.toml", config)]).serve());
-        assert_ne!(served.code, Some(0));
-        assert_has(served.error, &[message, &format!("robotsd.toml:{place}\n")]);
-    }
-}

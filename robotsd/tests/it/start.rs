@@ -108,7 +108,11 @@ root = "." | [site.modes] | "category:serch" = "tag" => 7:1: "serch" is not a va
 #[test]
 fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
     let site = |text: &str| Config::new().site("a", text).to_string();
+    let listener = |keys: &str| Config::new().listener(keys).files_of("a").to_string();
     let good = good();
+    let beside_decisions =
+        Config::new().listener("kind = \"decision\"").tables("[[listener]]\naddress = \"127.0.0.1:0\"");
+    let deciding = "kind = \"decision\"\ntrusted_proxies = [\"10.0.0.0/8\"]\nagent_header = \"X-Agent\"";
     let own = "[[listener]]\naddress = \"0.0.0.0:8080\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://localhost:8080\"]\nrobots.text = \"# a\"\n";
     let rows = [
         (String::new(), "1:1: there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\""),
@@ -137,6 +141,25 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             "7:8: the name \"a\" is taken by another site",
         ),
         (good.clone().files_of("b").to_string(), "7:8: an earlier site has no hosts, so it matches every host"),
+        // A trust that makes no sense.
+        (listener("trusted_proxies = [\"10.0.0.1/8\"]"), "3:20: \"10.0.0.1/8\" is not a network"),
+        (listener("trusted_proxies = [\"cdn.test\"]"), "3:20: \"cdn.test\" is not a network"),
+        (listener("agent_header = \"X-Agent\""), "3:16: agent_header is read from trusted_proxies only"),
+        (
+            listener("agent_header = \"a b\"\ntrusted_proxies = [\"10.0.0.0/8\"]"),
+            "3:16: \"a b\" is not the name of a header field",
+        ),
+        (listener("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]"), "3:16: \"Host\" has another meaning"),
+        // A listener for decisions needs nothing behind it, and another does.
+        (
+            beside_decisions.site("a", "robots.text = \"# a\"").to_string(),
+            "7:8: the site \"a\" has no backend: give it upstreams or a root",
+        ),
+        (listener("on_error = \"pass\""), "3:12: on_error goes with kind = \"decision\""),
+        (
+            Config::new().listener(deciding).site("a", "robots.text = \"# a\"").to_string(),
+            "5:16: agent_header goes with kind = \"proxy\"",
+        ),
     ];
     let bad_sites = BAD_SITES.replace(" =>\n    ", " => ");
     let sites = bad_sites.trim().lines().map(|row| {

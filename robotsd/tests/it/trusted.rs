@@ -157,23 +157,3 @@ fn the_agent_is_who_a_trusted_proxy_says_it_is() {
     assert_eq!(seen(&answer, "x-original-user-agent"), [FIREFOX]);
     assert_eq!(seen(&answer, "user-agent"), ["CDN"]);
 }
-
-#[test]
-fn a_trust_that_makes_no_sense_is_a_fault_of_the_config() {
-    for (listener, place, message) in [
-        ("trusted_proxies = [\"10.0.0.1/8\"]", "3:20", "\"10.0.0.1/8\" is not a network"),
-        ("trusted_proxies = [\"cdn.test\"]", "3:20", "\"cdn.test\" is not a network"),
-        ("agent_header = \"X-Agent\"", "3:16", "agent_header is read from trusted_proxies only"),
-        (
-            "agent_header = \"a b\"\ntrusted_proxies = [\"10.0.0.0/8\"]",
-            "3:16",
-            "\"a b\" is not the name of a header field",
-        ),
-        ("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]", "3:16", "\"Host\" has another meaning"),
-    ] {
-        let folder = Config::new().listener(listener).files_of("a").folder();
-        let served = run(&mut folder.serve());
-        assert_ne!(served.code, Some(0));
-        assert_has(served.error, &[message, &format!("robotsd.toml:{place}\n")]);
-    }
-}
