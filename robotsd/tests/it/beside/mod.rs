@@ -115,36 +115,6 @@ fn the_config_for_standing_beside_others_observes_first_and_passes_its_check() {
     running.wait_for_event("observed", |line| line["path"] == "/drafts/x");
 }
 
-#[test]
-fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
-    let manifest = std::fs::read_to_string(project("config/beside/kubernetes.yaml")).unwrap();
-    // The text of a block: what is indented more than its key.
-    let block = |key: &str| {
-        let start = manifest.find(&format!("  {key}: |\n")).expect("a block");
-        let lines = manifest[start..].lines().skip(1).take_while(|line| line.is_empty() || line.starts_with("    "));
-        lines.map(|line| format!("{}\n", line.trim_start_matches("    "))).collect::<String>()
-    };
-    let shipped = block("robotsd.toml").replace("0.0.0.0:9180", "127.0.0.1:0");
-    // It observes until its operator has seen what it would do.
-    let config = shipped
-        .replace("mode = \"observe\"", "mode = \"refuse\"")
-        .replace("grace = \"24h\"", "grace = \"0s\"")
-        .replace("/var/lib/robotsd", "state")
-        .replace("127.0.0.1:9145", "127.0.0.1:0")
-        .replace("0.0.0.0:9146", "127.0.0.1:0");
-    assert_ne!(config, shipped);
-    let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", &block("robots.txt"))]);
-    let fields = [("X-Original-URL", "https://example.com/drafts/x"), ("X-Original-Method", "GET")];
-    let annotations = std::fs::read_to_string(project("config/beside/ingress-nginx.yaml")).unwrap();
-    let url =
-        annotations.lines().find_map(|line| line.split_once("/auth-url: ")).expect("an auth-url").1.trim_matches('"');
-    let (_, path) = url.split_once(":9180").expect("robotsd's port");
-    let answer = running.request("GET", path, &[&fields[..], &[("User-Agent", GPTBOT)]].concat());
-    assert_eq!(answer.status, 403, "{answer:?}");
-    assert_eq!(running.request("GET", "/robots.txt", &[("Host", "example.com")]).body, block("robots.txt"));
-    assert_eq!(running.events("finding"), 0);
-}
-
 /// Plays every scene. Where something else comes of one than is expected, it is played again for a while: on a machine
 /// that is busy enough robotsd may take longer than the quarter of a second it is given, and then requests go on. What a
 /// file gets wrong stays wrong.

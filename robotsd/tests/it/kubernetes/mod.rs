@@ -24,6 +24,13 @@ fn block(manifest: &str, name: &str) -> String {
     lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(""))).collect()
 }
 
+/// A config as it can be served here: on free ports, its state beside it.
+fn local(config: &str) -> String {
+    let ports = ["0.0.0.0:8080", "0.0.0.0:9180", "127.0.0.1:9145", "0.0.0.0:9146"];
+    let config = ports.iter().fold(config.to_owned(), |config, port| config.replace(port, "127.0.0.1:0"));
+    config.replace("/var/lib/robotsd", "state")
+}
+
 #[test]
 fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
     for name in PODS {
@@ -79,13 +86,7 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
         assert!(probe("livenessProbe").starts_with("/-/health, port: "), "{name}");
         assert!(manifest.contains("{ name: metrics, containerPort: 9146 }"), "{name}");
         let shut = "User-agent: *\nDisallow: /\n";
-        let config = block(&manifest, "robotsd.toml")
-            .replace("/var/lib/robotsd", "state")
-            .replace("0.0.0.0:8080", "127.0.0.1:0")
-            .replace("0.0.0.0:9180", "127.0.0.1:0")
-            .replace("127.0.0.1:9145", "127.0.0.1:0")
-            .replace("0.0.0.0:9146", "127.0.0.1:0")
-            .replace("10.0.0.0/8", "127.0.0.0/8");
+        let config = local(&block(&manifest, "robotsd.toml")).replace("10.0.0.0/8", "127.0.0.0/8");
         let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", shut)]);
         let listening = running.wait_for_event("admin-listening", |line| {
             line["message"].as_str().is_some_and(|message| message.ends_with(" (for reading)"))
@@ -105,19 +106,36 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
     }
 }
 
+/// robotsd with the config of the pods that decide.
+fn deciding(pods: &str) -> (Folder, Running) {
+    let shipped = block(pods, "robotsd.toml");
+    let config = local(&shipped)
+        // It observes until its operator has seen what it would do.
+        .replace("mode = \"observe\"", "mode = \"refuse\"")
+        .replace("grace = \"24h\"", "grace = \"0s\"");
+    assert_ne!(config, local(&shipped));
+    serving(&[("robotsd.toml", &config), ("robots.txt", &block(pods, "robots.txt"))])
+}
+
+#[test]
+fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
+    let pods = manifest("config/beside/kubernetes.yaml");
+    let (_folder, running) = deciding(&pods);
+    let annotations = manifest("config/beside/ingress-nginx.yaml");
+    let url = annotations.lines().find_map(|line| line.split_once("/auth-url: ")).expect("an auth-url").1;
+    let (_, path) = url.trim_matches('"').split_once(":9180").expect("robotsd's port");
+    let fields = [("X-Original-URL", "https://example.com/drafts/x"), ("X-Original-Method", "GET")];
+    let answer = running.request("GET", path, &[&fields[..], &[("User-Agent", GPTBOT)]].concat());
+    assert_eq!(answer.status, 403, "{answer:?}");
+    let robots = running.request("GET", "/robots.txt", &[("Host", "example.com")]).body;
+    assert_eq!(robots, block(&pods, "robots.txt"));
+    assert_eq!(running.events("finding"), 0);
+}
+
 #[test]
 fn the_gateways_ask_a_service_and_a_preset_that_are_there() {
     let pods = manifest("config/beside/kubernetes.yaml");
-    let shipped = block(&pods, "robotsd.toml");
-    let config = shipped
-        // It observes until its operator has seen what it would do.
-        .replace("mode = \"observe\"", "mode = \"refuse\"")
-        .replace("grace = \"24h\"", "grace = \"0s\"")
-        .replace("/var/lib/robotsd", "state")
-        .replace("0.0.0.0:9180", "127.0.0.1:0")
-        .replace("127.0.0.1:9145", "127.0.0.1:0")
-        .replace("0.0.0.0:9146", "127.0.0.1:0");
-    let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", &block(&pods, "robots.txt"))]);
+    let (_folder, running) = deciding(&pods);
     for name in ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml"] {
         let manifest = manifest(name);
         let path = manifest.lines().find_map(|line| line.trim().strip_prefix("path: /-/")).expect("a path");
