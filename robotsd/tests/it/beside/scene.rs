@@ -31,99 +31,80 @@ pub(super) struct Scene {
     pub(super) play: fn(&mut Stage) -> String,
 }
 
+const fn scene(name: &'static str, play: fn(&mut Stage) -> String) -> Scene {
+    Scene { name, play }
+}
+
 /// In this order: at the end robotsd hangs, recovers and dies.
 pub(super) const SCENES: &[Scene] = &[
-    Scene { name: "a browser, anywhere", play: |stage| get(stage, b"/private/x", FIREFOX) },
-    Scene { name: "a named crawler, where it may go", play: |stage| get(stage, b"/private/x", GPTBOT) },
-    Scene { name: "a named crawler, where it may not", play: |stage| get(stage, b"/drafts/x", GPTBOT) },
-    Scene {
-        name: "the same, asking for JSON",
-        play: |stage| ask(stage, b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes()), ("Accept", b"application/json")]),
-    },
-    Scene { name: "a search engine, where it should not", play: |stage| get(stage, b"/drafts/x", GOOGLEBOT) },
-    Scene { name: "a crawler that `*` is for", play: |stage| get(stage, b"/private/x", CRAWLER) },
-    Scene { name: "a health probe", play: |stage| get(stage, b"/private/x", PROBE) },
-    Scene { name: "`/%64rafts/x`", play: |stage| get(stage, b"/%64rafts/x", GPTBOT) },
-    Scene { name: "`//drafts/x`", play: |stage| get(stage, b"//drafts/x", GPTBOT) },
-    Scene { name: "`/a/../drafts/x`", play: |stage| get(stage, b"/a/../drafts/x", GPTBOT) },
-    Scene { name: "`/a/%2e%2e/drafts/x`", play: |stage| get(stage, b"/a/%2e%2e/drafts/x", GPTBOT) },
-    Scene { name: "`/a/..%2fdrafts/x`", play: |stage| get(stage, b"/a/..%2fdrafts/x", GPTBOT) },
-    Scene { name: "`/.well-known/..%2fdrafts/x`", play: |stage| get(stage, b"/.well-known/..%2fdrafts/x", GPTBOT) },
-    Scene { name: "`/drafts/..%2frobots.txt`", play: |stage| get(stage, b"/drafts/..%2frobots.txt", GPTBOT) },
-    Scene { name: "`/a/..\\drafts/x`", play: |stage| get(stage, b"/a/..\\drafts/x", GPTBOT) },
-    Scene { name: "`http://site.test/drafts/x`", play: |stage| get(stage, b"http://site.test/drafts/x", GPTBOT) },
-    Scene {
-        name: "`/go?u=https%3a%2f%2fx%2fdrafts%2f`, an ordinary target",
-        play: |stage| get(stage, b"/go?u=https%3a%2f%2fx%2fdrafts%2f", GPTBOT),
-    },
-    Scene { name: "the original request's fields forged, to be let in", play: forged_to_be_let_in },
-    Scene { name: "the same fields and `Robots-Verdict`, by a browser", play: forged_to_be_passed_on },
-    Scene { name: "two `User-Agent` lines, a browser's first", play: |stage| two_agents(stage, [FIREFOX, GPTBOT]) },
-    Scene { name: "two `User-Agent` lines, the crawler's first", play: |stage| two_agents(stage, [GPTBOT, FIREFOX]) },
-    Scene {
-        name: "an octet ≥ 0x80 in the `User-Agent`",
-        play: |stage| ask(stage, b"/drafts/x", &[("User-Agent", &[GPTBOT.as_bytes(), b" \xFF"].concat())]),
-    },
-    Scene { name: "an octet ≥ 0x80 in the path, UTF-8", play: |stage| get(stage, "/drafts/é".as_bytes(), GPTBOT) },
-    Scene { name: "an octet ≥ 0x80 in the path, not UTF-8", play: |stage| get(stage, b"/drafts/\xFF", GPTBOT) },
-    Scene {
-        name: "`HEAD`, where it may not",
-        play: |stage| of(&stage.ask("HEAD", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], "")),
-    },
-    Scene { name: "`POST`, where a named crawler may not", play: |stage| post(stage, b"/drafts/x", GPTBOT) },
-    Scene { name: "`POST`, where `*` may not fetch", play: |stage| post(stage, b"/private/x", CRAWLER) },
-    Scene {
-        name: "a call of gRPC, where it may not",
-        play: |stage| {
-            let fields = [("User-Agent", GPTBOT.as_bytes()), ("Content-Type", b"application/grpc")];
-            of(&stage.ask("POST", b"/drafts/x", &fields, "message"))
-        },
-    },
-    Scene { name: "no `User-Agent`", play: |stage| ask(stage, b"/drafts/x", &[]) },
-    Scene {
-        name: "from an exempt address",
-        play: |stage| of(&stage.ask_from([127, 0, 0, 2], b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())])),
-    },
-    Scene {
-        name: "from another, claiming that one",
-        play: |stage| {
-            let claims = ["X-Forwarded-For", "X-Real-IP", "X_Real_IP", "Forwarded"];
-            let claims = claims.map(|name| (name, &b"127.0.0.2"[..]));
-            ask(stage, b"/drafts/x", &[&claims[..], &[("User-Agent", GPTBOT.as_bytes())]].concat())
-        },
-    },
-    Scene { name: "`/robots.txt`", play: |stage| get(stage, b"/robots.txt", GPTBOT) },
-    Scene {
-        name: "`/robots.txt`, `HEAD` with a query",
-        play: |stage| of(&stage.ask("HEAD", b"/robots.txt?x", &[], "")),
-    },
-    Scene {
-        name: "a target of 7,000 octets",
-        play: |stage| get(stage, format!("/drafts/?{}", "x".repeat(7000)).as_bytes(), GPTBOT),
-    },
-    Scene { name: "300 header fields", play: many_fields },
-    Scene { name: "`Connection: User-Agent`", play: agent_named_in_connection },
-    Scene { name: "HTTP/1.0 without `Host`", play: without_host },
-    Scene { name: "`Host: site.test!`", play: odd_host },
-    Scene {
-        name: "robotsd hangs: `POST`, where a crawler may not",
-        play: |stage| {
-            stage.robotsd.freeze();
-            post(stage, b"/drafts/x", GPTBOT)
-        },
-    },
-    Scene { name: "robotsd hangs: `GET`", play: |stage| get(stage, b"/drafts/x", GPTBOT) },
-    Scene { name: "robotsd hangs: `/robots.txt`", play: |stage| get(stage, b"/robots.txt", GPTBOT) },
-    Scene { name: "robotsd is back", play: back },
-    Scene {
-        name: "robotsd is down: `POST`, where a crawler may not",
-        play: |stage| {
-            stage.robotsd.kill();
-            post(stage, b"/drafts/x", GPTBOT)
-        },
-    },
-    Scene { name: "robotsd is down: `GET`", play: |stage| get(stage, b"/drafts/x", GPTBOT) },
-    Scene { name: "robotsd is down: `/robots.txt`", play: |stage| get(stage, b"/robots.txt", GPTBOT) },
+    scene("a browser, anywhere", |stage| get(stage, b"/private/x", FIREFOX)),
+    scene("a named crawler, where it may go", |stage| get(stage, b"/private/x", GPTBOT)),
+    scene("a named crawler, where it may not", |stage| get(stage, b"/drafts/x", GPTBOT)),
+    scene("the same, asking for JSON", |stage| {
+        ask(stage, b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes()), ("Accept", b"application/json")])
+    }),
+    scene("a search engine, where it should not", |stage| get(stage, b"/drafts/x", GOOGLEBOT)),
+    scene("a crawler that `*` is for", |stage| get(stage, b"/private/x", CRAWLER)),
+    scene("a health probe", |stage| get(stage, b"/private/x", PROBE)),
+    scene("`/%64rafts/x`", |stage| get(stage, b"/%64rafts/x", GPTBOT)),
+    scene("`//drafts/x`", |stage| get(stage, b"//drafts/x", GPTBOT)),
+    scene("`/a/../drafts/x`", |stage| get(stage, b"/a/../drafts/x", GPTBOT)),
+    scene("`/a/%2e%2e/drafts/x`", |stage| get(stage, b"/a/%2e%2e/drafts/x", GPTBOT)),
+    scene("`/a/..%2fdrafts/x`", |stage| get(stage, b"/a/..%2fdrafts/x", GPTBOT)),
+    scene("`/.well-known/..%2fdrafts/x`", |stage| get(stage, b"/.well-known/..%2fdrafts/x", GPTBOT)),
+    scene("`/drafts/..%2frobots.txt`", |stage| get(stage, b"/drafts/..%2frobots.txt", GPTBOT)),
+    scene("`/a/..\\drafts/x`", |stage| get(stage, b"/a/..\\drafts/x", GPTBOT)),
+    scene("`http://site.test/drafts/x`", |stage| get(stage, b"http://site.test/drafts/x", GPTBOT)),
+    scene("`/go?u=https%3a%2f%2fx%2fdrafts%2f`, an ordinary target", |stage| {
+        get(stage, b"/go?u=https%3a%2f%2fx%2fdrafts%2f", GPTBOT)
+    }),
+    scene("the original request's fields forged, to be let in", forged_to_be_let_in),
+    scene("the same fields and `Robots-Verdict`, by a browser", forged_to_be_passed_on),
+    scene("two `User-Agent` lines, a browser's first", |stage| two_agents(stage, [FIREFOX, GPTBOT])),
+    scene("two `User-Agent` lines, the crawler's first", |stage| two_agents(stage, [GPTBOT, FIREFOX])),
+    scene("an octet ≥ 0x80 in the `User-Agent`", |stage| {
+        ask(stage, b"/drafts/x", &[("User-Agent", &[GPTBOT.as_bytes(), b" \xFF"].concat())])
+    }),
+    scene("an octet ≥ 0x80 in the path, UTF-8", |stage| get(stage, "/drafts/é".as_bytes(), GPTBOT)),
+    scene("an octet ≥ 0x80 in the path, not UTF-8", |stage| get(stage, b"/drafts/\xFF", GPTBOT)),
+    scene("`HEAD`, where it may not", |stage| {
+        of(&stage.ask("HEAD", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], ""))
+    }),
+    scene("`POST`, where a named crawler may not", |stage| post(stage, b"/drafts/x", GPTBOT)),
+    scene("`POST`, where `*` may not fetch", |stage| post(stage, b"/private/x", CRAWLER)),
+    scene("a call of gRPC, where it may not", |stage| {
+        let fields = [("User-Agent", GPTBOT.as_bytes()), ("Content-Type", b"application/grpc")];
+        of(&stage.ask("POST", b"/drafts/x", &fields, "message"))
+    }),
+    scene("no `User-Agent`", |stage| ask(stage, b"/drafts/x", &[])),
+    scene("from an exempt address", |stage| {
+        of(&stage.ask_from([127, 0, 0, 2], b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())]))
+    }),
+    scene("from another, claiming that one", |stage| {
+        let claims = ["X-Forwarded-For", "X-Real-IP", "X_Real_IP", "Forwarded"];
+        let claims = claims.map(|name| (name, &b"127.0.0.2"[..]));
+        ask(stage, b"/drafts/x", &[&claims[..], &[("User-Agent", GPTBOT.as_bytes())]].concat())
+    }),
+    scene("`/robots.txt`", |stage| get(stage, b"/robots.txt", GPTBOT)),
+    scene("`/robots.txt`, `HEAD` with a query", |stage| of(&stage.ask("HEAD", b"/robots.txt?x", &[], ""))),
+    scene("a target of 7,000 octets", |stage| get(stage, format!("/drafts/?{}", "x".repeat(7000)).as_bytes(), GPTBOT)),
+    scene("300 header fields", many_fields),
+    scene("`Connection: User-Agent`", agent_named_in_connection),
+    scene("HTTP/1.0 without `Host`", without_host),
+    scene("`Host: site.test!`", odd_host),
+    scene("robotsd hangs: `POST`, where a crawler may not", |stage| {
+        stage.robotsd.freeze();
+        post(stage, b"/drafts/x", GPTBOT)
+    }),
+    scene("robotsd hangs: `GET`", |stage| get(stage, b"/drafts/x", GPTBOT)),
+    scene("robotsd hangs: `/robots.txt`", |stage| get(stage, b"/robots.txt", GPTBOT)),
+    scene("robotsd is back", back),
+    scene("robotsd is down: `POST`, where a crawler may not", |stage| {
+        stage.robotsd.kill();
+        post(stage, b"/drafts/x", GPTBOT)
+    }),
+    scene("robotsd is down: `GET`", |stage| get(stage, b"/drafts/x", GPTBOT)),
+    scene("robotsd is down: `/robots.txt`", |stage| get(stage, b"/robots.txt", GPTBOT)),
 ];
 
 fn get(stage: &Stage, target: &[u8], agent: &str) -> String {
