@@ -108,14 +108,14 @@ fn nothing_private_is_shown_unless_asked() {
 
 /// A log of several chunks, with more targets than are distinguished.
 fn long_log() -> String {
-    (0..60_000)
+    (0..60_000_u32)
         .map(|at| {
             let target = match at % 3 {
                 0 => format!("/drafts/{at}?color=c{}", at % 999),
                 1 => "/drafts/new".to_owned(),
                 _ => format!("/post/{at}"),
             };
-            line("192.0.2.2", (at % 24) as u8, &target, "-", if at % 2 == 0 { GPTBOT } else { GOOGLEBOT })
+            line("192.0.2.2", (at % 24) as u8, &target, "-", if at.is_multiple_of(2) { GPTBOT } else { GOOGLEBOT })
         })
         .collect()
 }
