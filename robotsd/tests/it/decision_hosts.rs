@@ -79,15 +79,21 @@ fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str)
     format!("GET {endpoint}{preset}{below} HTTP/1.1\r\n{fields}User-Agent: {agent}\r\n\r\n").into_bytes()
 }
 
-/// The statuses of the answers to questions that follow each other on one connection.
+/// The statuses of the answers to questions that follow each other, on a few connections at a time.
 fn ask(address: SocketAddr, questions: &[Vec<u8>]) -> Vec<u16> {
-    let mut kept = Kept::open(address, "");
-    let mut statuses = Vec::with_capacity(questions.len());
-    for some in questions.chunks(32) {
-        kept.send(some.concat());
-        statuses.extend(some.iter().map(|_| kept.receive().status));
-    }
-    statuses
+    let on_one = |questions: &[Vec<u8>]| {
+        let mut kept = Kept::open(address, "");
+        let mut statuses = Vec::with_capacity(questions.len());
+        for some in questions.chunks(32) {
+            kept.send(some.concat());
+            statuses.extend(some.iter().map(|_| kept.receive().status));
+        }
+        statuses
+    };
+    std::thread::scope(|scope| {
+        let parts = questions.chunks(questions.len().div_ceil(4)).map(|part| scope.spawn(move || on_one(part)));
+        parts.collect::<Vec<_>>().into_iter().flat_map(|part| part.join().unwrap()).collect()
+    })
 }
 
 const PRESETS: [&str; 7] = ["nginx", "haproxy", "varnish", "ingress-nginx", "caddy", "traefik", "envoy"];
