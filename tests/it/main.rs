@@ -8,8 +8,12 @@
 )]
 
 #[cfg(feature = "tls")]
+#[path = "../../src/source/evidence/tests/certificate.rs"]
 mod certificate;
 mod clock;
+#[cfg(feature = "tls")]
+#[path = "../../src/source/evidence/tests/closing.rs"]
+mod closing;
 mod shared;
 mod slow;
 #[cfg(all(target_os = "linux", feature = "watch"))]

@@ -7,10 +7,10 @@
 use std::path::PathBuf;
 
 use super::identity::{TRUSTING, crawlers, known_by};
-use super::played_names::PlayedNames;
 use super::programs::skip;
 use super::start::faketime;
 use crate::harness::*;
+use crate::played_dns::{PlayedDns, ptr};
 
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\nDisallow: /private/\n";
@@ -62,7 +62,7 @@ impl Clock {
 }
 
 /// One of two replicas.
-fn replica(names: &PlayedNames) -> Folder {
+fn replica(names: &PlayedDns) -> Folder {
     let row = |name: &str| {
         let domain = name.to_lowercase();
         format!(
@@ -132,11 +132,11 @@ fn said(report: &Value) -> Vec<String> {
 #[test]
 fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_processes() {
     let Some(library) = faketime() else { return skip("libfaketime") };
-    let names = PlayedNames::start();
+    let names = PlayedDns::start();
     for (name, address) in CRAWLERS {
         names.confirmed(address, &format!("crawl.{}.example", name.to_lowercase()));
     }
-    names.named(IMPOSTOR, "host.other.example");
+    names.names(IMPOSTOR, ptr(&["host.other.example"]));
     let folders = [replica(&names), replica(&names)];
     let clock = Clock { library, file: folders[0].path().join("clock") };
     clock.set(0);

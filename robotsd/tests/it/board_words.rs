@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::{TRUSTING, known_by};
-use super::played_names::PlayedNames;
 use crate::harness::*;
+use crate::played_dns::PlayedDns;
 use crate::small_disk::SmallDisk;
 
 const OPEN: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
@@ -18,7 +18,7 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 
 /// A site with one crawler that can be verified, by the names that are played.
-fn site(names: &PlayedNames, board: &str) -> Folder {
+fn site(names: &PlayedDns, board: &str) -> Folder {
     names.confirmed(REAL, "crawl-1.bot.example");
     let config = known_by(names, TRUSTING, "wait = \"250ms\"");
     config.tables(format!("[board]\n{board}")).robots(OPEN).folder()
@@ -63,7 +63,7 @@ fn is_known(running: &Running, address: SocketAddr) {
 
 #[test]
 fn a_verified_crawler_has_the_right_word_while_it_is_served() {
-    let names = PlayedNames::start();
+    let names = PlayedDns::start();
     let folder = site(&names, "sees_all = true");
     let running = folder.start();
     is_known(&running, running.address);
@@ -110,7 +110,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
 /// A host that another site answered for meanwhile: what the crawler read there is not known here.
 #[test]
 fn a_host_that_comes_back_accuses_nobody() {
-    let names = PlayedNames::start();
+    let names = PlayedDns::start();
     let folder = site(&names, "sees_all = true");
     let config = folder.read("robotsd.toml");
     let other = "[[site]]\nname = \"other\"\nroot = \"pages\"\nrobots.path = \"open.txt\"\nhosts = [\"other.test\"";
@@ -193,7 +193,7 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
 fn behind_a_cache_no_crawler_is_accused() {
     let Some(program) = crate::programs::present(find("nginx")) else { return };
     for (sees_all, is_accused) in [(false, false), (true, true)] {
-        let names = PlayedNames::start();
+        let names = PlayedDns::start();
         let folder = site(&names, &format!("sees_all = {sees_all}"));
         let running = folder.start();
         let (_nginx, front) = cache(&program, folder.path(), running.address);

@@ -1,10 +1,10 @@
 //! Several replicas: databases that read their files count what their boards show, and one Prometheus sees them disagree.
 
 use super::identity::{TRUSTING, crawlers, known_by};
-use super::played_names::PlayedNames;
 use super::programs::{debian, python_with};
 use super::prometheus::Prometheus;
 use crate::harness::*;
+use crate::played_dns::{PlayedDns, ptr};
 
 const CHAPTER: &str = include_str!("../../src/docs/fleet.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
@@ -81,7 +81,7 @@ fn merged(folders: impl IntoIterator<Item = std::path::PathBuf>) -> Value {
 }
 
 /// Three replicas with files of their own.
-fn machines(names: &PlayedNames) -> Folder {
+fn machines(names: &PlayedDns) -> Folder {
     let config = known_by(names, TRUSTING, "wait = \"250ms\"").keys("mode = \"refuse\"");
     let config = config.tables("[board]\nsees_all = true\nreplicas = 3").log_requests();
     let config = config.tables("access_path = \"access.jsonl\"").to_string();
@@ -136,8 +136,8 @@ fn play(running: &Running, at: usize) {
 
 #[test]
 fn duckdb_and_clickhouse_count_what_the_board_shows() {
-    let names = PlayedNames::start();
-    names.confirmed("8.8.4.1", "crawl-1.bot.example").named("9.9.9.9", "host.other.example");
+    let names = PlayedDns::start();
+    names.confirmed("8.8.4.1", "crawl-1.bot.example").names("9.9.9.9", ptr(&["host.other.example"]));
     let all = machines(&names);
     let path = |name: &str| all.at(name);
     for (at, name) in REPLICAS.into_iter().enumerate() {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 
 use super::identity::crawlers;
-use super::played_names::PlayedNames;
 use crate::harness::*;
+use crate::played_dns::PlayedDns;
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
 /// The accident that shuts no crawler out at large.
@@ -189,11 +189,11 @@ fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
 
 #[test]
 fn what_verified_search_engines_request_most_counts() {
-    let names = PlayedNames::start();
+    let names = PlayedDns::start();
     names.confirmed("8.8.4.1", "crawl-1.bot.example");
     let more = format!(
         "[agents]\nregistry_extra = \"crawlers.toml\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"200ms\"\n[gate]\nsitemaps = false\n",
-        names.address()
+        names.address
     );
     let folder = site("root = \".\"", &more);
     let config = folder.read("robotsd.toml");

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use tower_robots::agent::{Crawler, Registry};
 
-use super::played_names::PlayedNames;
 use crate::harness::*;
+use crate::played_dns::{PlayedDns, ptr};
 
 const ROBOTS: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
@@ -26,18 +26,18 @@ pub(super) fn crawlers() -> String {
 }
 
 /// A site `shop` with one crawler that can be verified, by names that are played.
-pub(super) fn known_by(names: &PlayedNames, listener: &str, identity: &str) -> Config {
+pub(super) fn known_by(names: &PlayedDns, listener: &str, identity: &str) -> Config {
     Config::new()
         .keys("state_dir = \"state\"")
         .listener(listener)
         .site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"")
         .tables("[agents]\nregistry_extra = \"crawlers.toml\"\n[[admin.listener]]\naddress = \"127.0.0.1:0\"")
-        .tables(format!("[identity]\nresolvers = [\"{}\"]\n{identity}", names.address()))
+        .tables(format!("[identity]\nresolvers = [\"{}\"]\n{identity}", names.address))
         .file("crawlers.toml", crawlers())
         .file("pages/page.html", "a page\n")
 }
 
-fn site(names: &PlayedNames, identity: &str, listener: &str) -> Folder {
+fn site(names: &PlayedDns, identity: &str, listener: &str) -> Folder {
     let config = known_by(names, listener, identity).keys("mode = \"refuse\"").robots(ROBOTS);
     config.log_requests().tables("address = \"keep\"").folder()
 }
@@ -54,8 +54,8 @@ fn status(folder: &Folder) -> Value {
 
 #[test]
 fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
-    let names = PlayedNames::start();
-    names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
+    let names = PlayedDns::start();
+    names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
     let running = folder.start();
 
@@ -90,8 +90,8 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
 
 /// The names of the events where an impostor is only observed.
 pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
-    let names = PlayedNames::start();
-    names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
+    let names = PlayedDns::start();
+    names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
     // And the copy of a list that no crawler has.
     let copy = "wait = \"250ms\"\n[[identity.list]]\nurl = \"https://lists.example/none.json\"\npath = \"list.json\"";
     let folder = site(&names, copy, TRUSTING);
@@ -108,7 +108,7 @@ pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
 
 #[test]
 fn the_first_request_waits_for_names_where_that_is_set() {
-    let names = PlayedNames::start();
+    let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example");
     for (wait, want) in [("wait = \"250ms\"", "verified"), ("", "undecided")] {
         let folder = site(&names, wait, TRUSTING);
@@ -134,7 +134,7 @@ fn the_first_request_waits_for_names_where_that_is_set() {
 
 #[test]
 fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_so() {
-    let names = PlayedNames::start();
+    let names = PlayedDns::start();
     // All requests come from the proxy's address, which has a name of its own.
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");
     let running = folder.start();
@@ -147,7 +147,7 @@ fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_
     drop(running);
 
     // A proxy with an address of the internet, whose networks the config does not name.
-    names.named(IMPOSTOR, "edge.cdn.example");
+    names.names(IMPOSTOR, ptr(&["edge.cdn.example"]));
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
     let running = folder.start();
     for _ in 0..3 {
@@ -160,7 +160,7 @@ fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_
 
 #[test]
 fn another_config_keeps_what_is_known() {
-    let names = PlayedNames::start();
+    let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example");
     let folder = site(&names, "wait = \"250ms\"", TRUSTING);
     let running = folder.start();
@@ -187,8 +187,8 @@ fn another_config_keeps_what_is_known() {
 
 #[test]
 fn a_claim_is_checked_by_hand_step_by_step() {
-    let names = PlayedNames::start();
-    names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
+    let names = PlayedDns::start();
+    names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
     let folder = site(&names, "", TRUSTING);
     let verify = |address: &str, agent: &str, code: i32| {
         folder.with_config(&["agents", "--verify", address, "--user-agent", agent]).ends_with(code).out

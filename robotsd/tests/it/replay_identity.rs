@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-use super::played_names::PlayedNames;
 use super::replay::crawler;
 use crate::harness::*;
+use crate::played_dns::{Played, PlayedDns, ptr};
 
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 const CHATGPT_USER: &str =
@@ -273,13 +273,13 @@ fn an_older_copy_verifies_what_the_list_lost_since() {
 #[test]
 fn the_operators_own_copy_verifies_and_its_resolvers_are_asked() {
     let site = Site::new();
-    let dns = PlayedNames::start();
+    let dns = PlayedDns::start();
     dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com");
     let list = json!({ "creationTime": "2026-10-01T00:00:00", "prefixes": [{ "ipv4Prefix": "8.8.8.0/24" }] });
     site.write("google.json", list.to_string());
     let identity = format!(
         "[identity]\nresolvers = [\"{}\"]\n[[identity.list]]\nurl = \"{GOOGLE_LIST}\"\npath = \"google.json\"\n",
-        dns.address()
+        dns.address
     );
     site.configure(config().tables(identity));
     let log = [
@@ -384,8 +384,8 @@ fn counts_do_not_depend_on_chunks() {
 #[test]
 fn names_are_looked_up_on_request() {
     let site = Site::new();
-    let dns = PlayedNames::start();
-    dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com").named("9.9.9.9", "evil.example");
+    let dns = PlayedDns::start();
+    dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com").names("9.9.9.9", ptr(&["evil.example"]));
     dns.confirmed("66.249.70.1", "crawl-66-249-70-1.googlebot.com");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let log = [
@@ -397,7 +397,7 @@ fn names_are_looked_up_on_request() {
         line("66.249.66.1", now, "/", GOOGLEBOT),
         line("11.0.0.1", now, "/", MYBOT),
     ];
-    let resolver = dns.address().to_string();
+    let resolver = dns.address.to_string();
     let (report, said, _) = site.report(&log, &["--rdns", "--resolver", &resolver]);
     assert_eq!(said, "");
     assert_eq!(split(&report, "YandexBot"), [1, 2, 2]);
@@ -406,8 +406,12 @@ fn names_are_looked_up_on_request() {
     // Each address once, and none that a list verified or that no names are known for.
     let mut asked = dns.asked();
     asked.sort();
-    let want =
-        ["1.231.255.5.in-addr.arpa", "5-255-231-1.spider.yandex.com", "8.9.9.9.in-addr.arpa", "9.9.9.9.in-addr.arpa"];
+    let want = [
+        "A 5-255-231-1.spider.yandex.com.",
+        "PTR 1.231.255.5.in-addr.arpa.",
+        "PTR 8.9.9.9.in-addr.arpa.",
+        "PTR 9.9.9.9.in-addr.arpa.",
+    ];
     assert_eq!(asked, want);
     // A resolver that confirmed nothing refutes nothing.
     let (report, _, _) = site.report(&log[1..3], &["--rdns", "--resolver", &resolver]);
@@ -433,12 +437,12 @@ fn looking_names_up_takes_files_and_resolvers() {
 #[test]
 fn an_interrupt_ends_the_look_ups_and_not_the_report() {
     let site = Site::new();
-    let dns = PlayedNames::start();
-    dns.is_silent();
+    let dns = PlayedDns::start();
+    dns.unset(Played::Silence);
     site.write("log", (1..=200).map(|at| line(&format!("9.9.9.{at}"), NOON, "/cart", YANDEX)).collect::<String>());
     let mut command = site.robotsd();
     command.args(["replay", "log", "--config", "robotsd.toml", "--format", "json", "--rdns", "--resolver"]);
-    command.arg(dns.address().to_string()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg(dns.address.to_string()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     wait_until("a question", || !dns.asked().is_empty());
     assert!(signal("INT", child.id()));

@@ -1,6 +1,8 @@
 //! The evidence of a whole process: real sockets, a clock that the test moves, servers that play every case.
 
 mod broken_networks;
+mod certificate;
+mod closing;
 mod directories;
 mod lists;
 mod names;

@@ -3,49 +3,20 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 use tower_robots::live::{LiveRobots, ReloadOutcome, WhenMissing};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 
 use super::server::{Server, response, robots};
 use crate::certificate::{Authority, certificate_for, server_config};
+use crate::closing::Closing;
 
 /// A server with a certificate for a name.
 fn secured(authority: &Authority, name: &str, answer: String) -> Server {
     let config = Arc::new(server_config(&authority.sign(&certificate_for(&[name]))));
     Server::wrapped(
-        move |socket| {
-            let connection = ServerConnection::new(config.clone()).ok()?;
-            Some(Box::new(Closing(StreamOwned::new(connection, socket))))
-        },
+        move |socket| Some(Box::new(Closing::over(socket, config.clone())?)),
         move |_, stream| drop(stream.write_all(answer.as_bytes())),
     )
-}
-
-/// Says goodbye, as TLS servers should.
-struct Closing(StreamOwned<ServerConnection, std::net::TcpStream>);
-
-impl std::io::Read for Closing {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl Write for Closing {
-    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
-        self.0.write(buffer)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        self.0.conn.send_close_notify();
-        let _ = self.0.flush();
-    }
 }
 
 fn trusting(authority: &Authority) -> FetcherBuilder {

@@ -1,7 +1,7 @@
 //! What every test here stands on: robotsd as a process, a config and a folder with a site, a client and an upstream.
 //! Reports and lines of the log are values of JSON.
 
-#[path = "../../../../tests/it/certificate.rs"]
+#[path = "../../../../src/source/evidence/tests/certificate.rs"]
 mod certificate;
 mod client;
 mod config;

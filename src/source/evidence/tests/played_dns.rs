@@ -1,10 +1,9 @@
-//! A DNS server whose records the test sets.
+//! A DNS server whose records the test sets. robotsd's tests use it, too.
 
-use crate::live::Mutex;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, PTR};
@@ -12,7 +11,7 @@ use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 
 /// What is played for one question.
 #[derive(Clone)]
-pub(super) enum Played {
+pub(crate) enum Played {
     Records(Vec<RData>),
     Chain(&'static str, Vec<RData>),
     Code(ResponseCode),
@@ -81,13 +80,13 @@ impl PlayedDns {
     }
 
     /// Plays this for the names of an address.
-    pub(super) fn names(&self, address: &str, played: Played) -> &Self {
+    pub(crate) fn names(&self, address: &str, played: Played) -> &Self {
         let name = Name::from(address.parse::<std::net::IpAddr>().expect(address));
         self.set(&name, RecordType::PTR, played)
     }
 
     /// Plays this for the addresses of a name, of both families.
-    pub(super) fn addresses(&self, name: &str, played: Played) -> &Self {
+    pub(crate) fn addresses(&self, name: &str, played: Played) -> &Self {
         let name = absolute(name);
         self.set(&name, RecordType::A, played.clone()).set(&name, RecordType::AAAA, played)
     }
@@ -98,30 +97,30 @@ impl PlayedDns {
     }
 
     /// Plays this for whatever was not set.
-    pub(super) fn unset(&self, played: Played) {
-        self.state.lock().unset = Some(played);
+    pub(crate) fn unset(&self, played: Played) {
+        self.state.lock().unwrap().unset = Some(played);
     }
 
     fn set(&self, name: &Name, record: RecordType, played: Played) -> &Self {
-        self.state.lock().played.insert((key(name), record), played);
+        self.state.lock().unwrap().played.insert((key(name), record), played);
         self
     }
 
     /// The questions so far, as `PTR 1.2.3.4.in-addr.arpa.`.
-    pub(super) fn asked(&self) -> Vec<String> {
-        self.state.lock().asked.clone()
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.state.lock().unwrap().asked.clone()
     }
 }
 
-pub(super) fn ptr(names: &[&str]) -> Played {
+pub(crate) fn ptr(names: &[&str]) -> Played {
     Played::Records(names.iter().map(|name| RData::PTR(PTR(absolute(name)))).collect())
 }
 
-pub(super) fn address_records(addresses: &[&str]) -> Played {
+pub(crate) fn address_records(addresses: &[&str]) -> Played {
     Played::Records(records(addresses))
 }
 
-pub(super) fn records(addresses: &[&str]) -> Vec<RData> {
+pub(crate) fn records(addresses: &[&str]) -> Vec<RData> {
     addresses
         .iter()
         .map(|address| match address.parse().expect(address) {
@@ -146,7 +145,7 @@ fn respond(state: &Mutex<State>, question: &[u8], most: usize) -> Option<Vec<u8>
     let query = request.queries.first()?.clone();
     let (name, kind) = (query.name().clone(), query.query_type());
     let played = {
-        let mut state = state.lock();
+        let mut state = state.lock().unwrap();
         state.asked.push(format!("{kind} {}", key(&name)));
         state.played.get(&(key(&name), kind)).or(state.unset.as_ref()).cloned()
     };

@@ -5,10 +5,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use rcgen::{CertificateParams, KeyPair};
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+use super::certificate::{Authority, certificate_for, server_config};
+use super::closing::Closing;
 
 /// A server of one answer, which the test changes.
 #[derive(Clone)]
@@ -40,20 +38,12 @@ impl PlayedHttp {
         )
     }
 
-    /// One over TLS, and the certificate to trust, as PEM.
+    /// One over TLS, and the authority to trust, as PEM.
     pub(crate) fn start_tls(answer: impl Into<Vec<u8>>) -> (Self, String) {
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-        let certificate = params.self_signed(&key).expect("a certificate");
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
-        let config = Arc::new(builder.with_single_cert(vec![certificate.der().clone()], key).expect("a key of its"));
-        let wrap = move |socket| {
-            let connection = ServerConnection::new(config.clone()).ok()?;
-            Some(SaysGoodbye(StreamOwned::new(connection, socket)))
-        };
-        (Self::listen(answer.into(), |port| format!("https://localhost:{port}"), wrap), certificate.pem())
+        let authority = Authority::new();
+        let config = Arc::new(server_config(&authority.sign(&certificate_for(&["localhost"]))));
+        let wrap = move |socket| Closing::over(socket, config.clone());
+        (Self::listen(answer.into(), |port| format!("https://localhost:{port}"), wrap), authority.pem())
     }
 
     fn listen<S: Read + Write>(
@@ -90,32 +80,6 @@ impl PlayedHttp {
     /// The heads of the requests so far.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.state.lock().heads.clone()
-    }
-}
-
-/// A TLS connection that ends as TLS has it.
-struct SaysGoodbye(StreamOwned<ServerConnection, TcpStream>);
-
-impl Read for SaysGoodbye {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl Write for SaysGoodbye {
-    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
-        self.0.write(buffer)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Drop for SaysGoodbye {
-    fn drop(&mut self) {
-        self.0.conn.send_close_notify();
-        let _ = self.0.flush();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Certificates of authorities that only tests trust. Both packages' tests use it.
+//! Certificates of authorities that only tests trust. The tests of both packages use it.
 
 use std::sync::Arc;
 
