@@ -27,8 +27,9 @@ use http_body_util::{BodyExt, Full};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use super::*;
+use crate::agent::{Identity, Refutation};
 use crate::live::{Enforcement, LiveRobots, WhenMissing};
-use crate::policy::{Action, Mode, Policy, Reason};
+use crate::policy::{Action, Mode, Policy, PolicyBuilder, Reason};
 use crate::rules::PathForm;
 use crate::source::{HostMap, IntoSites};
 
@@ -37,11 +38,22 @@ const GPTBOT: &str =
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
+const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
 
 type Body = Full<Bytes>;
 
 fn live(mode: Mode) -> LiveRobots {
-    LiveRobots::inline(FILE).policy(Policy::builder().mode(mode).build()).open().expect("a robots.txt")
+    live_by(FILE, Policy::builder().mode(mode))
+}
+
+/// A site with this file under this policy.
+fn live_by(file: &str, policy: PolicyBuilder) -> LiveRobots {
+    LiveRobots::inline(file).policy(policy.build()).open().expect("a robots.txt")
+}
+
+/// A layer of a site that refuses what this file disallows.
+fn refusing_by(file: &str) -> RobotsLayer {
+    RobotsLayer::new(live_by(file, Policy::builder().mode(Mode::Refuse)))
 }
 
 /// Answers 200 with the request's own verdict field, so that a test sees what reached it.

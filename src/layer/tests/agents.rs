@@ -13,8 +13,8 @@ async fn either_of_two_user_agent_lines_is_enough() {
 #[tokio::test]
 async fn either_of_two_names_in_one_line_is_enough() {
     let file = "User-agent: CCBot\nUser-agent: Googlebot\nAllow: /\n\nUser-agent: GPTBot\nDisallow: /drafts/\n";
-    let policy = Policy::builder().mode(Mode::Refuse).exempt_agents(["CCBot"]).expect("a name").build();
-    let layer = RobotsLayer::new(LiveRobots::inline(file).policy(policy).open().expect("open"));
+    let policy = Policy::builder().mode(Mode::Refuse).exempt_agents(["CCBot"]).expect("a name");
+    let layer = RobotsLayer::new(live_by(file, policy));
     for first in ["CCBot/2.0", "Googlebot/2.1", "Twitterbot/1.0"] {
         for line in
             [format!("Mozilla/5.0 (compatible; {first}; GPTBot/1.0)"), format!("GPTBot/1.0 (compatible; {first})")]
@@ -70,10 +70,9 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
         .exempt_cookies(["staff"])
         .expect("a name")
         .exempt_networks(["10.0.0.0/8"])
-        .expect("a network")
-        .build();
-    let live = LiveRobots::inline(FILE).policy(policy).open().expect("open");
-    let layer = RobotsLayer::new(live).address_from(|extensions| extensions.get::<std::net::IpAddr>().copied());
+        .expect("a network");
+    let layer = RobotsLayer::new(live_by(FILE, policy));
+    let layer = layer.address_from(|extensions| extensions.get::<std::net::IpAddr>().copied());
     let mut request = get("/drafts/x", GPTBOT);
     request.headers_mut().append("cookie", "a=1; sid=2".parse().expect("a value"));
     for (name, value) in [
@@ -101,8 +100,7 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
 #[tokio::test]
 async fn a_new_registry_recognises_at_once() {
     const HOUSE_BOT: &str = "HouseBot/1.0 (+https://house.test/bot)";
-    let policy = Policy::builder().mode(Mode::Refuse).build();
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open().expect("open");
+    let live = live_by("User-agent: *\nDisallow: /\n", Policy::builder().mode(Mode::Refuse));
     let layer = RobotsLayer::new(live.clone());
     assert_eq!(ask(layer.clone(), get("/x", HOUSE_BOT)).await.status(), StatusCode::FORBIDDEN);
     let extra = crate::agent::Crawler::new("HouseBot", crate::agent::Category::Infrastructure);

@@ -6,24 +6,14 @@ use crate::rules::Access;
 
 const RULES: &str =
     "User-agent: GPTBot\nDisallow: /drafts/\nAllow: /drafts/open\n\nUser-agent: curl\nDisallow: /drafts/\n";
-const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
-
-/// Answers 200 with the extension of the request, so that a test sees what a handler would.
-async fn handler(request: Request<Body>) -> Result<Response<Body>, Infallible> {
-    let mut response = Response::new(Full::from("page"));
-    if let Some(crawler) = request.extensions().get::<Record>() {
-        response.extensions_mut().insert(crawler.clone());
-    }
-    Ok(response)
-}
 
 fn robots(mode: Mode) -> LiveRobots {
-    LiveRobots::inline(RULES).policy(Policy::builder().mode(mode).build()).open().expect("a robots.txt")
+    live_by(RULES, Policy::builder().mode(mode))
 }
 
+/// What a handler finds in the extensions of a request.
 async fn crawler(layer: RobotsLayer, request: Request<Body>) -> Option<Record> {
-    let response = layer.layer(service_fn(handler)).oneshot(request).await.expect("infallible");
-    response.extensions().get().cloned()
+    ask(layer, request).await.extensions().get().cloned()
 }
 
 #[tokio::test]
@@ -56,10 +46,8 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
 
 #[tokio::test]
 async fn an_exempt_agent_that_only_the_file_names_is_a_crawler_too() {
-    let policy = Policy::builder().mode(Mode::Refuse).exempt_agents(["AcmeMonitor"]).expect("a name").build();
-    let rules = "User-agent: AcmeMonitor\nDisallow: /\n";
-    let robots = LiveRobots::inline(rules).policy(policy).open().expect("a robots.txt");
-    let layer = RobotsLayer::new(robots).with_crawler_extension();
+    let policy = Policy::builder().mode(Mode::Refuse).exempt_agents(["AcmeMonitor"]).expect("a name");
+    let layer = RobotsLayer::new(live_by("User-agent: AcmeMonitor\nDisallow: /\n", policy)).with_crawler_extension();
     for target in ["/drafts/x", "/robots.txt"] {
         let exempt = crawler(layer.clone(), get(target, "AcmeMonitor/1.0")).await.expect("a group is for it");
         assert_eq!((exempt.reason, exempt.access, exempt.action), (Reason::Exempt, None, Action::Pass));

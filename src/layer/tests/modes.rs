@@ -1,14 +1,13 @@
 //! The mode bounds what is done about a request: every mode with every rate, rule for impostors, override and identity.
 
 use super::*;
-use crate::agent::{Category, Identity, IdentityMethod, Refutation, UndecidedReason};
+use crate::agent::{Category, IdentityMethod, UndecidedReason};
 use crate::live::TestClock;
-use crate::policy::{Impostors, Override, PolicyBuilder, RateMode};
+use crate::policy::{Impostors, Override, RateMode};
 
 const FILE: &str =
     "User-agent: GPTBot\nUser-agent: Googlebot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nDisallow:\n";
 
-const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
 /// None where nothing checks senders.
 const IDENTITIES: [Option<Identity>; 6] = [
     None,

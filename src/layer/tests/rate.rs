@@ -1,9 +1,9 @@
 //! Requests that come sooner than the delay of their crawler's groups.
 
 use super::*;
-use crate::agent::{Identity, IdentityMethod, Refutation};
+use crate::agent::IdentityMethod;
 use crate::live::TestClock;
-use crate::policy::{Impostors, Override, PolicyBuilder, RateMode};
+use crate::policy::{Impostors, Override, RateMode};
 
 const DELAYED: &str =
     "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nCrawl-delay: 2\nDisallow:\n";
@@ -71,7 +71,6 @@ fn known(agent: &str, address: [u8; 4], identity: Identity) -> Request<Body> {
 }
 
 const VERIFIED: Identity = Identity::Verified(IdentityMethod::Range);
-const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
 
 #[tokio::test]
 async fn a_burst_passes_and_then_one_request_in_each_interval() {

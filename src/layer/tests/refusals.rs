@@ -38,10 +38,9 @@ async fn a_refusal_is_problem_details_where_json_is_asked_for() {
 #[tokio::test]
 async fn problem_details_quote_any_rule_and_host() {
     let file = "User-agent: GPTBot\nDisallow: /\"a\\b</script>\u{e9}\n";
-    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let layer = refusing_by(file);
     let request = with(with(get("/\"a\\b%3C/script%3E%C3%A9/x", GPTBOT), "accept", "application/json"), "host", "a\"b");
-    let problem: serde_json::Value =
-        serde_json::from_str(&text(ask(RobotsLayer::new(live), request).await).await).expect("JSON");
+    let problem: serde_json::Value = serde_json::from_str(&text(ask(layer, request).await).await).expect("JSON");
     assert_eq!(problem["rule"], "/\"a\\b</script>\u{e9}");
     assert_eq!(problem["detail"], "The robots.txt of a\"b does not let GPTBot fetch this path.");
 }
@@ -60,9 +59,9 @@ async fn a_refused_head_has_the_fields_and_no_body() {
 #[tokio::test]
 async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
     let file = "User-agent: Evil\x1b[31mBot\nUser-agent: GPTBot\nDisallow: /\n";
-    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let layer = refusing_by(file);
     let request = with(get("/%3Cscript%3E", "GPTBot"), "x-request-id", "<b>\"x\"</b>");
-    let response = ask(RobotsLayer::new(live), request).await;
+    let response = ask(layer, request).await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
     let body = text(response).await;
     assert!(!body.contains('\x1b') && !body.contains("<b>"), "{body}");
@@ -104,7 +103,7 @@ async fn a_group_of_thousands_makes_no_refusal_of_thousands() {
     let names: String = (0..2000).map(|number| format!("User-agent: Crawler{number}\n")).collect();
     let file = format!("{names}User-agent: GPTBot\nDisallow: /{}\n", "x".repeat(1000));
     for (mode, status) in [(Mode::Refuse, StatusCode::FORBIDDEN), (Mode::Tag, StatusCode::OK)] {
-        let live = LiveRobots::inline(&file).policy(Policy::builder().mode(mode).build()).open().expect("open");
+        let live = live_by(&file, Policy::builder().mode(mode));
         let response = ask(RobotsLayer::new(live), get(&format!("/{}", "x".repeat(1000)), GPTBOT)).await;
         assert_eq!(response.status(), status);
         if mode == Mode::Tag {
@@ -170,16 +169,19 @@ async fn a_refused_call_of_grpc_gets_a_status_that_quotes_the_rule() {
 async fn the_content_type_alone_makes_no_call() {
     use http::Version;
     let layer = RobotsLayer::new(live(Mode::Refuse));
-    for (method, version) in [
-        (Method::GET, Version::HTTP_11),
-        (Method::POST, Version::HTTP_11),
-        (Method::POST, Version::HTTP_10),
-        (Method::GET, Version::HTTP_2),
-        (Method::PUT, Version::HTTP_2),
+    for (method, version, content) in [
+        (Method::GET, Version::HTTP_11, "application/grpc+proto"),
+        (Method::POST, Version::HTTP_11, "application/grpc+proto"),
+        (Method::POST, Version::HTTP_10, "application/grpc+proto"),
+        (Method::GET, Version::HTTP_2, "application/grpc+proto"),
+        (Method::PUT, Version::HTTP_2, "application/grpc+proto"),
+        // grpc-web is HTTP.
+        (Method::POST, Version::HTTP_2, "application/grpc-web+proto"),
     ] {
         let mut request = call("/drafts/x", GPTBOT);
         (*request.method_mut(), *request.version_mut()) = (method, version);
-        let what = format!("{} {version:?}", request.method());
+        request.headers_mut().insert("content-type", http::HeaderValue::from_static(content));
+        let what = format!("{} {version:?} {content}", request.method());
         let response = ask(layer.clone(), request).await;
         assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::FORBIDDEN, None), "{what}");
         assert!(text(response).await.contains("Disallow: /drafts/"), "{what}");
@@ -198,15 +200,6 @@ async fn the_content_type_alone_makes_no_call() {
 }
 
 #[tokio::test]
-async fn grpc_web_is_refused_as_http_is() {
-    let mut request = call("/drafts/x", GPTBOT);
-    request.headers_mut().insert("content-type", http::HeaderValue::from_static("application/grpc-web+proto"));
-    let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
-    assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::FORBIDDEN, None));
-    assert!(text(response).await.contains("Disallow: /drafts/"));
-}
-
-#[tokio::test]
 async fn the_application_answers_a_call_as_it_likes() {
     let layer = RobotsLayer::new(live(Mode::Refuse));
     let own = layer.clone().refuse_with(|_| Response::new(Bytes::from_static(b"a page")));
@@ -222,9 +215,9 @@ async fn the_application_answers_a_call_as_it_likes() {
 #[tokio::test]
 async fn the_message_of_a_call_is_escaped_and_bounded() {
     let file = format!("User-agent: GPTBot\nDisallow: /\u{e9}{}\n", "x".repeat(5000));
-    let live = LiveRobots::inline(&file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let layer = refusing_by(&file);
     let target = format!("/%C3%A9{}", "x".repeat(5000));
-    let response = ask(RobotsLayer::new(live), call(&target, GPTBOT)).await;
+    let response = ask(layer, call(&target, GPTBOT)).await;
     let message = field(&response, "grpc-message").expect("a message").to_owned();
     assert_eq!(field(&response, "grpc-status"), Some("7"), "{message}");
     assert!(message.contains("Disallow: /%C3%A9xxx") && message.ends_with("x (line 2)"), "{message}");

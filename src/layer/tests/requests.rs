@@ -5,8 +5,7 @@ use super::*;
 #[tokio::test]
 async fn forms_that_a_policy_leaves_out_are_not_judged() {
     let forms = PathForm::OPTIONAL.into_iter().filter(|form| *form != PathForm::Parameters);
-    let policy = Policy::builder().mode(Mode::Refuse).forms(forms).build();
-    let layer = RobotsLayer::new(LiveRobots::inline(FILE).policy(policy).open().expect("a robots.txt"));
+    let layer = RobotsLayer::new(live_by(FILE, Policy::builder().mode(Mode::Refuse).forms(forms)));
     assert_eq!(ask(layer.clone(), get("/drafts;a/x", GPTBOT)).await.status(), StatusCode::OK);
     assert_eq!(ask(layer, get("/x/../drafts/x", GPTBOT)).await.status(), StatusCode::FORBIDDEN);
 }
@@ -67,9 +66,8 @@ fn a_decision_is_about_the_original_request() {
 fn the_original_host_and_method_decide_where_they_are_given() {
     let mut hosts = HostMap::new();
     hosts.insert("a.test", live(Mode::Refuse)).expect("a host");
-    let policy = Policy::builder().mode(Mode::Refuse).star_scope(crate::policy::StarScope::Everyone).build();
-    let star = LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open().expect("a robots.txt");
-    hosts.insert("b.test", star).expect("a host");
+    let policy = Policy::builder().mode(Mode::Refuse).star_scope(crate::policy::StarScope::Everyone);
+    hosts.insert("b.test", live_by("User-agent: *\nDisallow: /\n", policy)).expect("a host");
     let layer = RobotsLayer::new(hosts);
     let question = with(get("/drafts/x", GPTBOT), "host", "a.test");
     let refused = |original: &OriginalRequest<'_>| {

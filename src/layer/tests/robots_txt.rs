@@ -5,8 +5,7 @@ use super::*;
 #[tokio::test]
 async fn robots_txt_is_served_to_everyone_with_validators() {
     let file = "User-agent: *\nDisallow: /\n";
-    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
-    let layer = RobotsLayer::new(live);
+    let layer = refusing_by(file);
     for target in ["/robots.txt", "/robots.txt?from=crawler", "/%72obots.txt"] {
         for agent in [FIREFOX, GPTBOT, ""] {
             let response = ask(layer.clone(), get(target, agent)).await;

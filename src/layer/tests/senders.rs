@@ -1,13 +1,12 @@
 //! What becomes of requests whose sender is checked.
 
 use super::*;
-use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
-use crate::policy::{IdentityNeeded, Impostors, Override, PolicyBuilder};
+use crate::agent::{IdentityMethod, UndecidedReason};
+use crate::policy::{IdentityNeeded, Impostors, Override};
 use crate::rules::Access;
 
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\nAllow: /drafts/open\n";
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
-const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
 
 /// A layer that takes the identity from an extension.
 fn layer(mode: Mode, impostors: Impostors) -> RobotsLayer {
@@ -15,8 +14,7 @@ fn layer(mode: Mode, impostors: Impostors) -> RobotsLayer {
 }
 
 fn layer_of(policy: PolicyBuilder) -> RobotsLayer {
-    let live = LiveRobots::inline(FILE).policy(policy.build()).open().expect("rules");
-    RobotsLayer::new(live).identity_from(|extensions| extensions.get::<Identity>().copied())
+    RobotsLayer::new(live_by(FILE, policy)).identity_from(|extensions| extensions.get::<Identity>().copied())
 }
 
 fn from(agent: &str, target: &str, identity: Identity) -> Request<Full<Bytes>> {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::agent::{Category, Crawler, Identity, IdentityMethod, Refutation, Registry};
+use crate::agent::{Category, Crawler, IdentityMethod, Registry};
 use crate::live::TestClock;
 use crate::policy::{Impostors, RateMode};
 use crate::source::evidence::Verifier;

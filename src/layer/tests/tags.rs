@@ -14,9 +14,8 @@ async fn a_tagged_request_carries_the_verdict_and_the_record() {
 #[tokio::test]
 async fn a_search_engine_that_a_refusing_site_spares_is_tagged_with_the_reason() {
     let file = "User-agent: *\nDisallow: /drafts/\n";
-    let ask_as = async |policy: crate::policy::PolicyBuilder, agent: &str| {
-        let live = LiveRobots::inline(file).policy(policy.build()).open().expect("a robots.txt");
-        ask(RobotsLayer::new(live), get("/drafts/x", agent)).await
+    let ask_as = async |policy: PolicyBuilder, agent: &str| {
+        ask(RobotsLayer::new(live_by(file, policy)), get("/drafts/x", agent)).await
     };
     let refusing = || Policy::builder().mode(Mode::Refuse);
     let spared = ask_as(refusing(), GOOGLEBOT).await;
@@ -79,12 +78,12 @@ async fn connection_cannot_name_our_field_away() {
 #[tokio::test]
 async fn a_tag_is_ascii_whatever_the_rule_holds() {
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\x01\n";
-    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Tag).build()).open().expect("open");
+    let live = live_by(file, Policy::builder().mode(Mode::Tag));
     let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\%01", GPTBOT)).await;
     // The rule has a raw control and the request an escaped one: they are not the same octets.
     assert_eq!(field(&response, "saw-robots-verdict"), None);
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\n";
-    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Tag).build()).open().expect("open");
+    let live = live_by(file, Policy::builder().mode(Mode::Tag));
     let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\x", GPTBOT)).await;
     let want = r#"disallow;agent="GPTBot";rule="/caf%C3%A9%22%5C";line=2"#;
     assert_eq!(field(&response, "saw-robots-verdict"), Some(want));

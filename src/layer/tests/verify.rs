@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::agent::{Category, Crawler, Identity, IdentityMethod, Registry, UndecidedReason};
+use crate::agent::{Category, Crawler, IdentityMethod, Registry, UndecidedReason};
 use crate::source::evidence::Verifier;
 use crate::source::evidence::tests::only;
 use crate::source::evidence::tests::played_dns::PlayedDns;
