@@ -16,25 +16,28 @@ pub(in crate::serve) struct Predecessor {
 
 /// What nobody is asked.
 macro_rules! never_asked {
-    ($($process:ident . $field:tt: $(fn $ask:ident($($with:ty),*) -> $answer:ty;)+)+) => {$(
+    ($process:ident . $field:tt: $([$($by:tt)+] $ask:ident($($with:ty),*) -> $answer:ty;)+) => {
         impl $process {
-            $(pub(in crate::serve) fn $ask(&self, $(_: $with),*) -> $answer {
+            $(pub(in crate::serve) fn $ask($($by)+ self, $(_: $with),*) -> $answer {
                 match self.$field {}
             })+
         }
-    )+};
+    };
 }
 
 never_asked! {
     Successor.0:
-        fn id() -> u32;
-        fn take() -> ();
-        fn reload() -> ();
-        fn stop() -> ();
-        fn next() -> std::future::Ready<SuccessorEvent>;
+    [&] id() -> u32;
+    [&mut] take() -> ();
+    [&] reload() -> ();
+    [&mut] stop() -> ();
+    [&mut] next() -> std::future::Ready<SuccessorEvent>;
+}
+
+never_asked! {
     Predecessor.process:
-        fn take() -> bool;
-        fn serves(&str, Vec<SocketPlace>) -> ();
-        fn leaves() -> ();
-        fn failed(&str) -> ();
+    [&] take() -> bool;
+    [&] serves(&str, Vec<SocketPlace>) -> ();
+    [&] leaves() -> ();
+    [&] failed(&str) -> ();
 }
