@@ -5,6 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+#[cfg(test)]
+pub(crate) use self::tests::TestClock;
+
 /// A source of the current time. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Clock {
@@ -90,7 +93,7 @@ pub(super) fn shown(time: SystemTime) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use std::time::Duration;
 
     use super::*;

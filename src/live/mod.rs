@@ -53,7 +53,7 @@ use self::versions::{AcceptedVersion, AcceptedVersions, Standing};
 
 pub(crate) use self::clock::Clock;
 #[cfg(test)]
-pub(crate) use self::clock::tests::TestClock;
+pub(crate) use self::clock::TestClock;
 pub(crate) use self::handle::SiteIdentity;
 pub(crate) use self::mutex::Mutex;
 pub(crate) use self::reload::Completion;
