@@ -100,10 +100,9 @@ pub(crate) fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -
     written
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 

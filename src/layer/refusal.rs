@@ -214,7 +214,7 @@ impl<'a> Event<'a> {
 }
 
 impl Event<'_> {
-    /// The response to a request that came too soon ([`Reason::Limited`](crate::policy::Reason::Limited)): 429 with
+    /// The response to a request that came too soon ([`Reason::Limited`]): 429 with
     /// `Retry-After`, `RateLimit` and `RateLimit-Policy`, and with problem details (RFC 9457) where the client accepts JSON by
     /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
     /// which were refused together do not come back together.

@@ -4,8 +4,6 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 
-use foldhash::quality::RandomState;
-
 use super::Access;
 use super::Reading;
 use super::delays::{self, CrawlDelay, SetDelay};
@@ -15,7 +13,7 @@ use super::path::RequestPath;
 use super::path_form::PathForm;
 use super::pattern::{self, Costly, PathPattern};
 use super::text::{Note, past_limit};
-use super::token::ProductToken;
+use super::token::{Folding, ProductToken};
 
 /// The rules of a robots.txt, compiled for one [`Reading`].
 pub struct RuleSet {
@@ -26,7 +24,7 @@ pub struct RuleSet {
     sets: Vec<Vec<usize>>,
     /// For every token, and for `*`, the name in each of its groups that makes the group one for it.
     names: Vec<usize>,
-    named: HashMap<ProductToken, Section, RandomState>,
+    named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,

@@ -58,8 +58,11 @@ pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     (!parameters.is_empty()).then(|| (names.collect(), path))
 }
 
+/// Names, each with its value.
+type Preferences<'v> = Vec<(&'v [u8], &'v [u8])>;
+
 /// The path that a content-usage or content-signal line is about, as in `/path train-ai=n, search=y`, and its preferences.
-pub(super) fn preferences(value: &[u8]) -> Option<(&[u8], Vec<(&[u8], &[u8])>)> {
+pub(super) fn preferences(value: &[u8]) -> Option<(&[u8], Preferences<'_>)> {
     let (path, pairs) = match value {
         [b'/', ..] => first_word(value),
         _ => (&value[..0], value),

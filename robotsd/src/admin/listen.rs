@@ -336,10 +336,9 @@ fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::os::unix::net::UnixStream;

@@ -127,7 +127,9 @@ fn is_too_wide(prefix: &Network) -> bool {
 const LONGEST_TIME: usize = 64;
 
 /// The prefixes, how many entries were skipped, and when the list was made.
-fn read_json(octets: &[u8]) -> Result<(Vec<Network>, usize, Option<Box<str>>), DocumentError> {
+type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
+
+fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     let value: Value = serde_json::from_slice(octets).map_err(|error| {
         let message = format!("the list is no JSON: {}", without_place(&error));
         DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
