@@ -20,7 +20,6 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use played::{NAMED, serve_list, serve_names};
 use ring::signature::{Ed25519KeyPair, KeyPair};
-use sha2::{Digest, Sha256};
 use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, Recognizer, Registry, RegistryRow};
 use tower_robots::identity::{FieldLines, IdentityRequest, KeySet, MessageHead, RangeSet, SignatureCandidate};
 use tower_robots::rules::RobotsTxt;
@@ -191,7 +190,8 @@ fn nothing(_: &Verifier, _: &[Agent], _: Option<IpAddr>, _: &Fields) -> Identity
 
 /// Writes what an earlier process fetched from a URL.
 fn save(folder: &std::path::Path, url: &str, body: &str) {
-    let name: String = Sha256::digest(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
+    let name: String =
+        hmac_sha256::Hash::hash(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
     let saved = serde_json::json!({"url": url, "confirmed": since.as_secs(), "body": body});
     fs::write(folder.join(format!("{name}.json")), saved.to_string()).expect("a file");

@@ -9,7 +9,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -315,7 +314,7 @@ fn socket_name(path: &Path) -> String {
     if path == Path::new(USUAL_CONFIG) {
         return "admin.sock".to_owned();
     }
-    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    let hash = hmac_sha256::Hash::hash(path.as_os_str().as_encoded_bytes());
     let digits: String = hash.iter().take(4).map(|octet| format!("{octet:02x}")).collect();
     format!("admin-{digits}.sock")
 }

@@ -10,8 +10,6 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
 /// A rate: one request an interval, and so many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBucket {
@@ -74,7 +72,7 @@ pub enum BucketOwner {
 impl SharedKey {
     /// The key for what tells buckets apart: the site, the crawler, and the network of its address where there is one.
     pub fn new(owner: BucketOwner, parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new();
+        let mut hash = hmac_sha256::Hash::new();
         for part in parts {
             // With lengths, so that no two lists of parts are one text.
             hash.update((part.len() as u64).to_le_bytes());

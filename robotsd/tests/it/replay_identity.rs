@@ -5,8 +5,6 @@
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sha2::{Digest, Sha256};
-
 use super::replay::crawler;
 use crate::harness::*;
 use crate::played_dns::{Played, PlayedDns, ptr};
@@ -61,7 +59,8 @@ impl Site {
     }
 
     fn save(&self, url: &str, confirmed: u64, prefixes: &[&str]) {
-        let hash: String = Sha256::digest(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
+        let hash: String =
+            hmac_sha256::Hash::hash(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
         let saved = json!({ "url": url, "confirmed": confirmed, "body": prefixes.join("\n") });
         self.write(format!("state/evidence/{hash}.json"), saved.to_string());
     }

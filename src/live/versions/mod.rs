@@ -8,8 +8,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use sha2::{Digest, Sha256};
-
 pub(super) use self::accepted::{AcceptedVersion, AcceptedVersions, Standing};
 use crate::rules::LinePlaces;
 
@@ -52,7 +50,7 @@ pub struct VersionHashPrefix(String);
 impl VersionHash {
     /// Hashes bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        Self(hmac_sha256::Hash::hash(bytes))
     }
 
     /// The first 16 hex digits: the form in which people read a version, and which every place takes that a person writes one in.

@@ -8,7 +8,6 @@ use std::{fmt, fs};
 
 use http::HeaderValue;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::source::fetch::{FetchUrl, Validators};
 
@@ -82,7 +81,7 @@ impl SavedDocuments {
     }
 
     fn path_of(&self, url: &str) -> PathBuf {
-        let hash = Sha256::digest(url.as_bytes());
+        let hash = hmac_sha256::Hash::hash(url.as_bytes());
         let name: String = hash.iter().take(16).map(|octet| format!("{octet:02x}")).collect();
         Path::new(&self.0).join(format!("{name}.json"))
     }

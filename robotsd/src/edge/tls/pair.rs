@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
-use sha2::{Digest, Sha256};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -15,7 +14,8 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, InconsistentKeys};
 use webpki::EndEntityCert;
 
-use crate::{date, files};
+use crate::date;
+use crate::files;
 
 /// The files of a certificate and its key, both as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,8 +131,11 @@ impl fmt::Display for CertificatePair {
 
 impl PairVersion {
     fn of(chain: &[u8], key: &[u8]) -> Self {
-        let length = (chain.len() as u64).to_be_bytes();
-        Self(Sha256::new().chain_update(length).chain_update(chain).chain_update(key).finalize().into())
+        let mut hash = hmac_sha256::Hash::new();
+        for part in [&(chain.len() as u64).to_be_bytes(), chain, key] {
+            hash.update(part);
+        }
+        Self(hash.finalize())
     }
 }
 
