@@ -1,6 +1,6 @@
 //! The layer in an axum app: one `.layer(...)` serves and enforces robots.txt.
 //!
-//!     cargo run --example axum --features axum08
+//!     cargo run --example axum --features axum08,tracing
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
 
 use axum::Router;
@@ -19,6 +19,7 @@ fn app(robots: &str) -> Result<Router, Rejection> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt().init();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
     axum::serve(listener, app("examples/site/robots.txt")?).await?;
     Ok(())

@@ -344,7 +344,7 @@ impl Publisher {
         }
         match self.cache.find(hash, &self.settings) {
             Some(compiled) => compiled.robots.clone(),
-            None => RobotsTxt::parse(version.bytes().clone()),
+            None => RobotsTxt::from(version.bytes().clone()),
         }
     }
 }

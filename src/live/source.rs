@@ -118,7 +118,7 @@ impl Appending {
             Candidate::Rejected(_) => return candidate,
         };
         last.appended = None;
-        let robots = RobotsTxt::parse(version.bytes().clone());
+        let robots = RobotsTxt::from(version.bytes().clone());
         if Rejection::of(&robots, &version.origin).is_some() {
             return Candidate::Version(version);
         }

@@ -30,6 +30,7 @@
 //!
 //! A header may lie: recognition takes it at its word.
 
+mod agent_rules;
 mod agents;
 mod builtin;
 mod claim;
@@ -45,6 +46,7 @@ mod purpose;
 mod recognizer;
 mod registry;
 
+pub use self::agent_rules::AgentRules;
 pub use self::agents::{Agent, Agents};
 pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, RegistryRow};
 pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};

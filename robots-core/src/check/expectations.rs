@@ -1,5 +1,6 @@
 //! What a file is expected to say: which agents may fetch which paths.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::diff::{Decider, Subject};
@@ -21,7 +22,10 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 ///     .expect(Access::Allow, ["Googlebot"], ["/", "/drafts/novel"])
 ///     .evaluate(&robots);
 /// assert_eq!(outcome.evaluated, 2);
-/// assert_eq!(outcome.unmet[0].path, "/drafts/novel");
+/// assert_eq!(
+///     outcome.unmet[0].to_string(),
+///     r#""/drafts/novel" must be allowed for "Googlebot" and is disallowed by line 2"#
+/// );
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -66,6 +70,23 @@ pub struct Unmet {
     pub has_group: bool,
     /// The rule that decides, or `None` where none matches.
     pub rule: Option<Decider>,
+}
+
+/// One line: what is expected, and which line of the file says otherwise.
+impl fmt::Display for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agent, path, .. } = self;
+        let (wanted, found) = match self.access {
+            Access::Allow => ("disallowed", "allowed"),
+            Access::Disallow => ("allowed", "disallowed"),
+        };
+        match &self.rule {
+            Some(Decider { line, .. }) => {
+                write!(f, "{path:?} must be {wanted} for {agent:?} and is {found} by line {line}")
+            }
+            None => write!(f, "{path:?} must be {wanted} for {agent:?} and no rule says so"),
+        }
+    }
 }
 
 impl Expectations {

@@ -31,6 +31,13 @@ struct Document {
     notes: Vec<Note>,
 }
 
+/// Octets that others hold too are read without a copy.
+impl From<Arc<[u8]>> for RobotsTxt {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Parser { document: Document { bytes, ..Document::default() }, has_host: false }.parse()
+    }
+}
+
 /// A group's names and rules are runs of the document's, because a group ends where the next begins.
 #[derive(Debug)]
 struct GroupRecord {
@@ -95,9 +102,9 @@ pub struct Sitemap<'r> {
 }
 
 impl RobotsTxt {
-    /// Reads a robots.txt. Never fails.
-    pub fn parse(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Parser { document: Document { bytes: bytes.into(), ..Document::default() }, has_host: false }.parse()
+    /// Reads a robots.txt, text or octets. Never fails.
+    pub fn parse(file: impl AsRef<[u8]>) -> Self {
+        Self::from(Arc::from(file.as_ref()))
     }
 
     /// The file as it was given.

@@ -45,8 +45,8 @@ impl<'t> RequestPath<'t> {
     /// A fragment is dropped. A target that starts with `//` is a path with an empty segment, not an authority. One that servers
     /// split differently, such as `http://host:?/path`, `http:\\host\path` or `path` without a slash, has every path that they find
     /// among its [forms](RequestPath::forms).
-    pub fn new(target: &'t [u8]) -> Self {
-        Self::with_forms(target, PathForms::ALL)
+    pub fn new(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
+        Self::with_forms(target.as_ref(), PathForms::ALL)
     }
 
     /// As [`RequestPath::new`], with only some of the further forms.
@@ -72,8 +72,8 @@ impl<'t> RequestPath<'t> {
     }
 
     /// The target exactly as the reference parser reads it: scheme, authority and fragment dropped, octets untouched.
-    pub fn verbatim(target: &'t [u8]) -> Self {
-        Self { form: PathForm::Verbatim, sent: path_of_url(target), readings: None }
+    pub fn verbatim(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
+        Self { form: PathForm::Verbatim, sent: path_of_url(target.as_ref()), readings: None }
     }
 
     /// The form of [`RequestPath::as_bytes`]: standard or verbatim.

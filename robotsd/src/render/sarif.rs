@@ -310,7 +310,7 @@ mod tests {
     fn every_place_is_within_the_file() {
         for lint in Lint::all() {
             let bytes = lint.bad.bytes();
-            let robots = RobotsTxt::parse(bytes.clone().into_owned());
+            let robots = RobotsTxt::parse(&*bytes);
             let lines: Vec<Line<'_>> = robots.lines().collect();
             for finding in &check(&robots, &lint.example_options()) {
                 let region = region(&robots, &lines, finding.span.clone());

@@ -330,7 +330,7 @@ fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<Fe
             add(content.robots());
         }
         if let Some(pending) = live.status().pending.as_ref() {
-            add(&RobotsTxt::parse(pending.bytes().clone()));
+            add(&RobotsTxt::from(pending.bytes().clone()));
         }
     }
     let usual = match (named.first(), hosts.name.as_deref()) {

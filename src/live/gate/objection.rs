@@ -72,7 +72,7 @@ impl Objection {
     }
 
     pub(super) fn unmet(kind: ObjectionKind, unmet: &[Unmet]) -> Vec<Self> {
-        some_of(kind, unmet.len(), unmet.iter().map(describe))
+        some_of(kind, unmet.len(), unmet.iter().map(ToString::to_string))
     }
 
     pub(super) fn misspelled(kind: ObjectionKind, name: &str, meant: &str) -> Self {
@@ -117,30 +117,10 @@ fn some_of(kind: ObjectionKind, count: usize, texts: impl Iterator<Item = String
     objections
 }
 
-fn describe(unmet: &Unmet) -> String {
-    let (agent, path) = (unmet.agent.clone(), unmet.path.clone());
-    match unmet.rule.as_ref() {
-        Some(rule) => format!(
-            "{path:?} must be {} for {agent:?} and is {} by line {}",
-            participle(opposite(unmet.access)),
-            participle(unmet.access),
-            rule.line
-        ),
-        None => format!("{path:?} must be disallowed for {agent:?} and no rule says so"),
-    }
-}
-
 const fn participle(access: Access) -> &'static str {
     match access {
         Access::Allow => "allowed",
         Access::Disallow => "disallowed",
-    }
-}
-
-const fn opposite(access: Access) -> Access {
-    match access {
-        Access::Allow => Access::Disallow,
-        Access::Disallow => Access::Allow,
     }
 }
 

@@ -1,0 +1,86 @@
+//! A crawler that asks before it fetches: the file by its status (RFC 9309, section 2.3.1), the delay, the sitemaps.
+//!
+//!     cargo run --example polite_crawler --features tls -- https://example.com / /drafts/x
+
+use std::error::Error;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
+
+use http::HeaderValue;
+use tower_robots::rules::RobotsTxt;
+use tower_robots::source::fetch::{CrawlerCache, CrawlerReading, FetchRequest, FetchUrl, Fetcher};
+
+const AGENT: &str = "OurBot/1.0 (+https://example.com/our-bot)";
+
+/// What came of each path: a line of the output.
+async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
+    let fetcher = Fetcher::builder().user_agent(HeaderValue::from_static(AGENT)).start()?;
+    // One cache for each site: it says when the file is fetched again.
+    let mut cache = CrawlerCache::new();
+    cache.record(fetcher.fetch(&site.join(b"/robots.txt")?, cache.validators()).await, SystemTime::now());
+    let robots = match cache.reading(SystemTime::now()) {
+        CrawlerReading::Rules(file) => RobotsTxt::parse(file),
+        CrawlerReading::AllowAll => RobotsTxt::parse(""),
+        _ => return Err("the site cannot say what may be fetched: come again later".into()),
+    };
+    let ours = robots.for_agent(AGENT);
+    let delay = ours.crawl_delay().map_or(Duration::from_secs(1), |delay| delay.interval());
+    let mut lines = Vec::new();
+    for path in paths {
+        if !ours.allows(path) {
+            let line = ours.rules_say(path).line().unwrap_or_default();
+            lines.push(format!("{path}: disallowed by line {line}"));
+            continue;
+        }
+        tokio::time::sleep(delay).await;
+        let answer = fetcher.exchange(FetchRequest::new(site.join(path.as_bytes())?)).await?;
+        lines.push(format!("{path}: {}, {} octets", answer.status.as_u16(), answer.body.len()));
+    }
+    let sitemaps = robots.sitemaps().map(|sitemap| format!("sitemap: {}", sitemap.value.escape_ascii()));
+    lines.extend(sitemaps);
+    Ok(lines)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let site = arguments.next().ok_or("give a site and paths: https://example.com / /drafts/x")?;
+    let paths: Vec<_> = arguments.collect();
+    for line in crawl(site.parse()?, &paths).await? {
+        writeln!(std::io::stdout(), "{line}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::routing::get;
+
+    /// What is crawled of a site on the loopback that answers so for its robots.txt.
+    async fn crawled(robots: (u16, &'static str)) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+        let (status, text) = robots;
+        let status = StatusCode::from_u16(status)?;
+        let app = Router::new()
+            .route("/robots.txt", get(async move || (status, text)))
+            .route("/{*path}", get(async || "a page"));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let site = format!("http://{}", listener.local_addr()?);
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        super::crawl(site.parse()?, &["/a".to_owned(), "/drafts/x".to_owned()]).await
+    }
+
+    #[tokio::test]
+    async fn it_fetches_what_it_may() {
+        let robots = "User-agent: OurBot\nDisallow: /drafts/\nCrawl-delay: 0.1\nSitemap: https://example.com/s.xml\n";
+        let lines = crawled((200, robots)).await.expect("a robots.txt");
+        assert_eq!(
+            lines,
+            ["/a: 200, 6 octets", "/drafts/x: disallowed by line 2", "sitemap: https://example.com/s.xml"]
+        );
+        // A site that is not well shuts everybody out until it is.
+        let error = crawled((503, "")).await.expect_err("503");
+        assert!(error.to_string().contains("come again later"), "{error}");
+    }
+}

@@ -1,0 +1,189 @@
+//! A robots.txt as one agent reads it, in one line: for authors of crawlers, and for whoever asks about one.
+//!
+//! A crawler knows its own name, so nothing is looked up for a bare token or a product: both are taken as they are. Only a
+//! whole header needs the [`Recognizer`].
+
+use std::sync::Arc;
+
+use super::crawler::Obeys;
+use super::recognizer::Recognizer;
+use super::registry::Registry;
+use crate::rules::{
+    Access, CrawlDelay, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Selection, Verdict,
+};
+
+/// The rules of a robots.txt for one agent; see [`RobotsTxt::for_agent`].
+#[derive(Debug)]
+pub struct AgentRules {
+    rules: RuleSet,
+    /// What the agent obeys; a header may name several agents.
+    named: Vec<(Vec<ProductToken>, Fallback)>,
+}
+
+impl RobotsTxt {
+    /// The rules of this file for one agent, as the agent itself reads them.
+    ///
+    /// The agent is a product token, taken as it is (`OurBot`), a product with its version, of which the name counts
+    /// (`OurBot/2.0`), or a whole `User-Agent` header, in which a [`Recognizer`] with the built-in [`Registry`] finds the
+    /// name. An agent that no group names obeys `*` (RFC 9309, section 2.2.1).
+    ///
+    /// The file is read in [`Reading::Reference`], the one of google/robotstxt, which most crawlers share. A server that
+    /// holds others to its file reads it in [`Reading::Standard`], and so refuses more: to a crawler `/private%2Fb` is no
+    /// path below `/private/`, but many a server serves the same page there. In `Reference` a name of the file ends at the
+    /// first octet that is no letter, `-` or `_` (RFC 9309, section 2.2.1), and then is none of `MJ12bot`: an agent with
+    /// such a name asks in `Standard`, by [`AgentRules::with_reading`].
+    ///
+    /// ```
+    /// use robots_core::rules::RobotsTxt;
+    ///
+    /// let robots = RobotsTxt::parse("User-agent: OurBot\nDisallow: /private/\nCrawl-delay: 2\n");
+    /// let ours = robots.for_agent("OurBot/2.0");
+    /// assert!(ours.allows("/products"));
+    /// assert!(!ours.allows("https://example.com/private/x?page=2"));
+    /// assert_eq!(ours.rules_say("/private/x").line(), Some(2));
+    /// assert_eq!(ours.crawl_delay().map(|delay| delay.interval().as_secs()), Some(2));
+    /// ```
+    pub fn for_agent(&self, agent: impl AsRef<[u8]>) -> AgentRules {
+        AgentRules { rules: self.compile(Reading::Reference), named: obeyed(self, agent.as_ref()) }
+    }
+}
+
+impl AgentRules {
+    /// The same file in another reading: `Standard` for what a server may hold the agent to.
+    ///
+    /// ```
+    /// use robots_core::rules::{Reading, RobotsTxt};
+    ///
+    /// let robots = RobotsTxt::parse("User-agent: *\nDisallow: /private/\n");
+    /// let ours = robots.for_agent("OurBot");
+    /// assert!(ours.allows("/private%2Fb"));
+    /// assert!(!ours.with_reading(Reading::Standard).allows("/private%2Fb"));
+    /// ```
+    #[must_use]
+    pub fn with_reading(self, reading: Reading) -> Self {
+        let registry = Registry::builtin();
+        let rules = self.rules.document().compile_with(reading, |name| registry.stands_for(name.value()));
+        Self { rules, ..self }
+    }
+
+    /// Whether the agent may fetch a path, or a whole URL of this site. The site's `/robots.txt` always may be
+    /// (RFC 9309, section 2.2.2).
+    pub fn allows(&self, path: impl AsRef<[u8]>) -> bool {
+        let path = path.as_ref();
+        RequestPath::is_robots_txt_target(path) || self.rules_say(path).access() == Access::Allow
+    }
+
+    /// The word of the file alone, with the rule, its line and its group behind it. Of several agents of a header the
+    /// first that is disallowed counts.
+    pub fn rules_say(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
+        let path = match self.rules.reading() {
+            Reading::Reference => RequestPath::verbatim(path.as_ref()),
+            Reading::Standard | Reading::Legacy => RequestPath::new(path.as_ref()),
+        };
+        let verdicts = self.selections().map(|selection| selection.verdict(&path));
+        let strictest = verdicts.min_by_key(|verdict| verdict.access() == Access::Allow);
+        // There is an agent in every header.
+        strictest.unwrap_or_else(|| self.rules.select(&[], Fallback::Star).verdict(&path))
+    }
+
+    /// How long the agent shall wait between two requests, where its groups say so; the longest for several agents of a
+    /// header.
+    pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
+        self.selections().filter_map(Selection::crawl_delay).max_by_key(CrawlDelay::interval)
+    }
+
+    /// The file, for its [sitemaps](RobotsTxt::sitemaps) and whatever else is for every agent.
+    pub const fn document(&self) -> &RobotsTxt {
+        self.rules.document()
+    }
+
+    fn selections(&self) -> impl Iterator<Item = Selection<'_>> {
+        self.named.iter().map(|(tokens, fallback)| self.rules.select(tokens, *fallback))
+    }
+}
+
+/// The tokens of the agents, each with what it obeys where no group names it; at least one.
+fn obeyed(file: &RobotsTxt, agent: &[u8]) -> Vec<(Vec<ProductToken>, Fallback)> {
+    let (product, version) = match memchr::memchr(b'/', agent) {
+        Some(slash) => agent.split_at(slash),
+        None => (agent, &b""[..]),
+    };
+    if !version.trim_ascii_end().iter().any(|octet| matches!(octet, b' ' | b'\t' | b'(' | b';')) {
+        return vec![(vec![ProductToken::new(product)], Fallback::Star)];
+    }
+    let agents = Recognizer::new(Arc::clone(Registry::builtin()), file).agents(agent);
+    let obeys = |obeys| if obeys == Obeys::No { Fallback::Nothing } else { Fallback::Star };
+    agents.iter().map(|agent| (agent.tokens().to_vec(), obeys(agent.obeys_star()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "User-agent: OurBot\nDisallow: /ours\n\nUser-agent: Googlebot\nDisallow: /google\n\n\
+                        User-agent: MJ12bot\nDisallow: /mj\n\nUser-agent: *\nDisallow: /star\nDisallow: /robots.txt\n";
+
+    #[test]
+    fn an_agent_is_named_by_token_product_or_header() {
+        let robots = RobotsTxt::parse(FILE);
+        for (agent, disallowed) in [
+            ("OurBot", "/ours"),
+            ("ourbot/2.0", "/ours"),
+            ("OurBot/2.0 (+https://example.com/bot)", "/ours"),
+            ("Mozilla/5.0 (compatible; OurBot/2.0; +https://example.com/bot)", "/ours"),
+            ("Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)", "/google"),
+            // A token is taken as it is: the registry is not asked what else it obeys.
+            ("Googlebot-Image", "/star"),
+            ("OurBotX", "/star"),
+            ("Our Bot/1.0", "/star"),
+            ("", "/star"),
+            ("*", "/star"),
+        ] {
+            let rules = robots.for_agent(agent);
+            let found: Vec<_> =
+                ["/ours", "/google", "/mj", "/star"].into_iter().filter(|path| !rules.allows(path)).collect();
+            assert_eq!(found, [disallowed], "{agent}");
+        }
+        // AdsBot obeys no `*`; of two names each counts.
+        let ads = "AdsBot-Google (+http://www.google.com/adsbot.html)";
+        assert!(robots.for_agent(format!("Mozilla/5.0 (compatible; {ads})")).allows("/star"));
+        let both = robots.for_agent("Mozilla/5.0 (compatible; Googlebot/2.1; OurBot/2.0; +https://example.com/bot)");
+        assert!(!both.allows("/google") && !both.allows("/ours") && both.allows("/star"));
+    }
+
+    #[test]
+    fn a_name_with_digits_is_found_in_the_standard_reading() {
+        let mj = RobotsTxt::parse(FILE).for_agent("MJ12bot/v1.4.8");
+        assert!(mj.allows("/mj") && !mj.allows("/star"));
+        let mj = mj.with_reading(Reading::Standard);
+        assert!(!mj.allows("/mj") && mj.allows("/star"));
+    }
+
+    #[test]
+    fn the_file_itself_may_always_be_fetched_whatever_it_says() {
+        let star = RobotsTxt::parse(FILE).for_agent("AnyBot");
+        for target in ["/robots.txt", "/robots.txt?x", "https://example.com/robots.txt"] {
+            assert!(star.allows(target), "{target}");
+            assert_eq!((star.rules_say(target).access(), star.rules_say(target).line()), (Access::Disallow, Some(12)));
+        }
+        assert!(!star.allows("/robots.txt.bak"));
+    }
+
+    #[test]
+    fn text_and_octets_of_every_kind_are_taken() {
+        let text = String::from("User-agent: *\nDisallow: /x\nCrawl-delay: 3\nSitemap: https://example.com/s.xml\n");
+        for robots in [
+            RobotsTxt::parse(text.as_str()),
+            RobotsTxt::parse(&text),
+            RobotsTxt::parse(text.as_bytes()),
+            RobotsTxt::parse(text.clone().into_bytes()),
+            RobotsTxt::from(Arc::from(text.as_bytes())),
+            RobotsTxt::parse(text.clone()),
+        ] {
+            let rules = robots.for_agent(String::from("OurBot"));
+            assert!(!rules.allows("/x") && !rules.allows(b"/x") && !rules.allows(String::from("/x")));
+            assert_eq!(rules.crawl_delay().map(|delay| delay.line()), Some(3));
+            assert_eq!(rules.document().sitemaps().len(), 1);
+        }
+    }
+}
