@@ -75,6 +75,8 @@ pub use crate::source::{HostMap, Sites};
 /// What robotsd uses. No promise: any release may change it.
 #[doc(hidden)]
 pub mod internals {
+    #[cfg(feature = "layer")]
+    pub use crate::layer::forwarded::ForwardedWay;
     pub use crate::live::mutex::Mutex;
 }
 

@@ -8,6 +8,18 @@ pub mod architecture {}
 #[doc = include_str!("releasing.md")]
 pub mod releasing {}
 
+#[cfg(feature = "axum08")]
+#[doc = include_str!("axum.md")]
+pub mod axum {}
+
+#[cfg(feature = "layer")]
+#[doc = include_str!("testing.md")]
+pub mod testing {}
+
+#[cfg(feature = "tls")]
+#[doc = include_str!("crawlers.md")]
+pub mod crawlers {}
+
 #[doc = include_str!("semantics.md")]
 pub mod semantics {}
 

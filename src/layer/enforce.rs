@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,6 +18,7 @@ use super::answer::{Answer, Outcome};
 use super::event::{
     AddressFrom, AgentFrom, Event, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom, guarded, human_evidence,
 };
+use super::forwarded::ForwardedWay;
 use super::nesting::{self, Mark};
 use super::original::OriginalRequest;
 use super::pace::{self, OwnedBucket, PacedRequest};
@@ -27,7 +28,7 @@ use super::sender_check::SenderCheck;
 use super::{refusal, robots_txt};
 use crate::agent::{Agent, Identity};
 use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
-use crate::policy::{Action, Decision, Reason, RequestFacts};
+use crate::policy::{Action, Decision, Network, Reason, RequestFacts};
 use crate::rules::RequestPath;
 use crate::source::Sites;
 #[cfg(feature = "verify")]
@@ -39,6 +40,7 @@ pub(super) struct Enforcer {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
+    pub(super) trusted_proxies: Arc<[Network]>,
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) identity_from: Option<IdentityFrom>,
     pub(super) counting: Counting,
@@ -355,7 +357,12 @@ impl Enforcer {
     }
 
     fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
-        self.address_from.as_ref().and_then(|address| address(request.extensions))
+        let peer = self.address_from.as_ref()?(request.extensions)?;
+        let trusts = |address| self.trusted_proxies.iter().any(|network| network.contains(address));
+        if !trusts(peer) {
+            return Some(peer);
+        }
+        Some(ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts).client().ip())
     }
 
     #[cfg(feature = "verify")]

@@ -177,6 +177,7 @@ fn trace(event: &Event<'_>) {
         // A refusal for the sender may be of a request that robots.txt allows.
         _ => "an impostor sends the request",
     };
+    let limit = record.limit.as_deref();
     tracing::info!(
         target: "tower_robots::layer",
         agent = record.name(),
@@ -187,7 +188,9 @@ fn trace(event: &Event<'_>) {
         reason = record.reason.as_str(),
         would = record.would.as_str(),
         rule = record.rule.as_deref(),
-        line = record.line,
+        line = limit.map_or(record.line, |limit| Some(limit.line)),
+        delay = limit.map(|limit| limit.interval.as_secs_f64()),
+        wait = limit.map(|limit| limit.wait.as_secs_f64()),
         "{message}"
     );
 }

@@ -12,13 +12,12 @@ use tower_layer::Layer;
 use super::answer::Answer;
 use super::enforce::{Counting, CrawlerRecords, Enforcer, Judged, RobotsTxtRequests};
 use super::event::{Event, Interest, Observers};
-#[cfg(feature = "axum08")]
-use super::nesting::original_uri;
 use super::original::OriginalRequest;
 use super::pace::PacedRequest;
 use super::service::Robots;
 use crate::agent::Identity;
 use crate::live::AgentLookups;
+use crate::policy::Network;
 use crate::source::IntoSites;
 
 /// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
@@ -40,6 +39,7 @@ impl RobotsLayer {
             sites: sites.into_sites(),
             target_from: None,
             address_from: None,
+            trusted_proxies: Arc::default(),
             agent_from: None,
             identity_from: None,
             counting: Counting::Here,
@@ -78,11 +78,34 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
-    /// Finds the client's address, for the exempt networks of the policy. Only the server knows which of its proxies to
-    /// trust, so there is no default: without this function no network is exempt. It is called for requests that a group
+    /// Finds the client's address, for the exempt networks of the policy, for rates and for a `Verifier`; that of the proxy in
+    /// front, with [`forwarded_for`](Self::forwarded_for). Only the server knows it, so there is no default: without this
+    /// function no network is exempt. It is called for requests that a group
     /// applies to, and belongs to judging: if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
+    }
+
+    /// Has proxies in front say who the client is: where the address that [`address_from`](Self::address_from) finds is in one of
+    /// these networks, the client is the first that is not, from the right, in `X-Forwarded-For`, or in `Forwarded` (RFC 7239)
+    /// where there is no `X-Forwarded-For`. What stands left of it anyone can have written, and does not count; nor does an
+    /// entry that is no address, nor the field of a client that comes without a proxy.
+    ///
+    /// Name every proxy on the way, and nothing else: whoever is in these networks is believed.
+    ///
+    /// ```
+    /// use std::net::SocketAddr;
+    /// use axum::extract::ConnectInfo;
+    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
+    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// // With `into_make_service_with_connect_info::<SocketAddr>()`.
+    /// let layer = RobotsLayer::new(live)
+    ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
+    ///     .forwarded_for(["127.0.0.0/8".parse()?, "10.0.0.0/8".parse()?]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn forwarded_for(self, trusted: impl IntoIterator<Item = Network>) -> Self {
+        self.with(|enforcer| enforcer.trusted_proxies = trusted.into_iter().collect())
     }
 
     /// Finds the client's `User-Agent`, where a proxy in front sends a name of its own in that field and keeps the client's
@@ -177,21 +200,7 @@ impl RobotsLayer {
     }
 
     /// Puts a [`Record`](super::Record) into the extensions of every crawler's request, allowed or not, so that handlers know
-    /// which agent sends it; and into those of a response that the layer makes itself.
-    ///
-    /// ```
-    /// use axum::Extension;
-    /// use tower_robots::layer::Record;
-    ///
-    /// async fn page(crawler: Option<Extension<Record>>) -> String {
-    ///     match crawler {
-    ///         Some(Extension(crawler)) => format!("a summary for {}\n", crawler.name().escape_debug()),
-    ///         None => "the whole page\n".to_owned(),
-    ///     }
-    /// }
-    /// ```
-    ///
-    /// A page that differs by agent wants `Vary: User-Agent`, or a cache serves one agent's page to another.
+    /// which agent sends it; and into those of a response that the layer makes itself. `RobotsLayer::for_axum08` does.
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
@@ -272,37 +281,6 @@ impl RobotsLayer {
     pub(super) fn with(mut self, change: impl FnOnce(&mut Enforcer)) -> Self {
         change(Arc::make_mut(&mut self.enforcer));
         self
-    }
-}
-
-/// The form of the layer for axum 0.8.
-#[cfg(feature = "axum08")]
-impl RobotsLayer {
-    /// A layer for an app on axum 0.8. It judges the target that the outermost router got
-    /// ([`OriginalUri`](axum::extract::OriginalUri)), so it is right in a nested router at any depth, in which
-    /// [`RobotsLayer::new`] sees targets without their prefix.
-    ///
-    /// ```
-    /// use axum::{Router, routing::get};
-    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
-    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n").open()?;
-    /// let robots = RobotsLayer::for_axum08(live);
-    /// let blog = Router::new().route("/drafts/{page}", get(async || "a draft")).layer(robots.clone());
-    /// let app: Router = Router::new().nest("/blog", blog).layer(robots);
-    /// # Ok::<(), tower_robots::live::Rejection>(())
-    /// ```
-    ///
-    /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
-    ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`.
-    /// - Of several layers for the same [`LiveRobots`](crate::live::LiveRobots) the outermost judges. Those for other sites
-    ///   judge too, and so does an inner one that has observers of its own, or gets a request that is exempt, that passes by
-    ///   signs of a person, or whose method, target or `User-Agent` has changed on the way. An observer is not notified twice
-    ///   of one decision. Several layers are best clones of one.
-    /// - What rewrites a target in front of the outermost router changes what is judged. Then put the layer in front of
-    ///   that, or give it [`RobotsLayer::target_from`], which comes first.
-    /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
-    pub fn for_axum08(sites: impl IntoSites) -> Self {
-        Self::new(sites).with(|enforcer| enforcer.nested_target = Some(original_uri))
     }
 }
 

@@ -68,7 +68,8 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 "#
 )]
 //!
-//! A handler learns which crawler sends a request from a [`Record`], where [`RobotsLayer::with_crawler_extension`] is set.
+//! A handler learns which crawler sends a request from `axum08::Crawler`, in any other framework from the [`Record`] in the
+//! extensions, where [`RobotsLayer::with_crawler_extension`] is set.
 //!
 //! # In any Tower stack
 //!
@@ -100,6 +101,8 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 //! ```
 
 // What an application builds, and what its requests and responses go through.
+#[cfg(feature = "axum08")]
+pub mod axum08;
 mod grpc;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
@@ -112,6 +115,7 @@ mod enforce;
 mod original;
 
 // The steps of the path.
+pub(crate) mod forwarded;
 mod robots_txt;
 #[cfg(feature = "verify")]
 mod sender_check;

@@ -13,6 +13,7 @@ use axum::response::Response;
 use axum::routing::get;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_robots::agent::{Identity, Refutation};
+use tower_robots::layer::axum08::Crawler;
 use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Impostors, Mode, Policy, SuspectHuman};
@@ -435,5 +436,26 @@ async fn an_inner_layer_that_checks_senders_judges_again_where_none_outside_does
         for app in [in_two_layers(outer.clone(), inner.clone()), in_two_layers(crawler(outer), crawler(inner))] {
             assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::FORBIDDEN);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_handler_learns_which_crawler_asks() {
+    let name =
+        async |crawler: Option<Crawler>| crawler.map_or("nobody".to_owned(), |crawler| crawler.name().to_owned());
+    let only = async |crawler: Crawler| crawler.name().to_owned();
+    let pages = Router::new().route("/open", get(name)).route("/only", get(only));
+    let app = Router::new().nest("/a", pages).layer(RobotsLayer::for_axum08(live(FILE, Mode::Refuse)));
+    for (target, agent, status, text) in [
+        ("/a/open", GPTBOT, StatusCode::OK, "GPTBot"),
+        ("/a/open", "OtherBot/1.0 (+https://other.test/bot)", StatusCode::OK, "OtherBot"),
+        ("/a/open", FIREFOX, StatusCode::OK, "nobody"),
+        ("/a/only", GPTBOT, StatusCode::OK, "GPTBot"),
+        ("/a/only", FIREFOX, StatusCode::NOT_FOUND, ""),
+    ] {
+        let response = app.clone().oneshot(request(target, agent)).await.unwrap();
+        assert_eq!(response.status(), status, "{target} {agent}");
+        let body = to_bytes(response.into_body(), 100).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&body), text, "{target} {agent}");
     }
 }

@@ -47,13 +47,13 @@ impl Options {
         self
     }
 
-    /// The path patterns (as in robots.txt) whose requests are never judged, in place of the default, `/.well-known/`.
+    /// The path patterns (as in robots.txt) whose requests are never judged, besides `/.well-known/`.
     ///
     /// # Errors
     ///
     /// If one of them begins with neither `/` nor `*`: it would match no path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
-        self.site.exempt = patterns.into_iter().map(PathPattern::parse).collect::<Result<_, _>>()?;
+        self.site.exempt = PathPattern::of_exempt(patterns)?;
         Ok(self)
     }
 
@@ -103,7 +103,7 @@ pub(super) struct SiteContext {
 
 impl Default for SiteContext {
     fn default() -> Self {
-        let exempt = vec![PathPattern::new(PathPattern::WELL_KNOWN.as_bytes(), Reading::Standard)];
+        let exempt = PathPattern::of_exempt([""; 0]).unwrap_or_default();
         Self { registry: Registry::builtin().clone(), exempt, refused: Vec::new() }
     }
 }

@@ -9,7 +9,7 @@ use super::overrides::{Mode, Override, called};
 use super::rate::{RateMode, RateRules};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::Category;
-use crate::rules::{PathForm, PathForms, PathPattern, Reading, ValueError};
+use crate::rules::{PathForm, PathForms, PathPattern, ValueError};
 
 /// Builds a [`Policy`]. A value that would match nothing is refused where it is given.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,6 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        let pattern = |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard);
         Self {
             mode: Mode::default(),
             star: Star {
@@ -40,7 +39,7 @@ impl Default for Policy {
             family: true,
             forms: PathForms::ALL,
             exempt: Exemptions {
-                patterns: Self::DEFAULT_EXEMPT_PATHS.map(pattern).into(),
+                patterns: PathPattern::of_exempt([""; 0]).unwrap_or_default(),
                 networks: Vec::new(),
                 agents: Vec::new(),
             },
@@ -115,14 +114,15 @@ impl PolicyBuilder {
         self
     }
 
-    /// Path patterns (as in robots.txt: prefixes, with `*` and `$`) whose requests pass unjudged, in place of the
-    /// default, `/.well-known/`. `/robots.txt` is always exempt. Called again, these take the place of the ones before.
+    /// Further path patterns whose requests pass unjudged, as in robots.txt: prefixes, with `*` and `$`, so `/health` exempts
+    /// `/healthy` too, and `/health$` does not. `/robots.txt` and `/.well-known/` always are exempt. Called again, these take
+    /// the place of the ones before.
     ///
     /// # Errors
     ///
     /// If one of them begins with neither `/` nor `*`: it would match no path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
-        self.policy.exempt.patterns = patterns.into_iter().map(PathPattern::parse).collect::<Result<_, _>>()?;
+        self.policy.exempt.patterns = PathPattern::of_exempt(patterns)?;
         Ok(self)
     }
 

@@ -44,9 +44,6 @@ impl Policy {
     /// The requests of a limited crawler that pass at once after a pause, by default.
     pub const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
 
-    /// The path patterns whose requests are exempt by default.
-    pub const DEFAULT_EXEMPT_PATHS: [&str; 1] = [PathPattern::WELL_KNOWN];
-
     /// Decides about a request.
     ///
     /// 1. An agent is held to the groups that name it for every method, else to those of `*` where

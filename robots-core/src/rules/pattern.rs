@@ -22,8 +22,12 @@ pub struct PathPattern {
 }
 
 impl PathPattern {
-    /// Metadata about a site (RFC 8615), which policy and check exempt by default.
-    pub const WELL_KNOWN: &str = "/.well-known/";
+    /// The patterns of exempt paths: those of a setting, and `/.well-known/`, metadata about a site (RFC 8615) on which its
+    /// certificates depend.
+    pub(crate) fn of_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
+        let well_known = Self::new(b"/.well-known/", Reading::Standard);
+        std::iter::once(Ok(well_known)).chain(patterns.into_iter().map(Self::parse)).collect()
+    }
 
     /// The pattern of a setting, in [`Reading::Standard`].
     ///

@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(changes(&none, &with("mode = \"refuse\"\n", "")), ["mode: observe → refuse"]);
         assert_eq!(changes(&none, &with("", "[limits]\ndrain = \"5s\"\n")), ["limits.drain: 30s → 5s"]);
         assert_eq!(changes(&with("workers = 2\n", ""), &none), ["workers: 2 → not set"]);
-        let want = ["exempt.paths: [\"/.well-known/\"] → [\"/a/\"]"];
+        let want = ["exempt.paths: [] → [\"/a/\"]"];
         assert_eq!(changes(&none, &with("", "[exempt]\npaths = [\"/a/\"]\n")), want);
     }
 

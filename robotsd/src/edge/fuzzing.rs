@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use bytes::{Bytes, BytesMut};
 use http::header::{FORWARDED, HeaderMap, HeaderValue};
 use http::{HeaderName, Method, Request};
+use tower_robots::internals::ForwardedWay;
 
 use super::proxy_protocol::{self, HeaderProgress};
 use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::http1_fast::request;
-use crate::edge::request::forwarded_hops::{self, X_FORWARDED_FOR};
 use crate::edge::request::host;
-use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::edge::request::trusted::{Trusted, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::edge::spop::frames::{self, HaproxyFrame, LARGEST};
 use crate::edge::spop::{Arguments, VariableList};
 use crate::edge::tls::pair::Validity;
@@ -59,15 +59,14 @@ pub fn forwarded_fields(octets: &[u8]) {
 /// What a client wrote to the left of its proxy's own entry changes nothing of that entry.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
-    let proxy: SocketAddr = ([192, 0, 2, 1], 0).into();
+    let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));
     if let (Ok(list), Ok(elements)) = (after(octets, "192.0.2.1"), after(octets, "for=192.0.2.1;host=a.test")) {
-        let fields = HeaderMap::from_iter([(X_FORWARDED_FOR, list), (FORWARDED, elements)]);
-        let first = forwarded_hops::x_forwarded_for(&fields).next().flatten();
-        assert_eq!(first.map(|hop| hop.address), Some(proxy));
-        let first = forwarded_hops::forwarded(&fields).next().flatten();
-        assert_eq!(first.map(|hop| (hop.address, hop.host)), Some((proxy, Some(b"a.test".to_vec()))));
-        assert!(forwarded_hops::x_forwarded_for(&fields).count() <= octets.len() + 1);
-        assert!(forwarded_hops::forwarded(&fields).count() <= octets.len() + 1);
+        for (name, line, host) in [(X_FORWARDED_FOR, list, None), (FORWARDED, elements, Some(b"a.test".to_vec()))] {
+            let fields = HeaderMap::from_iter([(name, line)]);
+            let way = ForwardedWay::read(&fields, peer, |_| false);
+            assert_eq!((way.hops, way.host), (vec![peer, proxy], host));
+            assert!(ForwardedWay::read(&fields, peer, |_| true).hops.len() <= 33, "a way without a bound");
+        }
     }
 }
 

@@ -98,6 +98,35 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
 }
 
 #[tokio::test]
+async fn the_client_behind_trusted_proxies_is_the_one_that_they_name() {
+    let policy = Policy::builder().mode(Mode::Refuse).exempt_networks(["192.0.2.0/24"]).expect("a network").build();
+    let live = LiveRobots::inline(FILE).policy(policy).open().expect("open");
+    let layer = RobotsLayer::new(live)
+        .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
+        .forwarded_for(["10.0.0.0/8".parse().expect("a network"), "2001:db8::/32".parse().expect("a network")]);
+    for (peer, lines, is_exempt) in [
+        ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1")][..], true),
+        ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 10.0.0.7"), ("x-forwarded-for", "2001:db8::1")], true),
+        ("2001:db8::1", &[("forwarded", "for=192.0.2.1;proto=https, for=10.0.0.2")], true),
+        // What a client writes itself.
+        ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 198.51.100.1")], false),
+        ("198.51.100.1", &[("x-forwarded-for", "192.0.2.1")], false),
+        ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, unknown")], false),
+        ("10.0.0.1", &[("x-forwarded-for", "198.51.100.1"), ("forwarded", "for=192.0.2.1")], false),
+        ("10.0.0.1", &[], false),
+        ("192.0.2.1", &[("x-forwarded-for", "198.51.100.1")], true),
+    ] {
+        let mut request = get("/drafts/x", GPTBOT);
+        for (name, line) in lines {
+            request.headers_mut().append(*name, line.parse().expect("a value"));
+        }
+        request.extensions_mut().insert::<std::net::IpAddr>(peer.parse().expect("an address"));
+        let status = if is_exempt { StatusCode::OK } else { StatusCode::FORBIDDEN };
+        assert_eq!(ask(layer.clone(), request).await.status(), status, "{peer} {lines:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_new_registry_recognises_at_once() {
     const HOUSE_BOT: &str = "HouseBot/1.0 (+https://house.test/bot)";
     let live = live_by("User-agent: *\nDisallow: /\n", Policy::builder().mode(Mode::Refuse));

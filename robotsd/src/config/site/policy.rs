@@ -43,7 +43,7 @@ tables! {
     }
 
     RawExempt {
-        paths: Vec<Spanned<String>> = unplaced_texts(Policy::DEFAULT_EXEMPT_PATHS),
+        paths: Vec<Spanned<String>>,
         cidrs: Vec<Spanned<String>>,
         cookies: Vec<Spanned<String>>,
     }

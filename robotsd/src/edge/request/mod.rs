@@ -4,7 +4,6 @@
 
 pub(crate) mod service;
 
-pub(crate) mod forwarded_hops;
 pub(crate) mod trusted;
 
 pub(crate) mod request_id;

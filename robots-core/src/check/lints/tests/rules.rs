@@ -57,5 +57,5 @@ fn paths_that_the_site_exempts_count_too() {
     let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /health/x\nDisallow: /.well-known/\n"[..]);
     let report = check(&robots, &Options::new().exempt_paths(["/health"]).expect("a pattern"));
     let lines: Vec<_> = report.findings.iter().map(|finding| (finding.line, finding.code)).collect();
-    assert_eq!(lines, [(2, "rule-on-exempt-path")]);
+    assert_eq!(lines, [(2, "rule-on-exempt-path"), (3, "rule-on-exempt-path")]);
 }

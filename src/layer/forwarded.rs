@@ -10,19 +10,80 @@ use std::net::{IpAddr, SocketAddr};
 use http::HeaderValue;
 use http::header::{FORWARDED, HeaderMap, HeaderName};
 
+/// The way of a request back to its client, as far as trusted proxies say it.
+#[derive(Debug)]
+pub struct ForwardedWay {
+    /// The addresses from the peer to the client, which is the first that is not trusted, else the one furthest away; never
+    /// empty. The port is 0 where none is given.
+    pub hops: Vec<SocketAddr>,
+    /// The scheme of the client's request, as written.
+    pub scheme: Option<Vec<u8>>,
+    /// Its host, as written.
+    pub host: Option<Vec<u8>>,
+}
+
+/// No real request has passed more proxies of one operator.
+const MAX_HOPS: usize = 32;
+
+impl ForwardedWay {
+    /// Reads the fields of a request that came from a trusted peer.
+    ///
+    /// Of the two ways to say it, `X-Forwarded-*` counts where there is an `X-Forwarded-For`, else `Forwarded`: proxies
+    /// write the former unless configured otherwise, and one that does leaves a client's `Forwarded` as it was. The
+    /// two are never mixed.
+    pub fn read(fields: &HeaderMap, peer: SocketAddr, trusts: impl Fn(IpAddr) -> bool) -> Self {
+        if !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED) {
+            let (hops, client) = way_back(peer, forwarded(fields), trusts);
+            let (scheme, host) = client.map_or((None, None), |hop| (hop.scheme, hop.host));
+            return Self { hops, scheme, host };
+        }
+        let (hops, _) = way_back(peer, x_forwarded_for(fields), trusts);
+        Self { hops, scheme: last_of(fields, &X_FORWARDED_PROTO), host: last_of(fields, &X_FORWARDED_HOST) }
+    }
+
+    /// The address of the client.
+    pub fn client(&self) -> SocketAddr {
+        self.hops[self.hops.len() - 1]
+    }
+}
+
+/// The addresses from the peer to the client, and the last hop, which is the client's.
+fn way_back(
+    peer: SocketAddr,
+    hops: impl Iterator<Item = Option<Hop>>,
+    trusts: impl Fn(IpAddr) -> bool,
+) -> (Vec<SocketAddr>, Option<Hop>) {
+    let mut way = vec![peer];
+    let mut last = None;
+    // An entry that cannot be read, and those before it, could be from anyone.
+    for hop in hops.map_while(|hop| hop).take(MAX_HOPS) {
+        let is_trusted = trusts(hop.address.ip());
+        way.push(hop.address);
+        last = Some(hop);
+        if !is_trusted {
+            break;
+        }
+    }
+    (way, last)
+}
+
+/// The last entry of a list, which the nearest proxy has added.
+fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+    let lines = fields.get_all(name).iter().rev();
+    let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
+    entries.next().map(|entry| entry.trim_ascii().to_vec())
+}
+
 /// One hop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hop {
-    /// The address of its sender; port 0 where none is given.
-    pub(crate) address: SocketAddr,
-    /// The scheme of the request, as it is written.
-    pub(crate) scheme: Option<Vec<u8>>,
-    /// The host of the request, as it is written.
-    pub(crate) host: Option<Vec<u8>>,
+struct Hop {
+    /// The address of its sender.
+    address: SocketAddr,
+    scheme: Option<Vec<u8>>,
+    host: Option<Vec<u8>>,
 }
 
 /// The hops in `X-Forwarded-For`, none for an entry that is no address.
-pub(crate) fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
+fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
     // RFC 9110, section 5.6.1: empty elements of a list do not count.
@@ -31,7 +92,7 @@ pub(crate) fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option
 }
 
 /// The hops in `Forwarded`, none for an element that is malformed or has no address.
-pub(crate) fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
+fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
         let mut rest = Some(line);
@@ -44,7 +105,9 @@ pub(crate) fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>>
     elements.filter(|element| !element.is_empty()).map(hop)
 }
 
-pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// RFC 7239, section 4: pairs with a semicolon between them, no name twice.
 fn hop(element: &[u8]) -> Option<Hop> {

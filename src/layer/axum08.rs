@@ -1,0 +1,91 @@
+//! For apps on axum 0.8: the form of the layer, and the crawler of a request in handlers.
+
+use std::convert::Infallible;
+use std::ops::Deref;
+
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use http::StatusCode;
+use http::request::Parts;
+
+use super::enforce::CrawlerRecords;
+use super::layer::RobotsLayer;
+use super::nesting::original_uri;
+use super::record::Record;
+use crate::source::IntoSites;
+
+impl RobotsLayer {
+    /// A layer for an app on axum 0.8. It judges the target that the outermost router got
+    /// ([`OriginalUri`](axum::extract::OriginalUri)), so it is right in a nested router at any depth, in which
+    /// [`RobotsLayer::new`] sees targets without their prefix.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
+    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n").open()?;
+    /// let robots = RobotsLayer::for_axum08(live);
+    /// let blog = Router::new().route("/drafts/{page}", get(async || "a draft")).layer(robots.clone());
+    /// let app: Router = Router::new().nest("/blog", blog).layer(robots);
+    /// # Ok::<(), tower_robots::live::Rejection>(())
+    /// ```
+    ///
+    /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
+    ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`.
+    /// - Of several layers for the same [`LiveRobots`](crate::live::LiveRobots) the outermost judges. Those for other sites
+    ///   judge too, and so does an inner one that has observers of its own, or gets a request that is exempt, that passes by
+    ///   signs of a person, or whose method, target or `User-Agent` has changed on the way. An observer is not notified twice
+    ///   of one decision. Several layers are best clones of one.
+    /// - What rewrites a target in front of the outermost router changes what is judged. Then put the layer in front of
+    ///   that, or give it [`RobotsLayer::target_from`], which comes first.
+    /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
+    pub fn for_axum08(sites: impl IntoSites) -> Self {
+        Self::new(sites).with(|enforcer| {
+            enforcer.nested_target = Some(original_uri);
+            enforcer.crawler_records = CrawlerRecords::InExtensions;
+        })
+    }
+}
+
+/// The crawler that sends a request, for handlers beneath [`RobotsLayer::for_axum08`].
+///
+/// `Option<Crawler>` is `None` for everybody else. `Crawler` alone is for a page that only crawlers get: everybody else is
+/// answered with 404.
+///
+/// ```
+/// use tower_robots::layer::axum08::Crawler;
+///
+/// async fn page(crawler: Option<Crawler>) -> String {
+///     match crawler {
+///         Some(crawler) => format!("a summary for {}\n", crawler.name().escape_debug()),
+///         None => "the whole page\n".to_owned(),
+///     }
+/// }
+/// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
+/// ```
+///
+/// A page that differs by agent wants `Vary: User-Agent`, or a cache serves one agent's page to another.
+#[derive(Clone, Debug)]
+pub struct Crawler(pub Record);
+
+impl Deref for Crawler {
+    type Target = Record;
+
+    fn deref(&self) -> &Record {
+        &self.0
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Crawler {
+    type Rejection = StatusCode;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, StatusCode> {
+        parts.extensions.get().cloned().map(Self).ok_or(StatusCode::NOT_FOUND)
+    }
+}
+
+impl<S: Sync> OptionalFromRequestParts<S> for Crawler {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {
+        Ok(parts.extensions.get().cloned().map(Self))
+    }
+}
