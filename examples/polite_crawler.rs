@@ -33,7 +33,8 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
             continue;
         }
         tokio::time::sleep(delay).await;
-        let answer = fetcher.exchange(FetchRequest::new(site.join(path.as_bytes())?)).await?;
+        // The file is this site's: no path leads to another.
+        let answer = fetcher.exchange(FetchRequest::new(site.with_target(path.parse()?))).await?;
         lines.push(format!("{path}: {}, {} octets", answer.status.as_u16(), answer.body.len()));
     }
     let sitemaps = robots.sitemaps().map(|sitemap| format!("sitemap: {}", sitemap.value.escape_ascii()));

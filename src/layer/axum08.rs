@@ -10,7 +10,7 @@ use http::request::Parts;
 use super::enforce::CrawlerRecords;
 use super::layer::RobotsLayer;
 use super::nesting::original_uri;
-use super::record::Record;
+use super::record::{Record, is_crawler};
 use crate::source::IntoSites;
 
 impl RobotsLayer {
@@ -45,10 +45,11 @@ impl RobotsLayer {
     }
 }
 
-/// The crawler that sends a request, for handlers beneath [`RobotsLayer::for_axum08`].
+/// The crawler that a request claims to come from, for handlers beneath [`RobotsLayer::for_axum08`]: an agent that is registered or
+/// declares itself one. What became of the claim is its `identity`, where claims are checked.
 ///
-/// `Option<Crawler>` is `None` for everybody else. `Crawler` alone is for a page that only crawlers get: everybody else is
-/// answered with 404.
+/// `Option<Crawler>` is `None` for everybody else, and for everybody while nothing is known of the robots.txt or its enforcement is
+/// off. `Crawler` alone is for a page that only crawlers get: everybody else is answered with 404.
 ///
 /// ```
 /// use tower_robots::layer::axum08::Crawler;
@@ -66,6 +67,13 @@ impl RobotsLayer {
 #[derive(Clone, Debug)]
 pub struct Crawler(pub Record);
 
+impl Crawler {
+    fn of(parts: &Parts) -> Option<Self> {
+        let record = parts.extensions.get::<Record>().filter(|record| is_crawler(&record.agent));
+        record.cloned().map(Self)
+    }
+}
+
 impl Deref for Crawler {
     type Target = Record;
 
@@ -78,7 +86,7 @@ impl<S: Sync> FromRequestParts<S> for Crawler {
     type Rejection = StatusCode;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, StatusCode> {
-        parts.extensions.get().cloned().map(Self).ok_or(StatusCode::NOT_FOUND)
+        Self::of(parts).ok_or(StatusCode::NOT_FOUND)
     }
 }
 
@@ -86,6 +94,6 @@ impl<S: Sync> OptionalFromRequestParts<S> for Crawler {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {
-        Ok(parts.extensions.get().cloned().map(Self))
+        Ok(Self::of(parts))
     }
 }

@@ -362,7 +362,9 @@ impl Enforcer {
         if !trusts(peer) {
             return Some(peer);
         }
-        Some(ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts).client().ip())
+        let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
+        // A proxy alone is nobody's client.
+        (way.hops.len() > 1).then(|| way.client().ip())
     }
 
     #[cfg(feature = "verify")]

@@ -444,12 +444,15 @@ async fn a_handler_learns_which_crawler_asks() {
     let name =
         async |crawler: Option<Crawler>| crawler.map_or("nobody".to_owned(), |crawler| crawler.name().to_owned());
     let only = async |crawler: Crawler| crawler.name().to_owned();
+    let file = format!("{FILE}\nUser-agent: curl\nDisallow: /x/\n");
     let pages = Router::new().route("/open", get(name)).route("/only", get(only));
-    let app = Router::new().nest("/a", pages).layer(RobotsLayer::for_axum08(live(FILE, Mode::Refuse)));
+    let app = Router::new().nest("/a", pages).layer(RobotsLayer::for_axum08(live(&file, Mode::Refuse)));
     for (target, agent, status, text) in [
         ("/a/open", GPTBOT, StatusCode::OK, "GPTBot"),
         ("/a/open", "OtherBot/1.0 (+https://other.test/bot)", StatusCode::OK, "OtherBot"),
         ("/a/open", FIREFOX, StatusCode::OK, "nobody"),
+        // A group is for it, but it is no crawler.
+        ("/a/open", "curl/8.5.0", StatusCode::OK, "nobody"),
         ("/a/only", GPTBOT, StatusCode::OK, "GPTBot"),
         ("/a/only", FIREFOX, StatusCode::NOT_FOUND, ""),
     ] {

@@ -104,11 +104,12 @@ impl AgentRules {
 
 /// The tokens of the agents, each with what it obeys where no group names it; at least one.
 fn obeyed(file: &RobotsTxt, agent: &[u8]) -> Vec<(Vec<ProductToken>, Fallback)> {
-    let (product, version) = match memchr::memchr(b'/', agent) {
-        Some(slash) => agent.split_at(slash),
-        None => (agent, &b""[..]),
-    };
-    if !version.trim_ascii_end().iter().any(|octet| matches!(octet, b' ' | b'\t' | b'(' | b';')) {
+    let agent = agent.trim_ascii();
+    let (product, version) = agent.split_at(memchr::memchr(b'/', agent).unwrap_or(agent.len()));
+    // A comment, or more than one product. A name may have blanks, as `Screaming Frog SEO Spider`.
+    let has_comment = memchr::memmem::find(agent, b" (").is_some();
+    let is_header = has_comment || version.iter().any(|octet| matches!(octet, b' ' | b'(' | b';' | b','));
+    if !is_header {
         return vec![(vec![ProductToken::new(product)], Fallback::Star)];
     }
     let agents = Recognizer::new(Arc::clone(Registry::builtin()), file).agents(agent);
@@ -145,10 +146,25 @@ mod tests {
             assert_eq!(found, [disallowed], "{agent}");
         }
         // AdsBot obeys no `*`; of two names each counts.
-        let ads = "AdsBot-Google (+http://www.google.com/adsbot.html)";
-        assert!(robots.for_agent(format!("Mozilla/5.0 (compatible; {ads})")).allows("/star"));
+        assert!(robots.for_agent("AdsBot-Google (+http://www.google.com/adsbot.html)").allows("/star"));
         let both = robots.for_agent("Mozilla/5.0 (compatible; Googlebot/2.1; OurBot/2.0; +https://example.com/bot)");
         assert!(!both.allows("/google") && !both.allows("/ours") && both.allows("/star"));
+    }
+
+    #[test]
+    fn every_header_of_the_registry_is_read_as_the_recognizer_reads_it() {
+        let mut headers = 0;
+        for crawler in Registry::builtin().crawlers() {
+            let Some(token) = crawler.tokens.first() else { continue };
+            let robots = RobotsTxt::parse(format!("User-agent: {token}\nDisallow: /\n"));
+            let is_header = |example: &&String| example.contains('(') || example.matches('/').count() > 1;
+            for example in crawler.examples.iter().filter(is_header) {
+                headers += 1;
+                let rules = robots.for_agent(example).with_reading(Reading::Standard);
+                assert!(!rules.allows("/x"), "{example}");
+            }
+        }
+        assert!(headers > 200, "{headers}");
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn digits(text: &str) -> Option<u32> {
     if is_number { text.parse().ok() } else { None }
 }
 
-/// As [`FromStr`], for what takes a list of networks or of their texts.
+/// The network of one address.
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Self {
         Self { bits: bits(address), length: Ipv6Addr::BITS }

@@ -142,7 +142,9 @@ impl Writer {
         if self.lines > 0 {
             self.line(b"");
         }
-        self.line(&[FROM, fragment.title.as_bytes()].concat());
+        // One line, whatever a caller has put there.
+        let title = fragment.title.split(char::is_control).next().unwrap_or_default();
+        self.line(&[FROM, title.as_bytes()].concat());
         if !left_out.is_empty() {
             self.line(format!("# Named above, so left out here: {}", listed(&left_out)).as_bytes());
         }

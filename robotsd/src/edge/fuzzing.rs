@@ -65,7 +65,8 @@ pub fn hops(octets: &[u8]) {
             let fields = HeaderMap::from_iter([(name, line)]);
             let way = ForwardedWay::read(&fields, peer, |_| false);
             assert_eq!((way.hops, way.host), (vec![peer, proxy], host));
-            assert!(ForwardedWay::read(&fields, peer, |_| true).hops.len() <= 33, "a way without a bound");
+            let all = ForwardedWay::read(&fields, peer, |_| true).hops.len();
+            assert!(all <= 33.min(octets.len() + 2), "more hops than entries");
         }
     }
 }

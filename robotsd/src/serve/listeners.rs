@@ -182,7 +182,8 @@ impl Listeners {
                         self.open.push(*bound);
                     }
                     Err(error) => {
-                        // Those of its sockets on which the workers accept already.
+                        // First ours, as below; then those on which the workers accept already.
+                        drop(bound.sockets);
                         bound.ids.into_iter().for_each(|id| workers.close(id));
                         failure = Some(error);
                     }

@@ -288,7 +288,7 @@ named --user-agent GPTBOT /a
 f --token x /robots.txt
     x may fetch /robots.txt: every crawler may read robots.txt itself
 f --user-agent bingbot/2.0 /.well-known/x
-    bingbot may fetch /.well-known/x: robotsd exempts the path by default, though line 8, `Disallow: /.well-known/`, disallows it
+    bingbot may fetch /.well-known/x: what is below /.well-known/ is always exempt, though line 8, `Disallow: /.well-known/`, disallows it
 f --user-agent bingbot --method POST /a
     bingbot may send POST to /a: no group names it, and the group for `*` does not hold for POST
 f --user-agent ChatGPT-User /a

@@ -283,9 +283,11 @@ impl StateJob for StateFolder {
             self.troubles.set(TroubleKind::Unwritable, probe);
             is_writable
         };
-        drop(writing);
         if was_unwritable && is_writable {
             self.switch.write(&self.troubles);
+        }
+        drop(writing);
+        if was_unwritable && is_writable {
             let trouble = self.lock.retry(&self.disk, &self.path);
             self.troubles.set(TroubleKind::Unlocked, trouble);
         }

@@ -106,13 +106,13 @@ impl Disk {
     /// switch is on as well. Returns whether there is something in its place now.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
-        let is_there = match self.read(&path) {
-            Ok(None) => false,
-            Ok(Some(bytes)) => !is_blank(&bytes),
-            Err(_) => true,
-        };
-        // What cannot be made now is made when the switch is turned.
-        is_there || self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok()
+        match self.read(&path) {
+            Ok(Some(bytes)) if !is_blank(&bytes) => true,
+            // What cannot be made now is made when the switch is turned.
+            Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
+            // An operator may have turned it: it stays as it is, and is looked at again.
+            Err(_) => false,
+        }
     }
 }
 
@@ -155,6 +155,9 @@ mod tests {
             assert!(Disk::default().make_switch(folder.path()));
             assert_eq!(fs::read(folder.path().join(SWITCH)).expect("read"), in_place(Enforcement::On));
         }
+        fs::remove_file(folder.path().join(SWITCH)).expect("removed");
+        fs::create_dir(folder.path().join(SWITCH)).expect("a folder");
+        assert!(!Disk::default().make_switch(folder.path()), "what cannot be read is no switch to overwrite");
     }
 
     #[test]

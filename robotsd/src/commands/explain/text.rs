@@ -191,13 +191,15 @@ impl TextAnswer<'_> {
 
     /// Exempt from judging, regardless of the file; its verdict is printed too.
     fn exempt(&self) -> String {
-        let Self { request, explanation, path, .. } = self;
+        let Self { explanation, path, .. } = self;
         if path.is_robots_txt() {
             return "every crawler may read robots.txt itself".to_owned();
         }
-        let who = match request.policy {
-            ShownPolicy::Configured => "the config exempts the path or the agent",
-            ShownPolicy::Default => "robotsd exempts the path by default",
+        let is_well_known = path.as_bytes().starts_with(b"/.well-known/");
+        let who = if is_well_known {
+            "what is below /.well-known/ is always exempt"
+        } else {
+            "the config exempts the path or the agent"
         };
         match explanation.verdict_of_file(path).rule().filter(|rule| rule.access() == Access::Disallow) {
             Some(rule) if !rule.pattern().is_empty() => format!("{who}, though {}, disallows it", rule_line(rule)),
