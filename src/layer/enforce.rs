@@ -363,7 +363,7 @@ impl Enforcer {
             return Some(peer);
         }
         let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
-        // A proxy alone is nobody's client.
+        // A proxy that names no client leaves it unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 

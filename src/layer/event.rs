@@ -1,4 +1,4 @@
-//! What observers are told of a request, and the application's own functions: those that find target, address, agent and
+//! The event of a request that observers get, and the application's own functions: those that find target, address, agent and
 //! sender, and those that run after the decision.
 
 use std::net::IpAddr;

@@ -89,10 +89,10 @@ impl RobotsLayer {
     /// Has proxies in front say who the client is: where the address that [`address_from`](Self::address_from) finds is in one of
     /// these networks, the client is the first that is not, from the right, in `X-Forwarded-For`, or in `Forwarded` (RFC 7239)
     /// where there is no `X-Forwarded-For`. What stands left of it anyone can have written, and does not count; nor does an
-    /// entry that is no address, nor the field of a client that comes without a proxy. Where a proxy names nobody, the client is
+    /// entry that is no address, nor the field of a client that comes without a proxy. Where a proxy names no client, the client is
     /// unknown: no network is exempt, and no claim is refuted by its address.
     ///
-    /// Name every proxy on the way, and nothing else: whoever is in these networks is believed. A proxy that writes only `Forwarded`
+    /// Name every proxy on the way, and nothing else: the fields of every peer in these networks are believed. A proxy that writes only `Forwarded`
     /// has to remove an `X-Forwarded-For` that a client sends.
     ///
     /// ```

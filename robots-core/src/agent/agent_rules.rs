@@ -1,4 +1,4 @@
-//! A robots.txt as one agent reads it, in one line: for authors of crawlers, and for whoever asks about one.
+//! A robots.txt as one agent reads it, in one line: for authors of crawlers, and for questions about one.
 //!
 //! A crawler knows its own name, so nothing is looked up for a bare token or a product: both are taken as they are. Only a
 //! whole header needs the [`Recognizer`].

@@ -256,7 +256,7 @@ impl PathForm {
 }
 
 /// Which forms of a path are judged besides the one it was sent in, as bits by their place among all forms.
-/// [`PathForm::Verbatim`] and [`PathForm::Standard`] say how a path was sent, so nobody asks for them.
+/// [`PathForm::Verbatim`] and [`PathForm::Standard`] say how a path was sent, so no caller asks for them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathForms(u8);
 

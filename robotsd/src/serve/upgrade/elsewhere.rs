@@ -14,7 +14,7 @@ pub(in crate::serve) struct Predecessor {
     pub(in crate::serve) process: Infallible,
 }
 
-/// What nobody is asked.
+/// Questions that are never asked here.
 macro_rules! never_asked {
     ($process:ident . $field:tt: $([$($by:tt)+] $ask:ident($($with:ty),*) -> $answer:ty;)+) => {
         impl $process {

@@ -68,7 +68,7 @@ impl Predecessor {
 
     /// This process serves, and listens no more at places where the one before does.
     pub(in crate::serve) fn serves(&self, summary: &str, unused: Vec<SocketPlace>) {
-        // Where nobody hears it, nobody has to go.
+        // Where the process before has ended, the message has no reader.
         let _ = self.channel.send(&UpgradeMessage::serves(summary, unused), None);
     }
 
