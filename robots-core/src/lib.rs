@@ -11,7 +11,7 @@ pub mod policy;
 #[cfg(feature = "rate")]
 pub mod rate;
 
-/// What `tower-robots` and `robotsd` use. No promise: any release may change it.
+/// Items for `tower-robots` and `robotsd`. No promise: any release may change it.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::check::directives::distance;

@@ -16,7 +16,7 @@ use crate::rules::{
 #[derive(Debug)]
 pub struct AgentRules {
     rules: RuleSet,
-    /// What the agent obeys; a header may name several agents.
+    /// The rules that apply to the agent; a header may name several agents.
     named: Vec<(Vec<ProductToken>, Fallback)>,
 }
 

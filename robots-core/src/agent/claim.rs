@@ -217,8 +217,8 @@ impl<'a> DeclaredEvidence<'a> {
 
 impl DeclaredEvidence<'_> {
     /// The part to call an agent by whose claim stands in this part: the product that leads, whatever its contact and its
-    /// description stand beside. What calls itself a crawler outside of comments is called so, and a library is not the
-    /// one that asks.
+    /// description stand beside. A product outside of comments that calls itself a crawler goes first, and a library is
+    /// never the client.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let lead = header.product_lead(part);
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn an_agent_is_called_by_the_product_that_leads() {
         for (header, product) in [
-            // What stands beside the contact describes it.
+            // The text beside the contact describes the crawler.
             ("Example Client/18.3.0 (kit-18.1.3; linux; +https://example.test)", "Example Client"),
             ("Searchie/1.0 (a Storm-based crawler; https://searchie.test; admin@searchie.test)", "Searchie"),
             ("Example (bot; +https://example.test/synapse)", "Example"),

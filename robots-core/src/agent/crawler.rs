@@ -45,7 +45,7 @@ pub struct Crawler {
     pub is_index_engine: bool,
     /// Texts of which a header must hold one besides the name, because the name is also a word.
     pub requires: Vec<String>,
-    /// Where its operator publishes the address ranges it uses.
+    /// The URLs at which its operator publishes the address ranges it uses.
     pub ranges: Vec<String>,
     /// Suffixes of the reverse DNS names of its addresses, or patterns where they hold a `*`.
     pub reverse_dns: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Crawler {
     pub is_reverse_dns_weak: bool,
     /// Whether others build crawlers with it: the product in front of its name is the crawler's.
     pub is_framework: bool,
-    /// Where the keys of its HTTP message signatures are.
+    /// The URL of the keys of its HTTP message signatures.
     pub signature: Option<String>,
     /// The documentation these facts come from.
     pub source: Option<String>,

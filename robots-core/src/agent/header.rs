@@ -51,7 +51,7 @@ pub(super) struct Part {
     pub(super) words: Range<usize>,
     /// Which comment it stands in, from 1; 0 outside.
     pub(super) comment: u32,
-    /// Where its URL stands, if it holds one.
+    /// The place of its URL, if it holds one.
     pub(super) address: Range<usize>,
     pub(super) marks: Marks,
 }

@@ -24,7 +24,7 @@ struct HeaderReader<'h> {
     /// Marks that every further part of this comment, or of the header outside comments, gets.
     inherited: Marks,
     inherited_outside: Marks,
-    /// What the next words are, from a word before them.
+    /// The words ahead that mark nothing, as a word before them says.
     mute: Mute,
     brackets_close: bool,
 }
@@ -282,7 +282,7 @@ impl<'h> HeaderReader<'h> {
     }
 }
 
-/// Where the URL that begins at `at` ends, if one does.
+/// The end of the URL that begins at `at`, if one does.
 fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let is_url = match rest.first()? | 0x20 {
@@ -364,7 +364,7 @@ mod tests {
             ("Lynx/2.9.0", Some(0)),
             ("Mozilla/5.0 (compatible; Foo/1.0)", None),
             ("Foo/1.0 (Gecko)", None),
-            // What follows a comment stands outside it.
+            // A product behind a comment stands outside it.
             ("Foo (bar) Mozilla/5.0 (X11) Gecko/1 Firefox/2", Some(2)),
             ("Foo (Mozilla/5.0; Gecko/1)", None),
         ] {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::keyword_enum;
 use crate::rules::ValueError;
 
-/// What became of the claim that a request makes about its sender.
+/// The result of checking the claim that a request makes about its sender.
 ///
 /// Its written form holds everything: `verified(range)`, `refuted(signature: expired)`, `undecided(stale)`,
 /// `unverifiable`, `unclaimed`. With the feature `serde` it is an object of `outcome`, `method` and `reason`.

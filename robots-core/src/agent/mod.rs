@@ -7,9 +7,9 @@
 //!
 //! 1. Words about another agent are muted: in URLs, e-mail addresses, versions, in-app markers in brackets,
 //!    after "like" and "compatible with", in the model of an Android device.
-//! 2. A registered crawler is a product of its header whose name stands between boundaries; of two that begin
-//!    there, the longer. Names that are also words need further text in the header. Where there are several, all of them
-//!    are [`Agents`] of the header, and the first is the one to call it by.
+//! 2. A registered crawler is a product of its header whose name stands between boundaries; of two that begin there, the
+//!    longer. Names that are also words need further text in the header. If there are several, all of them are
+//!    [`Agents`] of the header, and the first is the one to call it by.
 //! 3. The [`Agent::tokens`] of each are the chain its operator gives (`Googlebot-Image`, then `Googlebot`). Beside them,
 //!    the rest of the header is one more agent where it holds a name of the file or declares a crawler.
 //!    A framework (`Nutch`, `Heritrix`, `Scrapy`) is not the crawler where a product stands in front of its name, nor beside
@@ -22,11 +22,11 @@
 //! 6. Telephones, televisions, applications, players and readers carry the address of their maker: an address alone does
 //!    not declare them, nor a syllable of a crawler's (`CUBOT`, `BOTECH`). Nor does a word alone declare an application's
 //!    view of a page, or a program on a desk (`Archive Viewer/2.0 (Mac OS X)`); what plays or is heard at its address is
-//!    what people subscribe with. What the owner of a machine runs is none either: it is known by name, states its runtime
-//!    or its machine (`go1.20.5`, `linux/amd64`), or gives the address of its source code. An agent that declares itself is
-//!    called by the product that leads, not by the words beside its contact.
+//!    what people subscribe with. A program that the owner of a machine runs is no crawler either: it is known by name,
+//!    states its runtime or its machine (`go1.20.5`, `linux/amd64`), or gives the address of its source code. An agent that
+//!    declares itself is called by the product that leads, not by the words beside its contact.
 //! 7. A comment with `MSIE` or `Konqueror` declares only what calls itself a crawler.
-//! 8. Whatever its name, its [`Class`] says how it is known; the policy decides whether `*` holds for it.
+//! 8. Its [`Class`] says how it is known, not its name; the policy decides whether `*` applies to it.
 //!
 //! A header may lie: recognition takes it at its word.
 

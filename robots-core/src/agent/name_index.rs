@@ -99,10 +99,10 @@ pub(super) struct Named {
 /// How a name ends in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum End {
-    /// Inside a word that goes on with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. What goes on with letters is
-    /// another name (`FooBot-Image`), to RFC 9309 and to its operator.
+    /// Inside a word that goes on with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. A word that goes on with
+    /// letters is another name (`FooBot-Image`), to RFC 9309 and to its operator.
     Versioned,
-    /// Where a word ends: that counts for more.
+    /// At the end of a word, which counts for more.
     Whole,
 }
 
@@ -243,7 +243,7 @@ impl Kinds {
     pub(super) const DEVICE: Self = Self(1 << 9);
     /// A mark of televisions, and of phones from before they had browsers like others.
     pub(super) const APPLIANCE: Self = Self(1 << 10);
-    /// What applications on people's devices run on.
+    /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
     /// A program that a person starts: a player, a reader, a downloader. The address beside it is its maker's.
     pub(super) const PROGRAM: Self = Self(1 << 12);
@@ -306,7 +306,7 @@ pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
 
-/// Where source code and packages are kept.
+/// Hosts of source code and packages.
 const FORGES: &str = "github.com gitlab.com codeberg.org bitbucket.org sourceforge.net sr.ht git.sr.ht pypi.org crates.io \
     npmjs.com packagist.org rubygems.org metacpan.org hackage.haskell.org pear.php.net";
 

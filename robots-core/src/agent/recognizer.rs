@@ -1,7 +1,8 @@
 //! From a header to an agent, and from a name to the agent that a person means by it.
 //!
-//! What a person writes is looked up as a name first. Only what is no name is read as a header: a header must hold what a
-//! registered crawler's name requires (`Stripe` is also a word), a name need not, and a control token is never sent.
+//! A text that a person writes is looked up as a name first. Only what is no name is read as a header: a header must hold
+//! what a registered crawler's name requires (`Stripe` is also a word), a name need not, and a control token is never
+//! sent.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -76,7 +77,7 @@ impl Recognizer {
     /// The agents that one field line of `User-Agent` names, so that no name hides behind another: every registered
     /// crawler, each once, and behind them the agent of the rest of the line where that holds a name of the file or
     /// declares a crawler. A previewer behind another one does not count: messengers list those whose cards they read.
-    /// Where no name is registered, there is one agent.
+    /// If no name is registered, there is one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -223,8 +224,8 @@ impl<'r> NamedCrawlers<'r> {
 }
 
 impl Registry {
-    /// The first framework that a header names, and where. Where versions stand it is always looked for; among the words
-    /// that name crawlers only if one of them is known to be there, because those were looked up before.
+    /// The first framework that a header names, and where. Among versions it is always looked for; among the words that
+    /// name crawlers only if one of them is known to be there, because those were looked up before.
     ///
     /// The framework is how a crawler is made, not which one it is: `FooBot/Nutch-1.10`, `FooBot/1.0 (Scrapy 2.11; …)`.
     /// The product in front of the framework's name is the crawler's, in whatever way the two are joined.

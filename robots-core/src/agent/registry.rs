@@ -221,8 +221,8 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
 }
 
 impl Registry {
-    /// What in `next` is different at large and rarely meant, a clause each: half a file, or a mistake in a row that much depends
-    /// on. Nothing where it may take the place of this one without a question.
+    /// The differences of `next` that are large and rarely meant, a clause each: half a file, or a mistake in a row that much
+    /// depends on. Nothing where it may take the place of this one without a question.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};
@@ -403,7 +403,7 @@ mod tests {
             assert!(error.message.contains(said), "{error}");
             assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message));
         }
-        // What one row gives up, another may take.
+        // A name that one row gives up may be taken by another.
         let taken = [row("OneBot"), with_header_names("A", &["One Bot"])];
         assert_eq!(found(&two().extended_with(taken).unwrap(), "One Bot/1"), Some("A"));
     }

@@ -251,7 +251,7 @@ impl<'a> AlikeGroups<'a> {
     }
 }
 
-/// What names are compared by: nothing for `*`.
+/// The key by which names are compared: nothing for `*`.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }
@@ -285,7 +285,7 @@ impl<'a> Allowed<'a> {
         allowed
     }
 
-    /// Where this lint is turned off.
+    /// The ranges of the file in which this lint is turned off.
     pub(super) fn ranges(&self, lint: &str) -> Vec<Range<usize>> {
         let mut ranges: Vec<_> =
             self.0.iter().filter(|(_, code)| *code == lint.as_bytes()).map(|(range, _)| range.clone()).collect();
@@ -294,7 +294,7 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// Where the codes stand that a line's comment names.
+/// The places of the codes that a line's comment names.
 pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     let octets = line.bytes();
     let list = list(octets).unwrap_or(0..0);
@@ -307,7 +307,7 @@ pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What stands between the parentheses.
+/// The place of the text between the parentheses.
 fn list(line: &[u8]) -> Option<Range<usize>> {
     let comment = memchr::memchr(b'#', line)?;
     let rest = line[comment + 1..].trim_ascii_start().strip_prefix(MARK)?.trim_ascii_start().strip_prefix(b"allow(")?;

@@ -10,10 +10,10 @@ use crate::rules::{Name, ProductToken, RobotsTxt};
 /// Names shorter than this are near to too many others.
 const SHORTEST_GUESS: usize = 6;
 
-/// What is called so may be a search engine or an assistant, whose crawlers are called like it.
+/// The shortest name that may be a search engine or an assistant, whose crawlers are named after it.
 const SHORTEST_BRAND: usize = 3;
 
-/// What the names of such crawlers have behind it.
+/// The endings of the names of such crawlers.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
 /// Unknown names of one file that are compared with the known ones: a bound on the cost.

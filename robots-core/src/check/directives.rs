@@ -55,7 +55,7 @@ pub(super) fn is_url(value: &[u8]) -> bool {
         .any(|scheme| value.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
 }
 
-/// What stands before the first blank.
+/// The text before the first blank.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len())]
 }

@@ -1,4 +1,4 @@
-//! What a file is expected to say: which agents may fetch which paths.
+//! The verdicts that a file is expected to give: which agents may fetch which paths.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ struct Expectation {
     paths: Vec<String>,
 }
 
-/// What a file says of the pairs, beside what it is expected to say.
+/// The verdicts of a file about the pairs, beside those expected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[must_use]
@@ -64,7 +64,7 @@ pub struct Unmet {
     pub agent: String,
     /// The path, as given.
     pub path: String,
-    /// What the file says.
+    /// The verdict of the file.
     pub access: Access,
     /// Whether a group of the file is for the agent: one that names it, or that for `*` where the agent obeys it.
     pub has_group: bool,

@@ -1,4 +1,4 @@
-//! What a file is: rules, or something that only bears the name robots.txt.
+//! The kind of a file: rules, or something that only bears the name robots.txt.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::rules::RobotsTxt;
 /// Octets that are looked at where no mark says it.
 const SAMPLE: usize = 64;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
@@ -26,7 +26,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// What a file without a known field is.
+    /// The description of a file without a known field.
     #[doc(hidden)]
     pub const NO_ROBOTS_TXT: &str =
         "the file is no robots.txt: not one line is a field that crawlers know, such as \"User-agent: *\"";
@@ -35,7 +35,7 @@ impl FileKind {
     #[doc(hidden)]
     pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
 
-    /// What the text of a file is.
+    /// The kind of a file, by its text.
     pub fn of(robots: &RobotsTxt) -> Self {
         if utf_16_form(robots.bytes()).is_some() {
             Self::Utf16
@@ -143,7 +143,7 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 
-/// Where the first tag of a web page stands. A file is one if it begins as pages do, or with any tag while no line of it
+/// The place of the first tag of a web page. A file is one if it begins as pages do, or with any tag while no line of it
 /// is a field that crawlers know, as an error message in HTML does.
 pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     let file = robots.bytes();

@@ -78,7 +78,7 @@ pub(super) struct Sink {
     pub(super) file_length: usize,
     /// How many are kept.
     pub(super) most: usize,
-    /// Where the file itself turns the lint off.
+    /// The ranges in which the file itself turns the lint off.
     pub(super) allowed: Vec<Range<usize>>,
     pub(super) findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],

@@ -22,7 +22,7 @@ keyword_enum! {
 pub struct Fix {
     /// Whether it may be made without a person looking at it.
     pub safety: Safety,
-    /// What changes, in the order of the file; never empty. No two share octets.
+    /// The changes, in the order of the file; never empty. No two share octets.
     pub edits: Vec<Edit>,
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use super::file_kind::FileKind;
 use super::quote::{pieces, write_piece};
 
-// What lints are written with.
+// The items that lints are written with.
 pub(super) use super::checked_file::CheckedFile;
 pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
 pub(super) use super::finding::{Finding, Severity, Sink};
@@ -75,8 +75,8 @@ pub(super) struct LintFix {
     pub(super) shared: Option<SharedCorrection>,
 }
 
-/// What the findings of a lint have in common that the same edits correct: they are made once, however many findings there
-/// are. `None` for a finding that has edits of its own.
+/// The part that findings of a lint have in common if the same edits correct them: the edits are made once, however many
+/// findings there are. `None` for a finding that has edits of its own.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
 /// The edits that correct a finding, or `None` where what is meant is not known.

@@ -78,7 +78,7 @@ impl Options {
         self
     }
 
-    /// What is configured for a lint. A severity holds for every finding of it.
+    /// The level that is configured for a lint. A severity holds for every finding of it.
     pub(super) fn level(&self, lint: &Lint) -> Option<Level> {
         self.levels.iter().find(|(code, _)| *code == lint.code).map(|(_, level)| *level)
     }
@@ -91,7 +91,7 @@ impl Lint {
     }
 }
 
-/// What the options say of the site.
+/// The facts about the site in the options.
 #[derive(Clone, Debug)]
 pub(super) struct SiteContext {
     pub(super) registry: Arc<Registry>,

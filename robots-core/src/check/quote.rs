@@ -5,7 +5,7 @@ use std::fmt;
 /// Characters of a value that a message shows.
 const SHOWN: usize = 60;
 
-/// A value of the file in double quotes. What does not print is escaped, a long value is cut with `…`.
+/// A value of the file in double quotes. Characters that do not print are escaped, a long value is cut with `…`.
 pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
@@ -24,7 +24,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// What stands between quotes, as a spreadsheet or a word processor leaves them around a value; none where nothing does.
+/// The text between quotes, as a spreadsheet or a word processor leaves them around a value; none if there are no quotes.
 pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
     let inner = |(open, close): &(&str, &str)| value.strip_prefix(open.as_bytes())?.strip_suffix(close.as_bytes());

@@ -115,7 +115,7 @@ fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut findings = findings.iter_mut().peekable();
     let mut lines = robots.lines().peekable();
     while let Some(line) = lines.next() {
-        // What stands in a line end belongs to the line it ends.
+        // A finding in a line end belongs to the line it ends.
         let next = lines.peek().map_or(usize::MAX, |next| next.range.start);
         while let Some(finding) = findings.next_if(|finding| finding.span.start < next) {
             finding.line = line.number;

@@ -1,10 +1,10 @@
-//! What kind of network an address belongs to: whether a client can be identified by it, and where a redirect from it may
+//! The kind of network an address belongs to: whether a client can be identified by it, and where a redirect from it may
 //! lead.
 //!
 //! A fetch is sent from inside the operator's network. A server that redirects it chooses an address, and must not be able
 //! to choose one that only this machine or its network can reach: an admin interface on the loopback, or the metadata
-//! service of a cloud on a link-local address. What counts is the address that is connected to, after the name has been
-//! resolved, because a name says nothing and may be resolved differently each time (DNS rebinding).
+//! service of a cloud on a link-local address. The address that is connected to counts, after the name has been resolved,
+//! because a name says nothing and may be resolved differently each time (DNS rebinding).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

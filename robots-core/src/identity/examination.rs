@@ -12,7 +12,7 @@ use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReaso
 #[cfg(feature = "signatures")]
 use super::signature::{DirectoryUrl, KeySet, MessageHead, SignatureCheck};
 
-/// Who a request claims to come from.
+/// The sender that a request claims to come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ClaimKind {
     /// No crawler.
@@ -32,9 +32,9 @@ pub(super) enum ClaimKind {
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// What the operator's lists say; `None` without lists.
+    /// The outcome by the operator's lists; `None` without lists.
     pub(super) range: Option<MethodOutcome>,
-    /// What the names of the address say; `None` without patterns of hosts.
+    /// The outcome by the names of the address; `None` without patterns of hosts.
     pub(super) rdns: Option<MethodOutcome>,
     /// The names of the operator's addresses are not dependable: they verify, and a failure says nothing.
     pub(super) is_rdns_weak: bool,
@@ -48,7 +48,7 @@ impl Examination {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
-    /// What the signatures of the request say about this claim; without one the method is not tried.
+    /// The outcome of the request's signatures for this claim; without one the method is not tried.
     ///
     /// `directories` are those of the claimed crawler's operator; `None` where the claim names none, and any that is configured counts.
     #[cfg(feature = "signatures")]
@@ -76,8 +76,8 @@ impl Examination {
     /// resolver answers for the operator, names could not be tried at all.
     ///
     /// A user-triggered fetcher that fails by its address is unverifiable, because it may run on a person's device. A
-    /// signature that does not hold refutes it all the same: the request itself carries the false evidence. Where nothing is
-    /// claimed, there is nothing to refute.
+    /// signature that does not hold refutes it all the same: the request itself carries the false evidence. Without a claim,
+    /// there is nothing to refute.
     pub(super) fn conclude(&self) -> Identity {
         // Addresses verify and refute crawlers; a request that claims none is judged by its signature only.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
@@ -148,10 +148,10 @@ const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
 
 /// The evidence that is at hand. No method waits, and what is missing is said to be undecided.
 pub trait ClaimEvidence {
-    /// What the operator's lists say about an address; `None` where it publishes none.
+    /// The outcome by the operator's lists for an address; `None` if it publishes none.
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
-    /// What the names of an address say; `None` where the operator's addresses have no names that are known.
+    /// The outcome by the names of an address; `None` if the operator's addresses have no names that are known.
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
     /// The keys of a directory, for a signature by the key with this thumbprint, or why there are none:
@@ -164,8 +164,8 @@ pub trait ClaimEvidence {
         Err(UndecidedReason::DirectoryNotConfigured)
     }
 
-    /// What the signatures of a request say, which came from this address; `None` for one that is not signed. By default all of them
-    /// are checked, with [`keys`](Self::keys); results may be kept, and a sender whose signatures fail may be made to wait.
+    /// The outcome of the signatures of a request that came from this address; `None` for one that is not signed. By default all of
+    /// them are checked, with [`keys`](Self::keys); results may be kept, and a sender whose signatures fail may be made to wait.
     #[cfg(feature = "signatures")]
     fn signatures(
         &self,
@@ -202,7 +202,7 @@ pub struct ListEvidence<'a> {
 }
 
 impl ListEvidence<'_> {
-    /// What the lists of a crawler say about an address; `None` stands for a list that is not loaded.
+    /// The outcome by the lists of a crawler for an address; `None` stands for a list that is not loaded.
     ///
     /// The address is in one of them, or fails them all if each can refute: it was confirmed at most 24 hours ago, or more than
     /// 24 hours after the address was first seen with this claim.
@@ -219,7 +219,7 @@ impl ListEvidence<'_> {
         Self::combine(outcomes)
     }
 
-    /// What this list alone says about an address.
+    /// The outcome by this list alone for an address.
     #[doc(hidden)]
     pub fn outcome(&self, address: PublicAddress, first_seen: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         if self.set.contains(address.get()) {
@@ -231,7 +231,7 @@ impl ListEvidence<'_> {
         }
     }
 
-    /// What several lists say together: one verifies, and all refute.
+    /// The outcome of several lists together: one verifies, and all refute.
     #[doc(hidden)]
     pub fn combine(outcomes: impl IntoIterator<Item = MethodOutcome>) -> MethodOutcome {
         const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
@@ -269,7 +269,7 @@ mod tests {
     use crate::agent::Refutation;
 
     impl Examination {
-        /// What the signature says, whatever key made it.
+        /// The outcome of the signature, whatever key made it.
         const fn signature(self, outcome: MethodOutcome) -> Self {
             Self { signature: Some(outcome), ..self }
         }
@@ -349,7 +349,7 @@ mod tests {
             assert_eq!(signed.weak_rdns(NO_NAME).conclude(), Identity::Undecided(reason));
             assert_eq!(signed.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
             assert_eq!(signed.rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NoName));
-            // What is not known of the address still counts.
+            // A missing result about the address still counts.
             assert_eq!(signed.range(STALE).rdns(NO_NAME).conclude(), Identity::Undecided(UndecidedReason::Stale));
         }
         for reason in [

@@ -1,4 +1,4 @@
-//! What the fuzz targets call: the readers of octets that others choose, each with the properties it holds.
+//! The functions that the fuzz targets call: the readers of octets that others choose, each with the properties it holds.
 
 use super::published_list::RangeList;
 

@@ -24,11 +24,11 @@ pub struct IdentityRequest<'a> {
     signed: Option<(&'a MessageHead<'a>, &'a Signers)>,
 }
 
-/// Who sent a request, as far as the evidence shows.
+/// The sender of a request, as far as the evidence shows.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Identified<'a> {
-    /// What became of the claim.
+    /// The result of checking the claim.
     pub identity: Identity,
     /// The crawler that is claimed, or that a valid signature is from.
     pub crawler: Option<&'a str>,
@@ -64,7 +64,7 @@ impl<'a> IdentityRequest<'a> {
     ///    that no row describes has no operator that is known; the signature of any that is configured says who it is.
     /// 2. A request that names no crawler, and has a `Signature-Agent`, claims by that: a valid signature says which crawler
     ///    it is, and one that does not hold is an impostor's.
-    /// 3. Of several agents an impostor counts first, and a verified one last. Where one verifies, the other crawlers of its
+    /// 3. Of several agents an impostor counts first, and a verified one last. If one verifies, the other crawlers of its
     ///    operator do not count: AdsBot's addresses are not in Googlebot's list, and its header may name both.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
@@ -162,7 +162,7 @@ impl<'a> IdentityRequest<'a> {
     }
 }
 
-/// Who a `User-Agent` line says it is.
+/// The sender that a `User-Agent` line names.
 #[derive(Clone, Copy)]
 enum Claim<'a> {
     Registered(&'a Crawler),

@@ -7,14 +7,14 @@
 //! 1. A claim is judged by the client's own address. One that is missing, private, reserved or a trusted proxy's decides
 //!    nothing ([`PublicAddress`]).
 //! 2. Methods are tried in the order signature, range, reverse DNS; the first that confirms the claim ends it.
-//! 3. A claim is refuted only where every complete method that could be tried failed. What is missing, too old or doubtful
-//!    makes it undecided.
+//! 3. A claim is refuted only where every complete method that could be tried failed. Evidence that is missing, too old or
+//!    doubtful makes it undecided.
 //! 4. A list verifies at any age. It refutes only if it was confirmed after the address was first seen, or at most a day
 //!    ago ([`ListEvidence`]).
 //! 5. A name of an address counts only if it is the operator's and resolves back to that address: the same name, both
 //!    times ([`RdnsCheck`]). A failure counts only while the resolver is known to answer for that operator.
 //!
-//! Where so many claims fail that the path of the requests is in doubt, a caller that counts them refutes nothing; `Verifier` does.
+//! If so many claims fail that the path of the requests is in doubt, a caller that counts them refutes nothing; `Verifier` does.
 //!
 //! [`IdentityRequest::identify`] puts claim, registry and evidence together; the layer, `explain` and `replay` all ask it.
 
@@ -53,7 +53,7 @@ pub use self::signature::{
 #[cfg(feature = "signatures")]
 pub use self::signers::Signers;
 
-/// What one method says about a claim.
+/// The outcome of one method for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MethodOutcome {
     /// It confirms the claim.

@@ -58,7 +58,7 @@ impl FromStr for NamePattern {
 
     /// # Errors
     ///
-    /// Where no name could match, or names of other people could: the last two labels hold no `*`.
+    /// If no name could match, or names of other people could: the last two labels hold no `*`.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let error = |fault: &str| ValueError::of_any(text, format_args!("is no pattern of host names: {fault}"));
         if !text.is_ascii() {

@@ -67,7 +67,7 @@ pub enum RdnsQuestion<'a> {
     Aaaa(&'a str),
 }
 
-/// What a resolver answered.
+/// The answer of a resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DnsAnswer {
@@ -93,7 +93,7 @@ impl RdnsCheck {
         Self { address: address.get(), patterns, state: RdnsState::Reverse }
     }
 
-    /// What is needed next.
+    /// The next step.
     pub fn step(&self) -> ControlFlow<MethodOutcome, RdnsQuestion<'_>> {
         match &self.state {
             RdnsState::Reverse => ControlFlow::Continue(RdnsQuestion::Ptr(self.address)),
@@ -164,8 +164,8 @@ impl RdnsCheck {
         if names.is_empty() { RdnsState::Done(not_confirmed(doubt)) } else { RdnsState::Forward { names, doubt } }
     }
 
-    /// What an outcome means with this resolver: it refutes only while an address of the same operator was verified through
-    /// the resolver within the last hour. A resolver without egress, or one that serves an inner view, answers
+    /// The outcome as it counts with this resolver: it refutes only while an address of the same operator was verified
+    /// through the resolver within the last hour. A resolver without egress, or one that serves an inner view, answers
     /// NXDOMAIN to everything.
     pub fn through(outcome: MethodOutcome, last_verified: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         let is_proven = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age <= RESOLVER_PROOF);

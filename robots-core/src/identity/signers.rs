@@ -1,4 +1,4 @@
-//! Whose keys are in which directory.
+//! The operators whose keys are in each directory.
 
 use std::collections::HashMap;
 

@@ -196,7 +196,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// What becomes of requests whose claim is refuted ([`RequestFacts::with_identity`](super::RequestFacts::with_identity)), as far as the
+    /// The action for requests whose claim is refuted ([`RequestFacts::with_identity`](super::RequestFacts::with_identity)), as far as the
     /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], tagged at most under [`Mode::Tag`], and recorded under
     /// [`Mode::Observe`]. Default: [`Impostors::Observe`].
     ///
@@ -207,7 +207,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// What is needed of an identity for overrides that are milder than the mode, and for the exemption of agents. Default:
+    /// The identity that overrides milder than the mode need, and the exemption of agents. Default:
     /// [`IdentityNeeded::Claimed`].
     pub const fn identity_needed(mut self, needed: IdentityNeeded) -> Self {
         self.policy.identity.needed = needed;
@@ -221,7 +221,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// What becomes of allowed requests that come sooner than the `Crawl-delay` of their crawler's groups, as far as the
+    /// The action for allowed requests that come sooner than the `Crawl-delay` of their crawler's groups, as far as the
     /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], recorded under [`Mode::Tag`] and [`Mode::Observe`], and
     /// not counted under [`Mode::Off`]. Default: [`RateMode::Off`].
     ///

@@ -53,10 +53,10 @@ impl Policy {
     ///    be read in, and that of an exempt agent.
     /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode. The mode that holds
     ///    for an agent, its own by an override or that of the site, is also the most that is done about any other request of it.
-    /// 4. Where no override fits, [`Mode::Refuse`] tags the crawlers of search engines that people use
+    /// 4. If no override fits, [`Mode::Refuse`] tags the crawlers of search engines that people use
     ///    ([`Agent::is_index_engine`]) with [`Reason::SearchEngine`]: a page that answers 403 to them leaves the index.
-    /// 5. What is granted to the name of a crawler is not granted to an impostor: exemptions of agents, milder overrides, the tag
-    ///    of search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
+    /// 5. An impostor does not get what is granted to the name of a crawler: exemptions of agents, milder overrides, the tag of
+    ///    search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
     ///    ([`Impostors`](super::Impostors)), as far as the mode lets it, with [`Reason::Impostor`], unless its address, its path or
     ///    a cookie is exempt.
     /// 6. Of several agents the one with the strictest outcome counts, and the strictest [`Pace`] of all.

@@ -29,7 +29,7 @@ pub struct Decision<'r> {
     pub pace: Option<Pace<'r>>,
     /// How long to wait; zero for a request that did not come too soon.
     pub wait: Duration,
-    /// Where that is not what the decision does.
+    /// Set if it differs from what the decision does.
     pub(super) would: Option<Would>,
 }
 
@@ -46,8 +46,8 @@ pub enum Action {
 }
 
 keyword_enum! {
-    /// What the mode [`Mode::Refuse`] would do about a request, whatever the mode of the site is; the later ones are
-    /// stricter.
+    /// The action that the mode [`Mode::Refuse`] would take about a request, whatever the mode of the site is; the
+    /// later ones are stricter.
     #[derive(PartialOrd, Ord)]
     Would, "an action of the mode that refuses", {
         /// It would pass unchanged: it is allowed, exempt or in grace, or an override says so.
@@ -92,7 +92,7 @@ keyword_enum! {
         Limited = "limited",
         /// The rules disallow it.
         Disallowed = "disallowed",
-        /// It claims to be a crawler that it is not, and the policy tags or refuses impostors. Where the mode only observes, it passes.
+        /// It claims to be a crawler that it is not, and the policy tags or refuses impostors. If the mode only observes, it passes.
         Impostor = "impostor",
     }
 }
@@ -104,7 +104,7 @@ keywords!(Action, "an action", {
 });
 
 impl Mode {
-    /// What is done under this mode.
+    /// The action under this mode.
     pub(super) const fn action(self) -> Action {
         match self {
             Self::Off | Self::Observe => Action::Pass,
@@ -133,7 +133,7 @@ impl Reason {
 }
 
 impl<'r> Decision<'r> {
-    /// What the mode [`Mode::Refuse`] would do about the request, with the same overrides and exemptions.
+    /// The action that the mode [`Mode::Refuse`] would take about the request, with the same overrides and exemptions.
     pub fn would(&self) -> Would {
         self.would.unwrap_or(match (self.action, self.reason) {
             (_, Reason::Limited) => Would::Limit,
@@ -177,7 +177,7 @@ impl<'r> Decision<'r> {
         Self { action: mode.action(), reason: Reason::Impostor, ..self }.with_pace(self.pace)
     }
 
-    /// What is refused is not held to a delay: it takes nothing from what the sender may fetch.
+    /// A refused request is not limited by a delay: it takes nothing from what the sender may fetch.
     pub(super) fn with_pace(self, pace: Option<Pace<'r>>) -> Self {
         Self { pace: pace.filter(|_| self.action != Action::Refuse), ..self }
     }
@@ -212,10 +212,11 @@ impl<'r> Decision<'r> {
 }
 
 keyword_enum! {
-    /// What becomes of an impostor: a request that claims to be a crawler, and whose [`Identity`] is refuted.
+    /// The action for an impostor: a request that claims to be a crawler, and whose [`Identity`] is refuted.
     ///
-    /// Whatever is chosen, an impostor meets the file like any other crawler, without what is granted to the crawler's name:
-    /// the default tag of search engines, overrides that are milder than the mode, and the exemption of agents.
+    /// Under every variant an impostor is judged by the file like any other crawler, without what is granted to the
+    /// crawler's name: the default tag of search engines, overrides that are milder than the mode, and the exemption of
+    /// agents.
     ///
     /// The [`Mode`] bounds it: where that is [`Mode::Tag`], an impostor is tagged at most, and under [`Mode::Observe`] it passes and is
     /// recorded.
@@ -232,7 +233,7 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// What is needed of an identity for what is granted to a crawler by its name: overrides that are milder than the mode, and
+    /// The identity that is needed for what is granted to a crawler by its name: overrides that are milder than the mode, and
     /// the exemption of agents.
     #[derive(Default)]
     IdentityNeeded, "a need for an identity", {
@@ -246,7 +247,7 @@ keyword_enum! {
     }
 }
 
-/// What identities mean to a policy.
+/// The part of a policy that is about identities.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdentityRules {
     pub(super) impostors: Impostors,

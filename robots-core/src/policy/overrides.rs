@@ -33,7 +33,7 @@ enum OverrideFor {
 }
 
 impl Override {
-    /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. Where a pattern without a
+    /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. If a pattern without a
     /// leading slash counts ([`Reading::Legacy`]), it is written with one here.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl<M: Copy> Override<M> {
         Self { covers: OverrideFor::IndexEngines, mode, until: None }
     }
 
-    /// Ends it: from this moment on it fits nothing. Default: it does not end. Where a request comes without a clock
-    /// (see [`RequestFacts::with_clock`]), it holds still.
+    /// Ends it: from this moment on it fits nothing. Default: it does not end. If a request comes without a clock
+    /// (see [`RequestFacts::with_clock`]), it still applies.
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self

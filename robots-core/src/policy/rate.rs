@@ -10,7 +10,7 @@ use crate::keyword_enum;
 use crate::rules::{CrawlDelay, Selection, Verdict};
 
 keyword_enum! {
-    /// What becomes of an allowed request that comes sooner than the `Crawl-delay` of its crawler's groups; the later ones are
+    /// The action for an allowed request that comes sooner than the `Crawl-delay` of its crawler's groups; the later ones are
     /// stricter. The [`Mode`] bounds it, unless an override says it.
     #[derive(Default, PartialOrd, Ord)]
     RateMode, "a mode of limiting", {
@@ -25,8 +25,8 @@ keyword_enum! {
 }
 
 impl RateMode {
-    /// What is left of it under a mode: it refuses where the mode refuses, and counts nothing where the mode is off. Under
-    /// [`Mode::Tag`] it records: a tag says what the file disallows, and this request is allowed.
+    /// The mode as far as another one lets it: it refuses only if the mode refuses, and counts nothing if the mode is off.
+    /// Under [`Mode::Tag`] it records: a tag says what the file disallows, and this request is allowed.
     pub fn within(self, mode: Mode) -> Self {
         match mode {
             Mode::Off => Self::Off,
@@ -53,7 +53,7 @@ pub struct Pace<'r> {
     /// The interval that requests are held to: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
     /// that was made longer is in grace, the longest one before it.
     pub interval: Duration,
-    /// What becomes of a request that comes sooner, as far as the mode of the site lets it; never [`RateMode::Off`].
+    /// The action for a request that comes sooner, as far as the mode of the site lets it; never [`RateMode::Off`].
     pub mode: RateMode,
     /// The same where the mode of the site is [`Mode::Refuse`].
     pub(super) refusing: RateMode,

@@ -99,8 +99,8 @@ impl Star {
         methods.into_iter().map(method).collect()
     }
 
-    /// Servers answer `get`, `post` and `FOO` with the page, so none is a way around the methods that are configured. What
-    /// is registered, as it is spelled, and not configured is known to do something else.
+    /// Servers answer `get`, `post` and `FOO` with the page, so none is a way around the methods that are configured. A
+    /// registered method, as it is spelled, that is not configured is known to do something else.
     pub(super) fn covers_method(&self, method: &str) -> bool {
         self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))
             || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))

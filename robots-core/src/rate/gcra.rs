@@ -41,8 +41,8 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// What a request at this time makes of a bucket: the next state where it passes; else the state to keep, and how long to
-    /// wait.
+    /// The state of a bucket after a request at this time: the next state if it passes; else the state to keep, and how long
+    /// to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
         // Further ahead than a full burst is none of this quota's doing: the interval was shortened, or the clock set back.
         let full = now.saturating_add(self.depth);
@@ -102,11 +102,11 @@ pub struct RateKey<'a> {
     /// The crawler's product token; `None` for all names that may be made up, which count as one, so that a client has no more
     /// requests by sending more names.
     pub token: Option<&'a ProductToken>,
-    /// What is known of the sender.
+    /// The evidence about the sender.
     pub sender: RateSender,
 }
 
-/// What is known of who sends a request.
+/// The evidence about the sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateSender {
     /// The crawler that it names: all its requests take from one bucket.

@@ -2,13 +2,13 @@
 //! without Tower, and for stores that processes share; the layer counts by itself.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket holds the sender to it with the generic cell rate algorithm (GCRA): it
-//! keeps the moment at which the sender has paid for all that passed, and a request moves that moment by one interval. What is
-//! refused moves nothing, so a sender that keeps asking too soon loses nothing by it.
+//! keeps the moment at which the sender has paid for all that passed, and a request moves that moment by one interval. A
+//! refused request moves nothing, so a sender that keeps asking too soon loses nothing by it.
 //!
-//! Whose bucket a request takes from is a matter of security. Who is verified has one of its own; who only claims a name
-//! shares one with its network, else anyone could use up the real crawler's by borrowing its name; impostors share one.
-//! [`SiteBuckets`] finds the bucket of a [`RateKey`]. Those of names are words that are made with the first request and stay where
-//! they are over reloads; those of networks are in [`NetworkBuckets`], whose memory is bounded.
+//! The choice of the bucket is a matter of security. A verified client has one of its own; a client that only claims a name shares
+//! one with its network, else anyone could use up the real crawler's by borrowing its name; impostors share one. [`SiteBuckets`]
+//! finds the bucket of a [`RateKey`]. Those of names are words that are made with the first request and stay where they are over
+//! reloads; those of networks are in [`NetworkBuckets`], whose memory is bounded.
 //!
 //! This room knows nothing of requests, policies or clocks of the system. Times are nanoseconds since a start that all its
 //! callers share.

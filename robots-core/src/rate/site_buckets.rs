@@ -20,7 +20,7 @@ use crate::rules::ProductToken;
 /// Finds the bucket of a sender. Cheap to clone; clones share the buckets, so a reload that keeps them gives no sender a new burst.
 ///
 /// A name that a key has is that of a crawler which somebody knows, so there are few: each has words of its own from its first
-/// request on. Where there are more than [`SiteBuckets::MOST_NAMES`], the others have buckets among those of networks.
+/// request on. If there are more than [`SiteBuckets::MOST_NAMES`], the others have buckets among those of networks.
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,

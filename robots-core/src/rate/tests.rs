@@ -1,4 +1,4 @@
-//! What passes, by a model, by many threads and by a million addresses.
+//! The requests that pass, by a model, by many threads and by a million addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;

@@ -1,14 +1,14 @@
 //! Appending the groups of other files to a robots.txt.
 //!
 //! 1. The file stays as it is, octet for octet, and comes first: its line numbers hold.
-//! 2. For a crawler that it names, it alone counts. What its author wrote about a crawler wins over a list made elsewhere,
-//!    so the two need not be compared to know what holds.
+//! 2. For a crawler that it names, it alone counts. An author's rules for a crawler win over a list made elsewhere, so the
+//!    two need not be compared to know which apply.
 //! 3. For a crawler that only a fragment names, that fragment's group counts, with its delays and preferences. Of several
 //!    fragments the first one counts.
 //! 4. Nothing else of a fragment counts: no group for `*`, which would speak of crawlers that it does not name, and no line
 //!    about the whole site, such as a sitemap.
 //!
-//! Names are the same where every reading takes them for the same (`GPTBot` and `gptbot/1.0`). Where only some readings do
+//! Names are the same where every reading takes them for the same (`GPTBot` and `gptbot/1.0`). If only some readings do
 //! (`Foobot 2` and `Foobot`), both groups stay: a reader that takes them for one crawler obeys both, so that no rule is lost.
 
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ const MOST_LETTERS: usize = 40;
 /// exceeds this is appended as it is written.
 const MOST_MERGED: usize = 16 << 20;
 
-/// Where the lines of an appended part come from.
+/// The origin of the lines of an appended part.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
     titles: Vec<Arc<str>>,
@@ -44,7 +44,7 @@ pub struct LinePlaces {
 /// Begins the comment before a part, which its title follows.
 const FROM: &[u8] = b"# From ";
 
-/// What every reading makes of a name.
+/// The keys under which the readings find a name.
 type NameKey = (Option<ProductToken>, ProductToken);
 
 /// A line of a fragment that goes with its group.
@@ -231,7 +231,7 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
     is_spelled && field.has_colon && matches!(field.value, [] | [b'/', ..])
 }
 
-/// What is appended: the names that are not yet `named`, each once, with the groups that are for each; and the names left out.
+/// The appended groups: the names that are not yet `named`, each once, with the groups that are for each; and the names left out.
 fn select<'f>(
     robots: &'f RobotsTxt,
     lines: &[Vec<GroupLine>],
@@ -335,7 +335,7 @@ const MOST_TITLE: usize = 120;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Fragment {
-    /// What comments call it.
+    /// The title in comments.
     pub title: Arc<str>,
     /// Its document.
     pub robots: RobotsTxt,
@@ -386,7 +386,7 @@ fn line_ends(text: &[u8]) -> usize {
     text.iter().enumerate().filter(|pair| is_end(*pair)).count()
 }
 
-/// Where the first octet stands that is no text. A file with such octets could make a binary file of what it is appended to.
+/// The place of the first octet that is not text. A file with such octets could make a binary file of what it is appended to.
 fn first_unclean(text: &[u8]) -> Option<usize> {
     let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
     let valid = std::str::from_utf8(text).err().map(|error| error.valid_up_to());

@@ -63,7 +63,7 @@ struct ValueRecord {
 pub(super) struct DelayRecord {
     pub(super) interval: Duration,
     pub(super) line: usize,
-    /// Where its value ends in the file.
+    /// The end of its value in the file.
     pub(super) end: usize,
     pub(super) group: usize,
 }
@@ -95,7 +95,7 @@ pub struct Rule<'r> {
 pub struct Sitemap<'r> {
     /// The value as written.
     pub value: &'r [u8],
-    /// Where the value stands in the file.
+    /// The place of the value in the file.
     pub range: Range<usize>,
     /// The line it stands on.
     pub line: usize,
@@ -197,7 +197,7 @@ impl<'r> Name<'r> {
         &self.document.bytes[self.range()]
     }
 
-    /// Where the value stands in the file.
+    /// The place of the value in the file.
     pub fn range(self) -> Range<usize> {
         self.document.names[self.index].value.clone()
     }
@@ -224,7 +224,7 @@ impl<'r> Rule<'r> {
         &self.document.bytes[self.range()]
     }
 
-    /// Where the pattern stands in the file.
+    /// The place of the pattern in the file.
     pub fn range(self) -> Range<usize> {
         self.record().at.value.clone()
     }

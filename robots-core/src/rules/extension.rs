@@ -43,10 +43,10 @@ pub enum Meaning<'r> {
     CleanParam {
         /// The names of the parameters.
         parameters: Vec<&'r [u8]>,
-        /// What the paths begin with.
+        /// The prefix of the paths.
         path: &'r [u8],
     },
-    /// What content under a path may be used for, by the IETF's AI preferences.
+    /// The permitted uses of the content under a path, by the IETF's AI preferences.
     #[non_exhaustive]
     ContentUsage {
         /// The path they are about; empty for all.
@@ -54,7 +54,7 @@ pub enum Meaning<'r> {
         /// The preferences and what is said about each, such as `train-ai` and `n`; the second is empty where nothing is.
         pairs: Vec<(&'r [u8], &'r [u8])>,
     },
-    /// What content may be used for, by Cloudflare's content signals.
+    /// The permitted uses of the content, by Cloudflare's content signals.
     #[non_exhaustive]
     ContentSignal {
         /// The path they are about; empty for all.
@@ -62,7 +62,7 @@ pub enum Meaning<'r> {
         /// The signals and what is said about each, as in [`Meaning::ContentUsage`].
         pairs: Vec<(&'r [u8], &'r [u8])>,
     },
-    /// Where the terms of a licence are.
+    /// The URL of the terms of a licence.
     License(&'r [u8]),
     /// A path pattern for pages to be left out of an index.
     Noindex(&'r [u8]),

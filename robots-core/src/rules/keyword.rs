@@ -108,7 +108,7 @@ impl ValueError {
         &self.text
     }
 
-    /// What would be right, where that is one of a few words.
+    /// The words that would be right, if there are only a few.
     pub const fn known(&self) -> &'static [&'static str] {
         self.known
     }

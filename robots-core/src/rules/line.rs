@@ -13,7 +13,7 @@ pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 pub struct Line<'a> {
     /// The line's number, from 1. CR, LF and CRLF each end a line.
     pub number: usize,
-    /// Where the line stands in the file, without its line end and without a byte order mark.
+    /// The place of the line in the file, without its line end and without a byte order mark.
     pub range: Range<usize>,
     file: &'a [u8],
 }
@@ -39,11 +39,11 @@ pub struct Field<'a> {
     pub directive: Directive,
     /// The name as written.
     pub name: &'a [u8],
-    /// Where the name stands in the file.
+    /// The place of the name in the file.
     pub name_range: Range<usize>,
     /// The value as written, without a comment and without white space at either end.
     pub value: &'a [u8],
-    /// Where the value stands in the file.
+    /// The place of the value in the file.
     pub value_range: Range<usize>,
     /// Whether name and value are parted by a colon; crawlers also accept white space between exactly two words.
     pub has_colon: bool,
@@ -69,9 +69,9 @@ pub enum Directive {
     CrawlDelay,
     /// Query parameters that do not change a page; Yandex's extension.
     CleanParam,
-    /// What content may be used for; the IETF's AI preferences.
+    /// The permitted uses of the content; the IETF's AI preferences.
     ContentUsage,
-    /// What content may be used for; Cloudflare's content signals.
+    /// The permitted uses of the content; Cloudflare's content signals.
     ContentSignal,
     /// The terms of a licence; Really Simple Licensing.
     License,

@@ -94,7 +94,7 @@ keyword_enum! {
         /// RFC 9309 as a server has to read it. The default, used for enforcement.
         #[default]
         Standard = "standard",
-        /// What google/robotstxt answers, quirks included. Pair it with
+        /// The answers of google/robotstxt, quirks included. Pair it with
         /// [`RequestPath::verbatim`](RequestPath::verbatim).
         Reference = "reference",
         /// `Standard` with the readings of the older specification pages.

@@ -2,8 +2,8 @@
 //!
 //! Servers do the same few things to a path, some of them, in different orders: decode `%uXXXX`, cut path parameters,
 //! decode `%2F` and `%5C`, take what follows `//` for an authority, resolve dot segments, merge empty segments. Each
-//! thing is a [kind](PathForm) here. What they make of a path together is tried in the orders that servers use; only a
-//! path that holds what makes readings differ has further forms.
+//! thing is a [kind](PathForm) here. Combinations are tried in the orders that servers use; only a path that holds
+//! what makes readings differ has further forms.
 //!
 //! By hand, because a URL crate knows one reading of a path; the others are the point here.
 
@@ -64,8 +64,8 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
-/// What servers make of a path before they look at its segments, the path itself first. Reserved octets stay escaped
-/// where they were: an escaped `;` separates nothing.
+/// The paths that servers make of a path before they look at its segments, the path itself first. Reserved octets
+/// stay escaped where they were: an escaped `;` separates nothing.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     // Octets that mean the same are spelled the same from here on, so that what follows compares octets.
     let mut bases = vec![(PathForm::Standard, standard(path, TargetPart::Query).into_owned())];
@@ -170,7 +170,7 @@ struct Segments<'p> {
     slash: Slash,
 }
 
-/// Whose the slash at the end of a path is.
+/// The origin of the slash at the end of a path.
 #[derive(Clone, Copy)]
 enum Slash {
     /// The path's, if there is one.
@@ -244,7 +244,7 @@ keyword_enum! {
         Parameters = "parameters",
         /// `%uXXXX` read as the character of that code point.
         Unicode = "unicode",
-        /// What follows the authority, of a path that begins with `//`, and what else servers find in a target that is no path.
+        /// The path behind the authority, of a path that begins with `//`, and the one that servers find in a target that is no path.
         Authority = "authority",
     }
 }

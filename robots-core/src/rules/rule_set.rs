@@ -37,7 +37,7 @@ pub struct RuleSet {
 struct Section {
     /// Its number in the index.
     number: usize,
-    /// Where the token's own names begin, one for each group.
+    /// The start of the token's own names, one for each group.
     names: usize,
 }
 

@@ -35,7 +35,7 @@ const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 /// are met in one part with it.
 pub(super) const MOST_TEXTS: usize = 3;
 
-/// Where the query begins that a text is met in.
+/// The start of the query in which a text is met.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Query {
     /// At the first `?` of the pattern, if there is one.

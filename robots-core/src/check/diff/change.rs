@@ -33,7 +33,7 @@ pub enum Breadth {
     Site,
     /// All of the site that no narrower rule of the new file gives the other verdict.
     Rest,
-    /// What the patterns of the two rules that decide match.
+    /// The paths that the patterns of the two deciding rules match.
     Part,
 }
 

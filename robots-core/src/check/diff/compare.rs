@@ -37,9 +37,9 @@ pub struct Guard {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Breach {
-    /// What was not to change.
+    /// The guard, which was not to change.
     pub guard: Guard,
-    /// What does: the change that is about the most paths.
+    /// The change that affects the most paths.
     pub change: Change,
 }
 
@@ -220,7 +220,7 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// What changes for crawlers that all obey the same groups.
+    /// The changes for crawlers that all obey the same groups.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Option<Effect> {
         if !goes_on() {
             return None;

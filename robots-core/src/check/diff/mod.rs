@@ -1,4 +1,4 @@
-//! What a change of the file changes for crawlers: the effect, not the text.
+//! The effect of a change of the file on crawlers, not the difference of its text.
 //!
 //! Crawlers for which the same groups apply, before and after, are one [`Effect`]. Paths are found by judging: the
 //! patterns that only one of the two files has are made into witnesses, paths that they match, alone and together with

@@ -1,4 +1,4 @@
-//! What a change takes from search engines: the pages of a list that it newly disallows.
+//! The pages that a change takes from search engines: those of a list that it newly disallows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,9 +73,9 @@ impl Page {
 }
 
 impl PageLoss {
-    /// What a change of the file takes from search engines that have an index ([`Crawler::is_index_engine`]): one loss for those of
-    /// them that the same groups are for, the largest first; none where no page is lost. A page that was disallowed before is not
-    /// lost. Modes and exemptions do not count: this is about the file.
+    /// The pages that a change of the file takes from search engines that have an index ([`Crawler::is_index_engine`]): one loss
+    /// for those of them to which the same groups apply, the largest first; none if no page is lost. A page that was disallowed
+    /// before is not lost. Modes and exemptions do not count: this is about the file.
     ///
     /// ```
     /// use robots_core::agent::Registry;

@@ -17,7 +17,7 @@ const NAMES: usize = 2;
 pub struct Subject {
     /// `None` for a crawler that no group names.
     pub name: Option<String>,
-    /// What it fetches pages for, where the registry knows.
+    /// The purpose it fetches pages for, if the registry knows it.
     pub category: Option<Category>,
     /// Whether one of the files names it.
     pub named: bool,

@@ -24,7 +24,7 @@ const MOST: usize = 50_000;
 /// Pages that no rule names, so that what is said of them is what is said of the site at large.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
-/// What a change overturns.
+/// An effect of a change that is large and rarely meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -72,9 +72,9 @@ pub enum Upheaval {
 enum Extent {
     /// Nothing.
     Shut,
-    /// What is named.
+    /// The part that is named.
     Partly,
-    /// All but what is named.
+    /// All but the part that is named.
     Open,
 }
 
@@ -156,7 +156,7 @@ impl Extent {
 }
 
 impl Upheaval {
-    /// What a file overturns, compared with the one before it; without one, only that it shuts everyone out.
+    /// The upheavals of a file, compared with the one before it; without one, only that it shuts everyone out.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -206,7 +206,7 @@ impl Upheaval {
     }
 }
 
-/// What would happen, in one clause.
+/// The effect in one clause.
 impl fmt::Display for Upheaval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -97,7 +97,7 @@ fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// What the selected rules say, without where they stand.
+/// The selected rules, without their lines.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, Cow<'_, [u8]>)> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let says = |rule: Rule<'_>| rule.access() == Access::Allow;
@@ -194,7 +194,7 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
     let (start, end) = (0, states - 1);
-    // Where each state was come to from, and whether an octet was added on the way; states without an octet first.
+    // The predecessor of each state, and whether an octet was added on the way; states without an octet first.
     let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
     let mut open = VecDeque::from([(start, None)]);
     while let Some((state, came)) = open.pop_front() {

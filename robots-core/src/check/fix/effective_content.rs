@@ -1,4 +1,4 @@
-//! What crawlers take from a file, whatever words it is written in.
+//! The content of a file as crawlers read it, however it is written.
 //!
 //! A reading chooses the rules of a crawler by the names of groups, and a verdict depends on the set of these rules alone: the
 //! longest pattern decides, and of equally long ones the one that allows. So two files that have, for every crawler that any
@@ -135,7 +135,7 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
 }
 
 impl NameKeys {
-    /// What the readings take a name for; nothing where it names no crawler.
+    /// The keys of a name in all readings; none if it names no crawler.
     fn of(&mut self, name: Name<'_>, registry: &Registry) -> &[NameKey] {
         self.0.entry(name.value().to_vec()).or_insert_with(|| {
             if name.is_star() {

@@ -8,9 +8,9 @@
 //!   rules, and the same other lines. Then no reading can tell them apart, and neither can any path.
 //! - All other lines are the same, and the effect [`diff`](super::diff()) finds no path and no delay that changes.
 //!
-//! Where the file does not say which of two corrections is meant, such as of an allow and a disallow rule for one path, a
-//! fix is [`Unsafe`](super::Safety::Unsafe) although no reading can tell: which line goes is a choice. A lint whose finding only a
-//! person can correct has no fix.
+//! If the file does not say which of two corrections is meant, such as of an allow and a disallow rule for one path, a fix is
+//! [`Unsafe`](super::Safety::Unsafe) although no reading can tell: which line goes is a choice. A lint whose finding only a person
+//! can correct has no fix.
 
 mod candidate;
 mod effective_content;

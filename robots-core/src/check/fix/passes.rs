@@ -27,7 +27,7 @@ pub struct FixedFile {
     /// The findings that were corrected, with their places in the file that their pass looked at, and whether the fix was safe: in
     /// passes, each in the order of its file.
     pub applied: Vec<(Finding, Safety)>,
-    /// What is left, with its fixes; without them where the work was cut short.
+    /// The remaining findings, with their fixes; without them if the work was cut short.
     pub report: Report,
     /// Whether it ended before all was corrected that can be ([`FixedFile::of_while`]).
     pub is_cut: bool,
@@ -86,7 +86,7 @@ impl FixedFile {
 
 /// Corrects the findings of a file: those with a safe fix, and with [`Safety::Unsafe`] then those with any.
 ///
-/// What is left are findings without a fix, those whose fix is unsafe, and those past [`FixedFile::MAX_PASSES`].
+/// The remaining findings are those without a fix, those whose fix is unsafe, and those past [`FixedFile::MAX_PASSES`].
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};
@@ -129,7 +129,7 @@ pub(super) struct Prover<'a> {
     names: RefCell<NameKeys>,
 }
 
-/// What edits do to a file.
+/// The outcome of applying edits to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The findings are gone, and no reading can tell the files apart.

@@ -24,7 +24,7 @@ fn every_lint_with_edits_corrects_its_own_example() {
         let (options, file) = (lint.example_options(), lint.bad.bytes().into_owned());
         let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
         let left = fixed.report.findings.iter().filter(|finding| finding.code == lint.code).count();
-        // What is meant is not in these examples: the name of the site, and that of the crawler.
+        // These examples do not say what is meant: the name of the site, or that of the crawler.
         if ["sitemap-not-absolute", "license-value", "cut-product-token"].contains(&lint.code) {
             assert_eq!((left, fixed.applied.len()), (1, 0), "{}", lint.code);
             continue;

@@ -13,7 +13,7 @@ mod delays {
     pub(super) mod visit_time;
 }
 
-/// What the rules do to a site.
+/// The effects of the rules on a site.
 mod effects {
     pub(super) mod ad_file_disallowed;
     pub(super) mod assets_disallowed;
@@ -24,7 +24,7 @@ mod effects {
     pub(super) mod whole_site_disallowed;
 }
 
-/// What makes a line a field, and which.
+/// The marks of a field, and of each kind of field.
 mod fields {
     pub(super) mod missing_colon;
     pub(super) mod misspelled_directive;
@@ -48,7 +48,7 @@ mod file {
     pub(super) mod utf_16;
 }
 
-/// Where groups begin and end.
+/// The boundaries of groups.
 mod groups {
     pub(super) mod blank_line_in_group;
     pub(super) mod duplicate_group;
@@ -96,7 +96,7 @@ mod sitemaps {
     pub(super) mod sitemap_not_absolute;
 }
 
-/// What may be done with pages.
+/// The permitted uses of pages.
 mod usage {
     pub(super) mod content_signal_value;
     pub(super) mod content_usage_value;

@@ -1,4 +1,4 @@
-//! What holds for every lint.
+//! The properties of every lint.
 
 use std::collections::HashSet;
 
@@ -20,25 +20,25 @@ mod usage;
 struct Case(&'static str, &'static str);
 
 impl Case {
-    /// Where it finds something in a file.
+    /// The places of its findings in a file.
     #[track_caller]
     fn found(self, file: impl AsRef<[u8]>, places: &[&str]) -> Self {
         self.same(found, file.as_ref(), places)
     }
 
-    /// Where it finds something in a file with each of these values in it.
+    /// The places of its findings in a file with each of these values in it.
     #[track_caller]
     fn found_each(self, file: &str, values: &[&str], places: &[&str]) -> Self {
         values.iter().fold(self, |case, value| case.found(file.replace("{}", value), places))
     }
 
-    /// What it says about a file.
+    /// The messages of its findings in a file.
     #[track_caller]
     fn says(self, file: impl AsRef<[u8]>, said: &[&str]) -> Self {
         self.same(messages, file.as_ref(), said)
     }
 
-    /// What it advises about a file.
+    /// The advice of its findings in a file.
     #[track_caller]
     fn helps(self, file: impl AsRef<[u8]>, helped: &[&str]) -> Self {
         self.same(helps, file.as_ref(), helped)
@@ -51,17 +51,17 @@ impl Case {
     }
 }
 
-/// Where one lint finds something in a file, as `line:column`.
+/// The places of one lint's findings in a file, as `line:column`.
 pub(super) fn found(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| format!("{}:{}", finding.line, finding.column)).collect()
 }
 
-/// What one lint says about a file.
+/// The messages of one lint's findings in a file.
 pub(super) fn messages(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| finding.message.to_owned()).collect()
 }
 
-/// What one lint advises about a file.
+/// The advice of one lint's findings in a file.
 pub(super) fn helps(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().filter_map(|finding| finding.help.as_deref().map(str::to_owned)).collect()
 }

@@ -16,7 +16,7 @@ static LISTS: LazyLock<Box<[EmbeddedList]>> = LazyLock::new(|| read(SNAPSHOT));
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmbeddedList {
-    /// Where the operator publishes the list.
+    /// The URL at which the operator publishes the list.
     pub url: &'static str,
     /// The day of the copy, as `2026-09-02`.
     pub fetched: &'static str,

@@ -17,8 +17,8 @@ const SHORTEST_V6: u32 = 19;
 /// The addresses that an operator publishes for a crawler.
 ///
 /// Three formats are read: the JSON object that search engines and AI crawlers publish, also as JAFAR
-/// (draft-illyes-webbotauth-jafar), a prefix a line, and the CSV of a geofeed (RFC 8805). Whatever is not clearly such a list
-/// is an error, because an empty list makes impostors of genuine crawlers.
+/// (draft-illyes-webbotauth-jafar), a prefix a line, and the CSV of a geofeed (RFC 8805). Anything that is not clearly such a
+/// list is an error, because an empty list makes impostors of genuine crawlers.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -50,7 +50,7 @@ impl RangeList {
     ///
     /// # Errors
     ///
-    /// Where the major version is greater than 1, or is no number: such a list must not be parsed, and the list before stays.
+    /// If the major version is greater than 1, or is no number: such a list must not be parsed, and the list before stays.
     pub fn check_media_type(content_type: &str) -> Result<(), DocumentError> {
         let mut parts = content_type.split(';');
         let is_jafar = parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/jafar+json"));
@@ -68,7 +68,7 @@ impl RangeList {
     ///
     /// # Errors
     ///
-    /// Where the octets are no list in a format that is read, hold no valid prefix or more than 50,000, are more than 1 MiB, or
+    /// If the octets are no list in a format that is read, hold no valid prefix or more than 50,000, are more than 1 MiB, or
     /// hold a prefix that is shorter than `/8` (IPv4) or `/19` (IPv6).
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = DocumentError::new;
@@ -106,7 +106,7 @@ impl RangeList {
     ///
     /// # Errors
     ///
-    /// Where more than half of the addresses of the list before, of either family, are missing. Then the list before stays.
+    /// If more than half of the addresses of the list before, of either family, are missing. Then the list before stays.
     pub fn check_after(&self, before: &RangeSet) -> Result<(), DocumentError> {
         if !before.lost_most_in(&self.set) {
             return Ok(());

@@ -20,16 +20,16 @@ pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
 /// A signature of Web Bot Auth that holds by all that the request says; its key is still to be looked up.
 ///
-/// Whatever is equal in two candidates is signed alike: a result can be kept by base, signature and directory until
+/// Two candidates that are equal are signed alike: a result can be kept by base, signature and directory until
 /// [`until`](Self::until).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
-    /// What is signed (RFC 9421, section 2.5).
+    /// The signature base: the octets that are signed (RFC 9421, section 2.5).
     pub base: String,
     /// The octets of the signature.
     pub signature: Vec<u8>,
-    /// Whose key it is.
+    /// The directory of its key.
     pub directory: DirectoryUrl,
     /// Which key it is.
     pub keyid: String,
@@ -38,11 +38,11 @@ pub struct SignatureCandidate {
     pub(super) covered: Option<CoveredValues>,
 }
 
-/// What a signature of a request says.
+/// The result of checking a signature of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignatureCheck {
-    /// What the signature says, whatever key made it.
+    /// The outcome of the signature, whatever key made it.
     pub outcome: MethodOutcome,
     /// The directory that the signature names, where the request alone did not refute it. Of a verified signature it says
     /// who the crawler is.
@@ -178,9 +178,9 @@ impl SignatureCheck {
         Self { outcome, directory: None, until: None }
     }
 
-    /// What the signature says about a claim whose operator has these directories; `None` stands for a claim that names no operator
-    /// that is known. A valid one by another operator says nothing: it neither confirms the claim, nor is it false. That the keys of
-    /// another operator cannot be had is no doubt about this claim either.
+    /// The outcome of the signature for a claim whose operator has these directories; `None` stands for a claim that names no
+    /// operator that is known. A valid one by another operator says nothing: it neither confirms the claim, nor is it false. That
+    /// the keys of another operator cannot be had is no doubt about this claim either.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

@@ -1,4 +1,4 @@
-//! What is signed: the components of a request, and the signature base that they make (RFC 9421, section 2).
+//! The signed data: the components of a request, and the signature base that they make (RFC 9421, section 2).
 
 use super::message_head::{FieldValue, MessageHead};
 use super::structured_field::{BareItem, Dictionary, InnerList, Item, SyntaxError};
@@ -113,7 +113,7 @@ fn field(name: &str, item: &Item<'_>, message: &MessageHead<'_>, budget: &mut us
 /// The fields of a signature. Results are kept by all of them, so they are not compared again.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
-/// What a signature covers of one request, as received: a request with the same values has the same signature base.
+/// The values that a signature covers of one request, as received: a request with the same values has the same signature base.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CoveredValues(Box<[CoveredValue]>);
 

@@ -1,4 +1,4 @@
-//! Where the keys of an operator are.
+//! The URL at which the keys of an operator are published.
 //!
 //! **A directory's URL has one form** (`DirectoryUrl`), and keys are looked up by it and `keyid` together. With `keyid`
 //! alone, a key that one operator publishes would sign for another.
@@ -47,7 +47,7 @@ impl DirectoryUrl {
     ///
     /// # Errors
     ///
-    /// Where it is no `https` URL, or one that two readers could understand differently.
+    /// If it is no `https` URL, or one that two readers could understand differently.
     pub fn parse(text: &str) -> Result<Self, DirectoryUrlError> {
         let is_url_octet = |octet: u8| {
             octet.is_ascii_graphic()

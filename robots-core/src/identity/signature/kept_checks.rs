@@ -1,4 +1,4 @@
-//! What the signatures of one request said, to be used for requests that bear the same ones.
+//! The results of the signatures of one request, to be used for requests that bear the same ones.
 
 use std::hash::BuildHasher;
 use std::ptr;
@@ -42,7 +42,7 @@ impl KeptChecks {
         let mut octets = Vec::new();
         for name in SIGNATURE_FIELDS {
             message.for_each_line(name, &mut |line| {
-                // What is too long is not copied.
+                // Octets past the limit are not copied.
                 let line = &line[..line.len().min(LONGEST)];
                 if octets.len() <= LONGEST {
                     if octets.is_empty() {
@@ -66,7 +66,7 @@ impl KeptChecks {
         hasher.hash_one((lines, target))
     }
 
-    /// Checks the signatures of a request. What depends on nothing but the request and keys that are loaded can be kept.
+    /// Checks the signatures of a request. A result that depends only on the request and on loaded keys can be kept.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,

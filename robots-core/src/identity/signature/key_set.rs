@@ -44,7 +44,7 @@ impl KeySet {
     ///
     /// # Errors
     ///
-    /// Where the octets are no key set, more than 64 KiB, or hold more than 32 keys. Then the keys at hand stay.
+    /// If the octets are no key set, more than 64 KiB, or hold more than 32 keys. Then the keys at hand stay.
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = |kind, message: String| DocumentError::new(kind, message);
         if octets.len() > LARGEST {
@@ -244,7 +244,7 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // What is kept out: a signature that no key made, of all zeros but one, for any message.
+        // The forgery that is kept out: a signature that no key made, of all zeros but one, for any message.
         let mut forged = [0; 64];
         forged[0] = 1;
         let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));

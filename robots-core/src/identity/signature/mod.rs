@@ -5,7 +5,7 @@
 //!
 //! 1. `Signature-Input` is read, and of it the first two members whose `tag` is `web-bot-auth`. A request without one is
 //!    not signed, whatever else it carries.
-//! 2. What the request alone decides is decided first: parameters, algorithm, time, and which components are signed.
+//! 2. Checks that need nothing but the request come first: parameters, algorithm, time, and which components are signed.
 //! 3. The signature base is put together (RFC 9421, section 2.5).
 //! 4. The key is looked up by directory and `keyid`, never by `keyid` alone, and the signature is checked.
 

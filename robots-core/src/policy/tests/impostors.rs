@@ -1,4 +1,4 @@
-//! What identities change.
+//! The effects of identities.
 
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
@@ -120,7 +120,7 @@ fn what_a_name_is_granted_can_need_an_identity() {
             assert_eq!(decide(&policy, identity, GOOGLEBOT, "/private/x"), mode, "{needed} {identity}");
         }
     }
-    // What is stricter than the mode holds for every claim.
+    // An override that is stricter than the mode holds for every claim.
     let strict = Policy::builder().identity_needed(IdentityNeeded::Verified);
     let strict = strict.with_override(Override::agent("GPTBot", Mode::Refuse).expect("a name")).build();
     for identity in ALL {

@@ -18,7 +18,7 @@ fn a_refusing_policy_tags_the_engines_that_people_use_and_refuses_the_rest() {
     for other in ["Wotbox/2.0", "Nutch/1.0", "PiplBot (+http://www.pipl.com/bot/)", "OAI-SearchBot/1.3", UNKNOWN] {
         assert_eq!(site.decide(&policy, &[other], "GET", "/private/x"), REFUSED, "{other}");
     }
-    // What is beside an engine's name is judged by itself.
+    // An agent beside an engine's name is judged by itself.
     assert_eq!(site.decide(&policy, &[GOOGLEBOT, GPTBOT], "GET", "/private/x"), REFUSED);
     assert_eq!(site.decide(&policy, &[FIREFOX, GOOGLEBOT], "GET", "/private/x"), SPARED);
 }

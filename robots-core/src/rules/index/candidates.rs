@@ -42,7 +42,7 @@ pub(super) struct Candidates {
     rules: Vec<CandidateRule>,
     /// The ranks of each group's candidates, best first, one group behind the other.
     ranks: Vec<Rank>,
-    /// Where in `ranks` each group starts, and the end.
+    /// The start of each group in `ranks`, and the end.
     starts: Vec<usize>,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Grams {
     /// One bit for each of the grams' hashes: most grams of a path end here.
     filter: Box<[u64]>,
     filter_shift: u32,
-    /// Where in `filed` each hash starts, and the end.
+    /// The start of each hash in `filed`, and the end.
     starts: Box<[u32]>,
     shift: u32,
     filed: Box<[Filed]>,
@@ -140,7 +140,7 @@ impl Grams {
     }
 }
 
-/// Where a pattern is filed.
+/// The key under which a pattern is filed.
 enum FiledUnder {
     Gram(u32),
     Octet(u8),

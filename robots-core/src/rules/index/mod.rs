@@ -45,7 +45,7 @@ pub(super) struct RuleIndex {
     first_disallows: Box<[Rank]>,
 }
 
-/// Where the candidates of some groups begin.
+/// The start of the candidates of some groups.
 #[derive(Clone, Copy)]
 struct SearchRoot {
     trie: Trie,

@@ -57,7 +57,7 @@ struct Node {
     children: u32,
     /// The best candidate whose pattern is a prefix of a path that leads here.
     best: Rank,
-    /// What else there is, in `ends`.
+    /// The other patterns, in `ends`.
     end: u32,
     label_length: u16,
     /// How long the table of children is, or 0 where they are few.
@@ -293,7 +293,7 @@ struct Jump {
 /// The jumps of a trie: from the first eight octets of a path to the node they lead to, the upper part of a large trie
 /// in one step.
 ///
-/// A jump only saves steps. Where there is none, or where two want the same place, the walk begins at the root.
+/// A jump only saves steps. If there is none, or if two want the same place, the walk begins at the root.
 #[derive(Debug, Default)]
 struct Jumps {
     slots: Box<[Jump]>,

@@ -78,7 +78,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// What shuts a crawler out, and of how much.
+/// The rule that shuts a crawler out, and how much it covers.
 #[derive(Clone, Copy)]
 struct Shut<'r> {
     rule: Rule<'r>,
@@ -147,7 +147,7 @@ impl<'r> Reach<'r> {
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// What leaves nothing to fetch but the home page: an allow rule of equal priority would win against it.
+    /// The rule that leaves nothing to fetch but the home page: an allow rule of equal priority would win against it.
     fn shut_by(self) -> Option<Shut<'r>> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         let extent = if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage };

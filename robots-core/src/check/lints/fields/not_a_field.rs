@@ -67,7 +67,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
     }
-    // What may be meant as a rule is not made a comment.
+    // A line that may be meant as a rule is not made a comment.
     let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }

@@ -27,7 +27,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                         format_args!("a blank line parts this rule from its group: old parsers end the group there"),
                     )
                     .help(format_args!("remove the blank line above it"));
-                    // What follows is cut off with it.
+                    // The lines that follow are cut off with it.
                     in_group = false;
                 }
                 _ => {}

@@ -20,7 +20,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) {
         return;
     }
-    // What is no UTF-8 is another lint's.
+    // Octets that are not UTF-8 are another lint's.
     let Ok(pattern) = std::str::from_utf8(field.value) else { return };
     let Some((at, char)) = pattern.char_indices().find(|(_, char)| !char.is_ascii()) else { return };
     let start = field.value_range.start + at;

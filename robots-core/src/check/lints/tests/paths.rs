@@ -38,7 +38,7 @@ fn lints_about_paths() {
     Case("path-without-slash", "a URL is another lint's matter").found("Allow: http://example.com/", &[]);
 }
 
-/// What is said of a pattern is what the matcher does.
+/// The message about a pattern agrees with the matcher.
 #[test]
 fn the_message_says_what_the_matcher_does() {
     use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};

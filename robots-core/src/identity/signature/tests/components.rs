@@ -1,4 +1,4 @@
-//! What a signature covers, and the base that it is over.
+//! The components that a signature covers, and the base that it is over.
 
 use super::*;
 
