@@ -72,7 +72,7 @@ pub use crate::rules::RobotsTxt;
 #[doc(no_inline)]
 pub use crate::source::{HostMap, Sites};
 
-/// What robotsd uses. No promise: any release may change it.
+/// Items for robotsd. No promise: any release may change it.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "layer")]

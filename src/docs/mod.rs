@@ -1,6 +1,6 @@
-//! Chapters, for people who decide what a site does about crawlers or who change this crate: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work, who a
-//! crawler is. What an operator decides, where to put it, and how to have another proxy ask it is in those of
-//! [`robotsd`](https://docs.rs/robotsd/latest/robotsd/docs/).
+//! Chapters, for people who decide what a site does about crawlers or who change this crate: how the house is built, what the rules mean,
+//! what the check looks for, how reloading and fetching work, who a crawler is. The decisions of an operator, where to put robotsd, and how
+//! to have another proxy ask it are in those of [`robotsd`](https://docs.rs/robotsd/latest/robotsd/docs/).
 
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}

@@ -12,10 +12,10 @@ use crate::policy::Action;
 #[must_use]
 #[non_exhaustive]
 pub struct Answer {
-    /// What becomes of the request.
+    /// The outcome of the request.
     pub outcome: Outcome,
-    /// Who sends the request, and what was decided about it: of one that is tagged, refused or observed, and of every other one of a
-    /// crawler where somebody wants it ([`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers),
+    /// The client, and the decision about its request: of one that is tagged, refused or observed, and of every other one of a
+    /// crawler if somebody wants it ([`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers),
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records)).
     pub record: Option<Box<Record>>,
     /// Whether the extensions are to hold the record of a request that passes as any other.
@@ -24,7 +24,7 @@ pub struct Answer {
     pub(super) extensions: Extensions,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -53,9 +53,9 @@ impl Answer {
     /// Carries the answer out: returns the response of a request that goes no further, and prepares any other to go on.
     /// Nothing else in the layer changes a request.
     ///
-    /// A client's own `Robots-Verdict` field is removed, spelled with hyphen or underscore; a request that is tagged gets
-    /// ours, and its [`Record`] as an extension, and so does the response to one that is refused. Where the extensions hold the record
-    /// of a tagged request already, a layer outside has tagged it, and its field stays.
+    /// A client's own `Robots-Verdict` field is removed, spelled with hyphen or underscore; a request that is tagged gets ours, and
+    /// its [`Record`] as an extension, and so does the response to one that is refused. If the extensions hold the record of a tagged
+    /// request already, a layer outside has tagged it, and its field stays.
     pub fn carry_out<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, in_extensions, extensions } = self;
         let record = record.filter(|record| in_extensions || record.action != Action::Pass);

@@ -34,8 +34,8 @@ impl RobotsLayer {
     ///   judge too, and so does an inner one that has observers of its own, or gets a request that is exempt, that passes by
     ///   signs of a person, or whose method, target or `User-Agent` has changed on the way. An observer is not notified twice
     ///   of one decision. Several layers are best clones of one.
-    /// - What rewrites a target in front of the outermost router changes what is judged. Then put the layer in front of
-    ///   that, or give it [`RobotsLayer::target_from`], which comes first.
+    /// - A layer that rewrites the target in front of the outermost router changes what is judged. Then put the layer
+    ///   in front of that, or give it [`RobotsLayer::target_from`], which comes first.
     /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
     pub fn for_axum08(sites: impl IntoSites) -> Self {
         Self::new(sites).with(|enforcer| {
@@ -46,7 +46,7 @@ impl RobotsLayer {
 }
 
 /// The crawler that a request claims to come from, for handlers beneath [`RobotsLayer::for_axum08`]: an agent that is registered or
-/// declares itself one. What became of the claim is its `identity`, where claims are checked.
+/// declares itself one. The result of checking the claim is its `identity`, if claims are checked.
 ///
 /// `Option<Crawler>` is `None` for everybody else, and for everybody while nothing is known of the robots.txt or its enforcement is
 /// off. `Crawler` alone is for a page that only crawlers get: everybody else is answered with 404.

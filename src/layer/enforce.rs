@@ -61,11 +61,11 @@ pub(super) enum RobotsTxtRequests {
     Judge,
 }
 
-/// Where a request that has a pace is counted.
+/// The place at which a request that has a pace is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
-    /// In a store that who asks for the judgement has.
+    /// In a store of the caller of the judgement.
     InStore,
     /// It was counted and refused a moment ago.
     Before,
@@ -81,14 +81,14 @@ pub(super) enum CrawlerRecords {
     InExtensions,
 }
 
-/// What was decided about a request, for longer than its snapshot is borrowed.
+/// The decision about a request, for longer than its snapshot is borrowed.
 struct Decided {
     action: Action,
     reason: Reason,
     record: Option<Box<Record>>,
 }
 
-/// What was judged of a request.
+/// The judgement of a request.
 pub(super) enum Judged {
     Answer(Answer),
     Paced(Box<Paced>),
@@ -100,7 +100,7 @@ pub(super) struct Paced {
     snapshot: Arc<Snapshot>,
     pub(super) request: PacedRequest,
     bucket: OwnedBucket,
-    /// What becomes of it if it does not come too soon, and if it does.
+    /// The decisions if it does not come too soon, and if it does.
     in_time: Decided,
     too_soon: Decided,
 }
@@ -173,7 +173,7 @@ impl Enforcer {
             let address = || *known.get_or_init(|| self.address(&request));
             let decision = self.decide(live, &snapshot, &request, agents, sender.identity, &address);
             let decided = |decision: &_| self.decided(&snapshot, content, &request, agents, &sender, decision);
-            // What a layer outside has judged it has counted too.
+            // A request that a layer outside has judged was counted there too.
             let has_pace = decision.pace.is_some() && outside.is_none();
             let is_paced = has_pace && !snapshot.policy.spares(|| human_evidence(&request));
             let bucket = || pace::bucket(&decision, &snapshot, &request, agents, sender.identity, address);
@@ -337,7 +337,7 @@ impl Enforcer {
         }
     }
 
-    /// Who sends a request of these agents.
+    /// The sender of a request of these agents.
     fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]

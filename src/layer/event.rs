@@ -187,7 +187,7 @@ fn trace(event: &Event<'_>) {
         decision = record.action.as_str(),
         reason = record.reason.as_str(),
         would = record.would.as_str(),
-        // What comes too soon is allowed by its rule; the line is that of the delay.
+        // A request that comes too soon is allowed by its rule; the line is that of the delay.
         rule = record.rule.as_deref().filter(|_| limit.is_none()),
         line = limit.map_or(record.line, |limit| Some(limit.line)),
         delay = limit.map(|limit| limit.interval.as_secs_f64()),

@@ -270,7 +270,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a client sends, what its proxy appends to it is what is read first, and nothing panics.
+        /// The entry that a proxy appends is read first, whatever its client sends, and nothing panics.
         #[test]
         fn what_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),

@@ -1,5 +1,5 @@
-//! What gRPC takes for an answer that is not the application's: a status in the head of a response without a body
-//! ("trailers-only" in its specification).
+//! The form in which gRPC takes an answer for one that is not the application's: a status in the head of a
+//! response without a body ("trailers-only" in its specification).
 //!
 //! A client of gRPC reads neither the status of HTTP nor a page. With `403` it reports an unknown error, and with `502` one that
 //! it may not try again.

@@ -88,9 +88,9 @@ impl RobotsLayer {
 
     /// Has proxies in front say who the client is: where the address that [`address_from`](Self::address_from) finds is in one of
     /// these networks, the client is the first that is not, from the right, in `X-Forwarded-For`, or in `Forwarded` (RFC 7239)
-    /// where there is no `X-Forwarded-For`. What stands left of it anyone can have written, and does not count; nor does an
-    /// entry that is no address, nor the field of a client that comes without a proxy. Where a proxy names no client, the client is
-    /// unknown: no network is exempt, and no claim is refuted by its address.
+    /// where there is no `X-Forwarded-For`. Entries left of it can be written by anyone and do not count; nor does an entry that is
+    /// no address, nor the field of a client that comes without a proxy. If a proxy names no client, the client is unknown: no
+    /// network is exempt, and no claim is refuted by its address.
     ///
     /// Name every proxy on the way, and nothing else: the fields of every peer in these networks are believed. A proxy that writes only `Forwarded`
     /// has to remove an `X-Forwarded-For` that a client sends.
@@ -213,9 +213,9 @@ impl RobotsLayer {
     /// It is asked about a call of gRPC as well, where [`OriginalRequest::is_grpc_call`] says that the request is one; what it returns is
     /// sent as it is. A page is nothing to such a client: [`Event::refusal`] and [`Event::refusal_with_status`] know what is.
     ///
-    /// Whatever the function returns, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
-    /// loses its body, and the [`Record`] is put in the response's extensions. If the function panics, the request is
-    /// refused with the default, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
+    /// For every response of the function, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to
+    /// `HEAD` loses its body, and the [`Record`] is put in the response's extensions. If the function panics, the request
+    /// is refused with the default, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     ///
     /// [`Record`]: super::Record
     pub fn refuse_with(self, refuse: impl Fn(&Event<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
@@ -300,7 +300,7 @@ impl fmt::Debug for RobotsLayer {
     }
 }
 
-/// What the layer has judged of a request: its answer, or the bucket that it takes from first.
+/// The judgement of a request: its answer, or the bucket that it takes from first.
 ///
 /// For a service that counts requests in a store which several processes share:
 ///
@@ -341,8 +341,8 @@ impl Judgement {
     }
 
     /// The answer to the request, the same that was judged. `wait`: how long it has to wait, as the store says; zero where it
-    /// passes. With `None` it is counted here. What passes elsewhere is counted here too, so that the bucket of this process is no
-    /// fuller than the other when it has to count alone.
+    /// passes. With `None` it is counted here. A request that passes elsewhere is counted here too, so that the bucket of this
+    /// process is no fuller than the other when it has to count alone.
     pub fn answer(self, request: &OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *request, wait)
     }

@@ -19,10 +19,9 @@
 //! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and [`Mode::Observe`](crate::policy::Mode::Observe) all of this only
 //! records: every request but `/robots.txt` is answered as without the layer, unless an override says otherwise.
 //!
-//! Where the policy refuses and limits ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that comes sooner
-//! than the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified crawler has a bucket of
-//! its own, and so has each network of other clients, by the address that [`RobotsLayer::address_from`] finds. See the chapter
-//! `rate`.
+//! If the policy refuses and limits ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that comes sooner
+//! than the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified crawler has a bucket of its own,
+//! and so has each network of other clients, by the address that [`RobotsLayer::address_from`] finds. See the chapter `rate`.
 //!
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the inner service.
 //!
@@ -30,9 +29,9 @@
 //! of that claim (`RobotsLayer::verifier`), and so does a function of the application ([`RobotsLayer::identity_from`]); without
 //! either a false claim is not detected. The path is the one [`http::Uri`] holds, so a fragment is gone already.
 //!
-//! Where to put it: outside caches, and outside whatever rewrites paths or methods, because what counts is the request as the
-//! client sent it; where the layer can only be inside, give [`RobotsLayer::target_from`] the target as it was. Readiness is
-//! the inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
+//! Put it outside caches, and outside every layer that rewrites paths or methods, because the request as the client sent it
+//! counts; if the layer can only be inside, give [`RobotsLayer::target_from`] the target as it was. Readiness is the inner
+//! service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
 //!
 //! # In axum
 //!
@@ -100,7 +99,7 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 //! # }
 //! ```
 
-// What an application builds, and what its requests and responses go through.
+// The parts that an application builds, and those that its requests and responses go through.
 #[cfg(feature = "axum08")]
 pub mod axum08;
 mod grpc;
@@ -120,7 +119,7 @@ mod robots_txt;
 #[cfg(feature = "verify")]
 mod sender_check;
 
-// What becomes of a request, and what is kept of it.
+// The outcome of a request, and its record.
 mod answer;
 mod event;
 mod pace;

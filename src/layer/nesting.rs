@@ -43,7 +43,7 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
 /// The mark of a request that was judged, in its extensions: for which site, and by what. Only this file makes one, so no
 /// client and no application can.
 ///
-/// It holds what the decision depends on. Where something between two layers changes that, the inner one judges again. It
+/// It holds what the decision depends on. If something between two layers changes that, the inner one judges again. It
 /// does so too where the decision depends on more: an address or a cookie, which layers may find in ways of their own.
 #[derive(Clone)]
 pub(super) struct Mark {

@@ -11,8 +11,8 @@ use crate::source::Scheme;
 
 /// The request that is judged: method, target, host and fields as the client sent them.
 ///
-/// They are taken from an ordinary request as it is ([`OriginalRequest::of`]). Where a proxy requests a decision about another
-/// request, it names method, target and host. The target is octets, because it may hold some that [`http::Uri`] refuses.
+/// They are taken from an ordinary request as it is ([`OriginalRequest::of`]). A proxy that requests a decision about another
+/// request names method, target and host. The target is octets, because it may hold some that [`http::Uri`] refuses.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 #[non_exhaustive]
@@ -89,8 +89,8 @@ impl<'a> OriginalRequest<'a> {
         self.host_octets().and_then(|host| std::str::from_utf8(host).ok())
     }
 
-    /// Whether it is a call of gRPC: a `POST` over HTTP/2 or later whose fields [say so](Self::has_grpc_type). Where the version is not known, after
-    /// [`with_target`](Self::with_target), the rest suffices.
+    /// Whether it is a call of gRPC: a `POST` over HTTP/2 or later whose fields [say so](Self::has_grpc_type). If the version is not known,
+    /// after [`with_target`](Self::with_target), the rest suffices.
     ///
     /// The field alone proves nothing: a call is refused with status 200 and without a body, which a client or a cache that
     /// does not speak gRPC would take for a page.

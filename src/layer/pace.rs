@@ -59,11 +59,11 @@ pub(super) fn bucket<'a>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PacedRequest {
-    /// Where the robots.txt comes from whose delay this is: a path, `inline`, or a URL. Where a layer has several, each has its own
+    /// The origin of the robots.txt whose delay this is: a path, `inline`, or a URL. If a layer has several, each has its own
     /// buckets.
     pub origin: String,
-    /// What tells the bucket from others of the robots.txt, the same in every process: the crawler's product token in lower case, or
-    /// `*` for all names that may be made up; what is known of the sender; and its network, for one that only claims to be the
+    /// The name of the bucket among those of the robots.txt, the same in every process: the crawler's product token in lower case,
+    /// or `*` for all names that may be made up; the evidence about the sender; and its network, for one that only claims to be the
     /// crawler.
     pub key: String,
     /// Whether the bucket is that of one network: clients with many addresses have many of them.
@@ -72,7 +72,7 @@ pub struct PacedRequest {
     pub interval: Duration,
     /// So many pass at once after a pause.
     pub burst: NonZeroU32,
-    /// What becomes of the request if it comes too soon. Where that is only recorded, it has nothing to wait for.
+    /// The action for a request that comes too soon. If that is only recorded, it has nothing to wait for.
     pub mode: RateMode,
 }
 
@@ -98,7 +98,7 @@ impl PacedRequest {
 /// Fetch Metadata Request Headers, section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// What a crawler that renders a page fetches for it, all at once.
+/// The parts of a page, which a crawler that renders it fetches all at once.
 fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
     // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.

@@ -32,13 +32,13 @@ pub struct Record {
     pub agent: Agent,
     /// The name of an agent that is known by its product token alone.
     token: Option<String>,
-    /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
+    /// The result of checking the claim that the request makes about its sender; `None` if claims are not checked.
     pub identity: Option<Identity>,
     /// The action taken.
     pub action: Action,
     /// The reason for it.
     pub reason: Reason,
-    /// What the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would do, whatever the mode is: what to look at before it is on.
+    /// The action of the mode [`Mode::Refuse`](crate::policy::Mode::Refuse), whatever the mode is: look at it before that mode is on.
     pub would: Would,
     /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
     /// `/robots.txt` is.
@@ -61,7 +61,7 @@ pub struct Record {
     pub hash: VersionHash,
 }
 
-/// What a log wants to hold: neither the signs of a person nor the version.
+/// The fields for a log: neither the signs of a person nor the version.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -103,14 +103,13 @@ pub struct Limit {
 }
 
 impl Record {
-    /// The field that carries the verdict to an upstream:
-    /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
-    /// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold. Where the path as sent does
-    /// not match the rule, `;form=resolved` names the form that does ([`PathForm`]). `;reason=search-engine` says that the
-    /// mode refuses others, and only tags the crawlers of search engines that people use ([`Reason::SearchEngine`]), and
-    /// `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the verdict may be `allow`, and rule
-    /// and line are left out where no rule decided. Where senders are checked, `;identity=verified` is what became of the
-    /// claim ([`Identity::outcome`](crate::agent::Identity::outcome)).
+    /// The field that carries the verdict to an upstream: `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item
+    /// of RFC 9651 in ASCII, what a string may not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may
+    /// hold. If the path as sent does not match the rule, `;form=resolved` names the form that does ([`PathForm`]).
+    /// `;reason=search-engine` says that the mode refuses others, and only tags the crawlers of search engines that people use
+    /// ([`Reason::SearchEngine`]), and `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the
+    /// verdict may be `allow`, and rule and line are left out where no rule decided. If senders are checked, `;identity=verified` is
+    /// the result of checking the claim ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
     /// `None` where no agent of the request is a crawler.
@@ -123,7 +122,7 @@ impl Record {
     ) -> Option<Self> {
         let verdict = decision.verdict;
         let judged = agents.get(decision.agent).filter(|_| verdict.is_some() || decision.reason.is_reported());
-        // Where a request is exempt there may be a group for its agent, though no verdict says so.
+        // If a request is exempt there may be a group for its agent, though no verdict says so.
         let is_exempt = decision.reason == Reason::Exempt;
         let has_group = |agent: &&Agent| is_exempt && policy.has_group(content.rules(), agent);
         let agent = judged

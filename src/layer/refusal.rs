@@ -174,7 +174,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Whose rules they are.
+    /// The file with the rules.
     fn push_file(&self, out: &mut String) {
         out.push_str("The robots.txt");
         if let Some(host) = self.request.host() {

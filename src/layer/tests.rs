@@ -89,7 +89,7 @@ fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
 }
 
-/// What a callback notes, for the test and for the callback.
+/// The notes of a callback, for the test and for the callback.
 fn noting<T>(nothing: T) -> (Arc<Mutex<T>>, Arc<Mutex<T>>) {
     let noted = Arc::new(Mutex::new(nothing));
     (noted.clone(), noted)

@@ -24,10 +24,10 @@ use crate::source::evidence::Verifier;
 impl RobotsLayer {
     /// Has a `Verifier` check the claims that requests make about their sender.
     ///
-    /// A request waits for nothing: it is judged by the evidence at hand, and what is missing is there for the next one. Who
-    /// wants to wait a moment puts a [`VerifyLayer`] outside of this layer. What becomes of impostors is up
-    /// to the policy ([`Impostors`](crate::policy::Impostors)). A request that is signed, and names no crawler, is judged as
-    /// that of the crawler whose keys signed it.
+    /// A request waits for nothing: it is judged by the evidence at hand, and what is missing is there for the next one. To
+    /// wait a moment, put a [`VerifyLayer`] outside of this layer. The policy decides about impostors
+    /// ([`Impostors`](crate::policy::Impostors)). A request that is signed, and names no crawler, is judged as that of the
+    /// crawler whose keys signed it.
     ///
     /// The client's address has to be known: without [`RobotsLayer::address_from`] only signatures verify. The scheme of a
     /// request, which a signature may be over, is `https` unless its target says otherwise.
@@ -57,7 +57,7 @@ impl RobotsLayer {
 /// Waits for names that are being looked up, so that the first request of an address is judged by them; makes [`Verify`].
 ///
 /// A [`RobotsLayer`] waits for nothing: the first requests of an address whose names are not known yet are `undecided`, and
-/// pass as they would without a `Verifier`. Where the policy needs `verified` for what it grants, or refuses impostors, this
+/// pass as they would without a `Verifier`. If the policy needs `verified` for what it grants, or refuses impostors, this
 /// layer outside of it makes them wait, for 250 ms at most. Only requests wait that claim to be a crawler whose addresses have
 /// names, and whose address is new.
 ///
@@ -80,7 +80,7 @@ pub struct VerifyLayer {
     wait: Option<EvidenceWait>,
 }
 
-/// What a service waits for, and how long.
+/// The evidence that a service waits for, and the longest wait.
 #[derive(Clone)]
 struct EvidenceWait {
     enforcer: Arc<Enforcer>,
@@ -102,7 +102,7 @@ impl VerifyLayer {
     /// Waits for the evidence of the [`Verifier`] that a layer has. `wait` is cut to [`VerifyLayer::LONGEST_WAIT`]; with zero,
     /// and where the layer has no `Verifier`, nothing waits.
     ///
-    /// Both look up the agents of a request. Where [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
+    /// Both look up the agents of a request. If [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
     /// layer that counts, and serve with one that does not.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::LONGEST_WAIT);
@@ -187,7 +187,7 @@ struct Waiting<S, B> {
     evidence: WaitingForEvidence,
 }
 
-/// What one request waits for.
+/// The evidence that one request waits for.
 struct WaitingForEvidence {
     wait: EvidenceWait,
     looked_up: LookedUp,
@@ -202,7 +202,7 @@ impl WaitingForEvidence {
             let waited = self.looked_up.as_mut().poll(context);
             let is_first = !mem::replace(&mut self.is_registered, true);
             match waited {
-                // What ended before the task was to be woken is seen here.
+                // A look-up that ended before the task was to be woken is seen here.
                 Poll::Pending if is_first && !self.wait.is_still_needed(request) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(())) if self.wait.is_still_needed(request) => {

@@ -48,7 +48,7 @@ pub(crate) struct CachedAgents {
 /// How many slots the caches of many versions may have together, past those each begins with.
 pub(super) struct Budget {
     left: AtomicUsize,
-    /// What an unused slot holds: the agent of an empty header, so that no slot needs an `Option`.
+    /// The value of an unused slot: the agent of an empty header, so that no slot needs an `Option`.
     unused: Arc<CachedAgents>,
 }
 

@@ -84,8 +84,8 @@ impl LiveRobots {
     /// [`LiveRobots::inline`]. It is checked, gated, recorded and notified of like a file that changed, and a later
     /// [`LiveRobots::reload`] reads it. A text that is live already is fine.
     ///
-    /// Where the text is kept is the application's affair: after a restart the site begins with the text that it is opened
-    /// with, so open it with the one that was published last.
+    /// The application has to keep the text: after a restart the site begins with the text that it is opened with, so open
+    /// it with the one that was published last.
     ///
     /// It blocks until the text is compiled, which takes milliseconds, and until the listeners have run: in async code call
     /// it with `tokio::task::spawn_blocking` or its like. Of calls at the same time, the last one that begins wins.
@@ -269,7 +269,7 @@ impl fmt::Debug for LiveRobots {
 pub struct Status {
     /// The version that is live, if any is.
     pub live: Option<VersionHash>,
-    /// What the check found in the version that is live; [`Report::summary`] is its errors and warnings in one line.
+    /// The findings of the check in the version that is live; [`Report::summary`] is its errors and warnings in one line.
     pub report: Option<Arc<Report>>,
     /// The last reload.
     pub last_reload: Reload,
@@ -309,7 +309,7 @@ pub struct Status {
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// What the source holds is live.
+        /// The version of the source is live.
         Live = "live",
         /// The source holds nothing usable; the last good version is live.
         LastGood = "last-good",
@@ -331,7 +331,7 @@ impl Status {
         }
     }
 
-    /// What is wrong with the site's part of the state directory in one respect, if anything is.
+    /// The trouble of one kind with the site's part of the state directory, if there is one.
     pub fn state_trouble(&self, kind: TroubleKind) -> Option<&str> {
         self.state_troubles.iter().find(|trouble| trouble.kind == kind).map(|trouble| trouble.text.as_str())
     }

@@ -8,8 +8,8 @@
 //! This room writes the state directory. It knows no file that a robots.txt is read from, no watcher and no HTTP: that is
 //! for [`source`](crate::source), which hands in candidates.
 
-// What one feature alone reads stands here without it too, so that no item needs to name its readers. With all of them
-// nothing is unused.
+// An item that only one feature reads stands here without it too, so that no item needs to name its readers. With all
+// of them nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

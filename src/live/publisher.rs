@@ -1,9 +1,9 @@
 //! Which version goes live: a state machine without locks, files, clocks or callbacks.
 //!
 //! 1. A candidate that is live already changes nothing; what waited is forgotten.
-//! 2. What waits goes on waiting, until the gate is another.
-//! 3. What is no robots.txt is rejected, and the last good version stays.
-//! 4. What the gate objects to waits to be accepted by its hash.
+//! 2. A version that waits goes on waiting, until the gate is another.
+//! 3. A file that is no robots.txt is rejected, and the last good version stays.
+//! 4. A version that the gate objects to waits to be accepted by its hash.
 //! 5. Everything else is published.
 //!
 //! **Rolling back makes a version wait.** So it leaves in one way, by being accepted, stands in one place of the
@@ -28,8 +28,8 @@ use crate::agent::Registry;
 use crate::check;
 use crate::rules::RobotsTxt;
 
-/// What is published of a site, what waits, and what was accepted before. Compiling goes through a cache, in which every
-/// version that is held here is found again.
+/// The published version of a site, the one that waits, and those accepted before. Compiling goes through a cache, in
+/// which every version that is held here is found again.
 pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
@@ -37,7 +37,7 @@ pub(super) struct Publisher {
     pub(super) versions: AcceptedVersions,
     pub(super) was_live: WasLive,
     pub(super) pending: Option<Pending>,
-    /// What the waiting version amounts to, so that it is compiled once.
+    /// The waiting version, compiled once.
     pending_compiled: Option<Arc<Compiled>>,
     /// Whether the gate that is set has examined what waits.
     is_examined: bool,
@@ -89,7 +89,7 @@ impl Publisher {
         }
     }
 
-    /// Considers the first candidate. Where it does not go live, the version that was accepted last does, and is returned. The
+    /// Considers the first candidate. If it does not go live, the version that was accepted last does, and is returned. The
     /// baseline of the gate counts as one where there is none.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let last = self.versions.current().cloned();
@@ -105,7 +105,7 @@ impl Publisher {
         (outcome, last)
     }
 
-    /// What is there from elsewhere as if it had been accepted here, just now.
+    /// The baseline, as if it had been accepted here, just now.
     fn accept_baseline(&mut self, now: SystemTime) -> Option<AcceptedVersion> {
         let bytes = self.gate.compared_with()?.bytes().clone();
         let version = Version::new(bytes, &Arc::from("the baseline"), None);
@@ -212,7 +212,7 @@ impl Publisher {
         &self.settings.registry
     }
 
-    /// What the waiting version amounts to.
+    /// The waiting version, compiled.
     pub(super) fn compiled_pending(&mut self) -> Option<Arc<Compiled>> {
         if self.pending_compiled.is_none() {
             let pending = self.pending.clone()?;
@@ -221,7 +221,7 @@ impl Publisher {
         self.pending_compiled.clone()
     }
 
-    /// What has to be written down since the last call, and what that must outlive.
+    /// The durability that the changes since the last call need, if there are any.
     pub(super) fn take_unsaved(&mut self) -> Option<Durability> {
         self.unsaved.take()
     }
@@ -367,23 +367,23 @@ impl fmt::Display for NoSuchVersion {
 
 impl Error for NoSuchVersion {}
 
-/// What a site knows from an earlier process.
+/// The knowledge that a site has from an earlier process.
 #[derive(Default)]
 pub(super) struct Remembered {
     pub(super) versions: AcceptedVersions,
     pub(super) pending: Option<Pending>,
     pub(super) history: History,
     pub(super) enforcement: Enforcement,
-    /// What was live last, as far as that is known.
+    /// The version that was live last, as far as that is known.
     pub(super) was_live: WasLive,
 }
 
-/// What was live when the process before ended.
+/// The version that was live when the process before ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WasLive {
     /// The current one of the versions that are remembered.
     Current,
-    /// Nothing says what.
+    /// It is not known.
     #[default]
     Unknown,
     /// Another one, accepted then, whose bytes are missing.

@@ -20,11 +20,11 @@ use crate::check::{Report, Severity};
 pub struct Reload {
     /// The cause.
     pub cause: Cause,
-    /// Where the bytes come from: a path, `inline`, or a URL.
+    /// The origin of the bytes: a path, `inline`, or a URL.
     pub origin: Arc<str>,
     /// The outcome.
     pub outcome: ReloadOutcome,
-    /// Where the version comes from that was brought back at the start.
+    /// The origin of the version that was brought back at the start.
     pub restored: Option<Arc<str>>,
 }
 
@@ -67,7 +67,7 @@ pub enum ReloadOutcome {
     Published {
         /// Its hash.
         hash: VersionHash,
-        /// What the check found in it.
+        /// The findings of the check in it.
         report: Arc<Report>,
     },
     /// The source still holds the version that is live.
@@ -75,7 +75,7 @@ pub enum ReloadOutcome {
     Unchanged {
         /// Its hash.
         hash: VersionHash,
-        /// What the check found in it.
+        /// The findings of the check in it.
         report: Arc<Report>,
     },
     /// There is no robots.txt at its source: nothing is enforced, and the application behind answers for it.
@@ -145,7 +145,7 @@ impl ReloadOutcome {
         }
     }
 
-    /// What the check found in the version that is live because of it, or was already.
+    /// The findings of the check in the version that is live because of it, or was already.
     pub fn report(&self) -> Option<&Report> {
         match self {
             Self::Published { report, .. } | Self::Unchanged { report, .. } => Some(report),
@@ -293,7 +293,7 @@ pub struct HistoryEntry {
     pub cause: Cause,
     /// The outcome.
     pub outcome: ReloadOutcomeKind,
-    /// Where the bytes came from.
+    /// The origin of the bytes.
     pub origin: Arc<str>,
     /// The version it is about: the one that went live, was live already or waits; `None` where there were no bytes that
     /// could be one.

@@ -1,4 +1,4 @@
-//! What is recorded of a reload: in the status, in the history, and for a restart.
+//! The record of a reload: for the status, the history, and a restart.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use crate::rules::RobotsTxt;
 /// files of 350 KiB full of wildcards.
 const MOST_COMPARED: usize = 128 << 10;
 
-/// What is recorded of a site's reloads.
+/// The records of a site's reloads.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
     pub(super) since: SystemTime,

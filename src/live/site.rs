@@ -7,9 +7,9 @@
 //! | `record` | a value is read or replaced | anything else |
 //! | `switch` | the site's kill switch is turned and written down | anything else |
 //!
-//! What only reads takes `record` and no other of them, so to read status, history or a switch waits for no disk. The
-//! locks that are held over a read or a write (`reading`, `switch`, `KillSwitch::turning`) are taken only by what reads
-//! or writes the same thing: a site that hangs holds up its own reload.
+//! Readers take `record` and no other of them, so reading status, history or a switch waits for no disk. The locks that
+//! are held over a read or a write (`reading`, `switch`, `KillSwitch::turning`) are taken only by what reads or writes
+//! the same thing: a site that hangs holds up its own reload.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,7 +54,7 @@ pub(crate) struct Site {
     pub(crate) counts: MishapCounts,
 }
 
-/// What went wrong with requests, as [`Status`](super::Status) has it.
+/// The faults of requests, as [`Status`](super::Status) has them.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     /// Requests that passed because judging them ended in a panic.
@@ -173,7 +173,7 @@ impl Site {
         Ok(())
     }
 
-    /// What the source holds now. Blocks for as long as the source does.
+    /// The candidate that the source holds now. Blocks for as long as the source does.
     pub(crate) fn load(&self) -> Loaded {
         self.source.load()
     }
@@ -431,14 +431,14 @@ pub(crate) struct SiteSettings {
     /// Why the site is opened.
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
-    /// Where the site remembers what it accepted, and under which name.
+    /// The directory in which the site remembers what it accepted, and its name there.
     pub(crate) state: Option<(StateDir, String)>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
     /// The name under which its crawlers are counted.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
-    /// What is appended to every version of the source.
+    /// The parts that are appended to every version of the source.
     pub(crate) appendix: Option<Appendix>,
 }
 

@@ -21,7 +21,7 @@ use crate::rules::{LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
 ///
-/// A request reads one snapshot and so one version. Where nothing is known of the site's robots.txt yet, there is no
+/// A request reads one snapshot and so one version. If nothing is known of the site's robots.txt yet, there is no
 /// [`Content`] and nothing is enforced.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub struct Snapshot {
     pub when_missing: WhenMissing,
 }
 
-/// What to do when there is no usable robots.txt at the start. Later on the last good version always stays.
+/// The behaviour if there is no usable robots.txt at the start. Later on the last good version always stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
@@ -67,10 +67,10 @@ pub struct Content {
     compiled: Arc<Compiled>,
     /// When the file was last changed; HTTP can write the date. A text given inline has none.
     pub modified: Option<SystemTime>,
-    /// Where the lines of appended parts come from; `None` where nothing is appended, and for a version that an earlier
+    /// The origin of the lines of appended parts; `None` if nothing is appended, and for a version that an earlier
     /// process remembered.
     pub places: Option<Arc<LinePlaces>>,
-    /// What the layer makes of it once, to serve it.
+    /// A value that the layer derives from it once, to serve it.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
@@ -216,7 +216,7 @@ impl Content {
         &self.compiled.body
     }
 
-    /// What is made of the file once, and kept as long; `None` where another type was made.
+    /// The value that is derived from the file once, and kept as long; `None` if another type was made.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

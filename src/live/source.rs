@@ -1,5 +1,5 @@
-//! What a site needs of its source, what a source hands to its site, and the parts that are appended to that before it
-//! is published.
+//! The interface between a site and its source, and the parts that are appended to a source's text before it is
+//! published.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -12,10 +12,10 @@ use crate::rules::{Fragment, RobotsTxt};
 /// A source's content, or why it has none that can be used.
 pub(crate) type Loaded = Result<Version, Rejection>;
 
-/// What may become live.
+/// A version that may become live.
 #[derive(Debug)]
 pub(crate) enum Candidate {
-    /// What the source holds.
+    /// The version that the source holds.
     Version(Version),
     /// The source holds nothing that can be used.
     Rejected(Rejection),
@@ -23,7 +23,7 @@ pub(crate) enum Candidate {
     Absent { status: u16 },
 }
 
-/// Where a site's bytes come from.
+/// The source of a site's bytes.
 ///
 /// A source keeps its site up to date: it offers a [`Candidate`] when it holds something else, until it is dropped. The site
 /// owns its source, so a source refers to its site weakly.
@@ -103,7 +103,7 @@ impl Appending {
         Self { appendix, last: Mutex::default() }
     }
 
-    /// The candidate with the parts. What is no robots.txt stays as it is, so that it is rejected for what it is.
+    /// The candidate with the parts. A text that is no robots.txt stays as it is, so that it is rejected for what it is.
     ///
     /// `before` is what the site serves, or served last. A part of it that is not at hand now is not dropped.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
@@ -147,7 +147,7 @@ impl Appending {
         Candidate::Version(whole)
     }
 
-    /// What the source held last that was a robots.txt.
+    /// The last robots.txt that the source held.
     pub(super) fn source(&self) -> Option<Version> {
         self.last.lock().source.clone()
     }
@@ -161,10 +161,9 @@ impl Appending {
 
 /// Parts that others keep, such as a list of AI crawlers, for one site or many.
 ///
-/// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends them to whatever its source
-/// holds, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does; what comes of that is checked, gated, remembered and rolled back like any
-/// other version. A part that is replaced makes a new version of every site. Where the parts are read from is the caller's
-/// affair.
+/// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends them to whatever its source holds, as
+/// [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does; what comes of that is checked, gated, remembered and rolled back like any
+/// other version. A part that is replaced makes a new version of every site. The caller decides where the parts are read from.
 ///
 /// While a part was never at hand, a site whose version has it keeps that version; any other serves its file without the part.
 ///
@@ -185,7 +184,7 @@ impl Appending {
 #[derive(Clone, Debug)]
 pub struct Appendix(Arc<AppendixState>);
 
-/// What appends the parts.
+/// A site's source that appends the parts.
 pub(super) trait AppendsParts: Send + Sync {
     /// Appends parts that have changed to what its source held last.
     fn append_again(&self);
@@ -245,7 +244,7 @@ impl Appendix {
     }
 }
 
-/// What a write must outlive.
+/// The event that a write must outlive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Durability {
     /// The process: what a source holds can be read again, and ten thousand files that change at once must not wait for

@@ -28,7 +28,7 @@ struct Switch {
     turning: Mutex<()>,
 }
 
-/// What a switch of many turns.
+/// A site's part of a switch for many.
 pub(super) trait Switched: Send + Sync {
     /// Sets how the switch of all sites stands. Waits for nothing.
     fn set_switch_of_all(&self, enforcement: Enforcement);

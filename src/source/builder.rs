@@ -70,7 +70,7 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// What to do when there is no usable robots.txt at the start. Default: [`WhenMissing::Fail`].
+    /// The behaviour if there is no usable robots.txt at the start. Default: [`WhenMissing::Fail`].
     pub fn when_missing(mut self, when_missing: WhenMissing) -> Self {
         self.settings.when_missing = when_missing;
         self
@@ -83,10 +83,10 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Calls back after every reload that changed something or failed in a new way, and after the first one. The
-    /// callbacks run in the order of publication, one at a time, on a thread that reloads and holds no lock meanwhile: a
-    /// callback may use the site as any caller does, and a reload that it brings about is delivered after it returns. Where
-    /// another thread delivers, a reload may be answered before its callbacks have run. Panics are caught.
+    /// Calls back after every reload that changed something or failed in a new way, and after the first one. The callbacks
+    /// run in the order of publication, one at a time, on a thread that reloads and holds no lock meanwhile: a callback may
+    /// use the site as any caller does, and a reload that it brings about is delivered after it returns. If another thread
+    /// delivers, a reload may be answered before its callbacks have run. Panics are caught.
     pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
@@ -143,8 +143,8 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// What is appended to every version before it is checked and gated: lists of crawlers that others keep. Default:
-    /// nothing.
+    /// The parts that are appended to every version before it is checked and gated: lists of crawlers that others
+    /// keep. Default: nothing.
     pub fn append(mut self, appendix: &Appendix) -> Self {
         self.settings.appendix = Some(appendix.clone());
         self
@@ -160,7 +160,7 @@ impl<S> LiveBuilder<S> {
 }
 
 impl<S: SiteSource> LiveBuilder<S> {
-    /// Reads the robots.txt and starts to keep it up to date. Where the source holds nothing usable, or something the gate
+    /// Reads the robots.txt and starts to keep it up to date. If the source holds nothing usable, or something the gate
     /// refuses, the version that was accepted last goes live, if one is remembered.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 /// How long a file must be left alone after a modification that was not followed by a close.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// How far the clock of a file server may be ahead of ours. What is dated later was given that date.
+/// How far the clock of a file server may be ahead of ours. A file that is dated later was given that date.
 const MOST_AHEAD: Duration = Duration::from_secs(2);
 
 /// Reads a regular file whole, or says why not. Blocks for as long as the file system does, never for a writer.

@@ -52,7 +52,7 @@ impl LiveBuilder<FileSource> {
         self.with_source(|source| source.poll = poll.max(Watcher::SHORTEST_POLL))
     }
 
-    /// What watches the file, together with others. Default: a watcher of its own.
+    /// The watcher of the file, which may watch others too. Default: a watcher of its own.
     pub fn watcher(self, watcher: &Watcher) -> Self {
         self.with_source(|source| source.watcher = Some(watcher.clone()))
     }

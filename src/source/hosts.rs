@@ -64,7 +64,7 @@ struct Ports {
     ports: Vec<(u16, usize)>,
 }
 
-// What is wrong with a pattern, said behind it.
+// The fault of a pattern, written behind it.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
@@ -148,8 +148,8 @@ impl<T> HostMap<T> {
 
     /// The value for a host, with or without a port, as in a `Host` field.
     ///
-    /// Where no port is written it is one of the default ports: a value for `example.com:443` is found as `example.com`
-    /// if that has no value without a port, nor one for port 80. [`HostMap::get_for`] knows better.
+    /// If no port is written it is one of the default ports: a value for `example.com:443` is found as `example.com` if
+    /// that has no value without a port, nor one for port 80. [`HostMap::get_for`] knows better.
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }
@@ -289,7 +289,7 @@ pub enum Scheme {
     Ftp,
 }
 
-/// What a robots.txt is valid for: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section 4).
+/// The origin that a robots.txt is valid for: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section 4).
 ///
 /// Hosts are compared without case and without a final dot, names of other scripts by their ASCII form, IPv6 addresses by
 /// what they are, and a port that is not written is the scheme's. Without the feature `idn` a host has to be written in its
@@ -346,8 +346,8 @@ impl Origin {
         Self::split(url).map(|(origin, _)| origin)
     }
 
-    /// What the robots.txt at a URL is valid for; `None` if no robots.txt has that URL, whose path is always
-    /// `/robots.txt`.
+    /// The origin that the robots.txt at a URL is valid for; `None` if no robots.txt has that URL, whose
+    /// path is always `/robots.txt`.
     pub fn of_robots_txt(url: &str) -> Option<Self> {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }

@@ -1,4 +1,4 @@
-//! Where a robots.txt comes from, and which site a host is: for applications with several sites, many files, or a file elsewhere.
+//! The sources of a robots.txt, and the sites by host: for applications with several sites, many files, or a file elsewhere.
 //!
 //! [`LiveRobots::file`](crate::live::LiveRobots::file) and its like start a [`LiveBuilder`], which ties a source to a live
 //! site. [`Sites`] maps hosts to live files, and a [`Directory`] makes them of the files in a folder.

@@ -98,9 +98,9 @@ impl fmt::Debug for SiteMap {
     }
 }
 
-/// What a [`RobotsLayer`](crate::layer::RobotsLayer) can be made for: one site, or several by host.
+/// The sites of a [`RobotsLayer`](crate::layer::RobotsLayer): one, or several by host.
 ///
-/// A robots.txt is a site once it is open. What is not, does not compile:
+/// A robots.txt is a site once it is open. Anything else does not compile:
 ///
 /// ```compile_fail,E0277
 /// use tower_robots::layer::RobotsLayer;

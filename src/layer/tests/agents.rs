@@ -108,7 +108,7 @@ async fn the_client_behind_trusted_proxies_is_the_one_that_they_name() {
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1")][..], true),
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 10.0.0.7"), ("x-forwarded-for", "2001:db8::1")], true),
         ("2001:db8::1", &[("forwarded", "for=192.0.2.1;proto=https, for=10.0.0.2")], true),
-        // What a client writes itself.
+        // The entry that a client writes itself.
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 198.51.100.1")], false),
         ("198.51.100.1", &[("x-forwarded-for", "192.0.2.1")], false),
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, unknown")], false),

@@ -1,4 +1,4 @@
-//! What handlers and observers learn of a crawler's request that is allowed.
+//! The record of a crawler's allowed request, as handlers and observers get it.
 
 use super::*;
 use crate::agent::{Category, Class};
@@ -11,7 +11,7 @@ fn robots(mode: Mode) -> LiveRobots {
     live_by(RULES, Policy::builder().mode(mode))
 }
 
-/// What a handler finds in the extensions of a request.
+/// The record in the extensions of a request.
 async fn crawler(layer: RobotsLayer, request: Request<Body>) -> Option<Record> {
     ask(layer, request).await.extensions().get().cloned()
 }

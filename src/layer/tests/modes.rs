@@ -24,7 +24,7 @@ impl Answer {
     }
 }
 
-/// What an override is for.
+/// The subject of an override.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Named {
     Agent(&'static str),
@@ -269,7 +269,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
                 Some(record) => {
                     assert_eq!(record.would.as_str(), row.answer(Mode::Refuse).as_str(), "{mode} {row:?} {record:?}")
                 }
-                // Whatever mode `refuse` would not let pass untouched is recorded, unless the mode is off.
+                // Every request that `refuse` would not let pass untouched is recorded, unless the mode is off.
                 None => assert!(
                     answer == Answer::Pass
                         && (mode == Mode::Off || has_off(&row) || row.answer(Mode::Refuse) == Answer::Pass),

@@ -112,7 +112,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     assert_eq!(problem["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
     assert_eq!(problem["violated-policies"], serde_json::json!(["crawl"]));
     assert_eq!((&problem["status"], &problem["line"]), (&429.into(), &2.into()));
-    // What is disallowed is refused as ever, and takes nothing.
+    // A disallowed request is refused as ever, and takes nothing.
     let drafts = at("/drafts/x", from(GPTBOT, [192, 0, 2, 9]));
     assert_eq!(ask(layer.clone(), drafts).await.status(), StatusCode::FORBIDDEN);
     // An application's own refusal is about pages; a rate has one status.
@@ -418,7 +418,7 @@ async fn what_passes_elsewhere_is_counted_here_too() {
     clock.pass(Duration::from_secs(20));
     assert_eq!(passed_as_told(&alone, 7), 0, "denied elsewhere");
     assert_eq!(passed(&layer, alone).await, 2, "which takes nothing here");
-    // What is not limited passes whatever is said of it.
+    // A request that is not limited passes whatever the store says.
     assert_eq!(passed_as_told(&|| at("/a.png", alone()), 7), 10);
 }
 

@@ -48,7 +48,7 @@ fn a_decision_is_about_the_original_request() {
     let refused = |original: &OriginalRequest<'_>| {
         matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_))
     };
-    // What `http::Uri` refuses is an ordinary target here.
+    // A target that `http::Uri` refuses is an ordinary one here.
     for target in [&b"/drafts/\xFF"[..], b"/x/..//drafts/ \"", b"http://h.test/drafts/x"] {
         assert!(refused(&OriginalRequest::of(&question).with_target(target)), "{}", target.escape_ascii());
     }

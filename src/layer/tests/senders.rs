@@ -1,4 +1,4 @@
-//! What becomes of requests whose sender is checked.
+//! The outcome of requests whose sender is checked.
 
 use super::*;
 use crate::agent::{IdentityMethod, UndecidedReason};
@@ -68,7 +68,7 @@ async fn a_refusal_for_a_signature_says_nothing_of_what_is_wrong_with_it() {
     let body = text(response).await;
     assert!(body.contains("The robots.txt does not let GPTBot fetch this path."), "{body}");
 
-    // Where the rule alone would not have it refused.
+    // If the rule alone would not refuse it, the identity does.
     let lenient = Override::pattern("/drafts/", Mode::Observe).expect("a pattern");
     let response = ask(
         layer_of(Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).with_override(lenient)),

@@ -63,7 +63,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     assert_eq!(paced(&fields).as_deref(), Some("playbot verified"));
     assert_eq!(paced(&[]), None);
 
-    // What the file allows it passes, and so does a browser without a signature.
+    // A request that the file allows passes, and so does a browser without a signature.
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);
     assert_eq!(ask(layer.clone(), request("example.com", "/drafts/x", &[])).await.status(), StatusCode::OK);
 

@@ -153,7 +153,7 @@ impl Gate {
         has_reason && self.baseline.is_none()
     }
 
-    /// What counts as the version that was accepted last.
+    /// The file that counts as the version that was accepted last.
     pub(super) fn compared_with(&self) -> Option<&RobotsTxt> {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }
@@ -201,7 +201,7 @@ impl Gate {
 
     /// Refuses a version that newly disallows to a search engine with an index
     /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) more than 1 % or more than 100 of the pages in a
-    /// list, and at least two of them, or the front page. What the version before disallowed too does not count. May be
+    /// list, and at least two of them, or the front page. A page that the version before disallowed too does not count. May be
     /// called again. Default: no pages.
     ///
     /// One page alone would be more than 1 % of a list of less than a hundred. It may be lost, because a rule that meets one page
@@ -212,7 +212,7 @@ impl Gate {
     }
 
     /// Compares versions with this one, such as what version control holds, in place of the one that was accepted last. The
-    /// very bytes of it pass. Where nothing was accepted yet and the source's version waits or cannot be used, it goes live.
+    /// very bytes of it pass. If nothing was accepted yet and the source's version waits or cannot be used, it goes live.
     /// Default: none.
     pub fn baseline(mut self, robots: RobotsTxt) -> Self {
         self.baseline = Some(Baseline { hash: VersionHash::of(robots.bytes()), robots });

@@ -269,7 +269,7 @@ impl Pending {
         self.version.bytes()
     }
 
-    /// Where the bytes came from.
+    /// The origin of the bytes.
     pub fn origin(&self) -> &str {
         &self.version.origin
     }

@@ -47,7 +47,7 @@ fn with_open() -> Publisher {
     publisher
 }
 
-/// What an earlier process accepted, a day apart.
+/// The versions that an earlier process accepted, a day apart.
 fn accepted(texts: &[&str]) -> AcceptedVersions {
     let mut versions = AcceptedVersions::default();
     for (number, text) in (1..).zip(texts) {
@@ -217,7 +217,7 @@ fn a_first_start_falls_back_on_the_baseline() {
         assert_eq!((*live, publisher.live()), (Some(hash(OPEN)), Some(hash(OPEN))));
         assert_eq!(publisher.pending.as_ref().is_some(), matches!(outcome, ReloadOutcome::Gated { .. }));
         assert!(publisher.take_unsaved().is_some());
-        // What waits is what the source holds, and goes live once it is accepted.
+        // The waiting version is the one that the source holds, and goes live once it is accepted.
         if let Some(pending) = publisher.pending.as_ref().map(Pending::hash) {
             let prefix = pending.to_string().parse().expect("a hash");
             assert_published(&publisher.accept(&prefix, day(9)).expect("it waits"), SHUT);

@@ -91,7 +91,7 @@ impl Disk {
             Ok(())
         })();
         written.map_err(|cause| {
-            // What could not be finished may not be there either.
+            // A file that could not be finished may not be there either.
             let _ = fs::remove_file(&aside);
             StateError::new(path, cause)
         })
@@ -300,7 +300,7 @@ fn sync(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// What is left of a name that is too long; `%` and 16 digits of its hash follow.
+/// The length that a name which is too long is cut to; `%` and 16 digits of its hash follow.
 const CUT: usize = 60;
 
 /// A site's name as the name of a folder: letters in lower case, digits, `-`, `_` and inner dots stand for themselves.

@@ -14,11 +14,11 @@ pub struct StateError {
     /// The directory, or the part of it that could not be written.
     pub path: PathBuf,
     pub(super) cause: io::Error,
-    /// Who has it open, in another process or in this one, so that it cannot be opened.
+    /// The holder of the lock, another process or this one, because of which it cannot be opened.
     holder: Option<LockHolder>,
 }
 
-/// Whose lock it is.
+/// The process that holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockHolder {
     ThisProcess,
@@ -134,13 +134,13 @@ impl StateListeners {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trouble {
-    /// What it is about.
+    /// The kind of trouble.
     pub kind: TroubleKind,
-    /// What is wrong, in one line.
+    /// The description in one line.
     pub text: String,
 }
 
-/// What a [`Trouble`] is about; the most pressing come first. Each ends when it is over; what was damaged stays.
+/// The kind of a [`Trouble`]; the most pressing come first. Each ends when it is over; what was damaged stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum TroubleKind {
@@ -151,8 +151,8 @@ pub enum TroubleKind {
     Switch,
     /// Entries of the history wait: they cannot be written down. The write is tried again.
     History,
-    /// What is served is, or may be, older than what was live before the restart: what was live then could not be written down,
-    /// and the source held nothing that can be served.
+    /// The live version is, or may be, older than the one before the restart: that one could not be written down, and the
+    /// source held nothing that can be served.
     Behind,
     /// The kill switch was taken for [`Enforcement::Off`](crate::live::Enforcement::Off) although no operator turned it: its file
     /// could not be read, or is damaged. It is over once the file is written again.
@@ -166,7 +166,7 @@ pub enum TroubleKind {
 }
 
 impl TroubleKind {
-    /// What is said when it is over.
+    /// The message when it is over.
     const fn over(self) -> &'static str {
         match self {
             Self::Save => "what is live is written down again",

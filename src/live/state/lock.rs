@@ -1,11 +1,11 @@
 //! The lock of a state directory: one handle at a time writes a folder, whatever process it is in.
 //!
 //! It is a lock on an open file (`flock`). The system releases it when the process ends, however it ends, so none is ever
-//! left behind and no process number is trusted. It belongs to the open file, not to the process: a second handle in
-//! the same process is refused as well, and a process that is handed the descriptor has the lock. What stands in the file
-//! is for the message of a handle that is refused.
+//! left behind and no process number is trusted. It belongs to the open file, not to the process: a second handle in the
+//! same process is refused as well, and a process that is handed the descriptor has the lock. The content of the file is
+//! for the message of a handle that is refused.
 //!
-//! Where the file system has no locks, or nothing can be written, the directory is used all the same, and its trouble says
+//! If the file system has no locks, or nothing can be written, the directory is used all the same, and its trouble says
 //! so.
 
 use std::fs::File;
@@ -35,7 +35,7 @@ pub(super) struct FolderLock {
     held: RwLock<LockState>,
 }
 
-/// What keeps others out.
+/// The state of the lock that keeps others out.
 pub(super) enum LockState {
     /// The lock on this file.
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
@@ -168,7 +168,7 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, LockFault> {
         true => LockFault::Busy(holder(path)),
         false => LockFault::Failed(error),
     })?;
-    // What cannot be written, as on a full disk, is missing from the message of a handle that is refused, and nowhere else.
+    // A number that cannot be written, as on a full disk, is missing from the message of a handle that is refused, and nowhere else.
     let _ = system::write(disk, path, &file, format!("{}\n", this_process()).as_bytes());
     Ok(file)
 }

@@ -1,7 +1,7 @@
 //! The file of the record of what is live, overwritten in place.
 //!
-//! **What is live is recorded in place.** A full file system takes no new file, but it takes other octets for those it
-//! holds, unless it copies what is overwritten or is read-only: then nothing can say after a restart that more was
+//! **The live version is recorded in place.** A full file system takes no new file, but it takes other octets for those
+//! it holds, unless it copies what is overwritten or is read-only: then nothing can say after a restart that more was
 //! live. The record is not the state: it only says which of the two is newer, by a stamp, so a record that could not be
 //! overwritten does no harm. The file of the kill switch of all sites is there from the first start on, and overwritten
 //! likewise where it cannot be replaced.
@@ -130,7 +130,7 @@ pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)>
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
-/// Where in a file of two slots the older one is.
+/// The offset of the older slot in a file of two.
 pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
     let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
     if first <= second { 0 } else { SLOT as u64 }

@@ -33,7 +33,7 @@ pub(in crate::live) struct SiteState {
     pub(super) hold: Arc<LockHold>,
 }
 
-/// What a site has on disk, and what it has yet to write.
+/// The state of a site on disk, and the part that is yet to be written.
 pub(super) struct SiteStore {
     disk: Disk,
     lock: Arc<FolderLock>,
@@ -45,7 +45,7 @@ pub(super) struct SiteStore {
     place: Mutex<QueuePlace>,
     /// Held for a moment only.
     unwritten: Mutex<Unwritten>,
-    /// What stands in the folder. Held while anything is written.
+    /// The content of the folder. Held while anything is written.
     written: Mutex<Written>,
     switch: SwitchFile,
 }
@@ -58,8 +58,8 @@ struct Written {
     stamp: u64,
 }
 
-/// What has come since the last write, and what could not be written. It holds one state and no more entries than the
-/// history, however many come.
+/// The changes since the last write, and those that could not be written. It holds one state and no more entries than
+/// the history, however many come.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
@@ -90,7 +90,7 @@ impl SiteState {
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
-            // What was not written yet has to outlive what it had to.
+            // A change that was not written yet keeps the durability it needs.
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
@@ -146,7 +146,7 @@ impl SiteState {
 impl Drop for SiteState {
     fn drop(&mut self) {
         if self.writer.is_stuck() {
-            // What holds up the writer would hold up the end of the process too.
+            // A stuck write would hold up the end of the process too.
             return;
         }
         if !self.store.is_written() {
@@ -160,7 +160,7 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes what has come since the last time. What cannot be written waits.
+    /// Writes what has come since the last time. A change that cannot be written waits.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
         // First, so that what is taken last is written last.

@@ -18,9 +18,9 @@ use crate::live::{Enforcement, KillSwitch, Mutex};
 ///
 /// One process at a time has a folder open, and in it one `StateDir` with its clones: two that did not know of each other
 /// would each write down what is live. The lock is the system's, so it ends with the process at the latest; before, when
-/// the last clone and the last site that was opened with it are dropped. What opens the folder then finds all that was
-/// written. Sites that are opened with the same `StateDir`, such as one that is replaced, also find what waits to be
-/// written.
+/// the last clone and the last site that was opened with it are dropped. The next process or handle that opens the folder
+/// then finds all that was written. Sites that are opened with the same `StateDir`, such as one that is replaced, also
+/// find what waits to be written.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -46,7 +46,7 @@ struct StateRoot {
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
 
-/// What is in the folder itself.
+/// The content of the folder itself.
 struct StateFolder {
     path: PathBuf,
     disk: Disk,
@@ -58,8 +58,8 @@ struct StateFolder {
 }
 
 impl StateDir {
-    /// Opens a folder, which is made where there is none. Where that fails, or what stands in it is damaged, or the file
-    /// system has no locks, it goes on without: [`StateDir::troubles`] says so.
+    /// Opens a folder, which is made where there is none. If that fails, or a file in it is damaged, or the file system
+    /// has no locks, it goes on without: [`StateDir::troubles`] says so.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl StateDir {
     /// If another process has the folder open; it waits two seconds for one that is just ending. Nothing is written then.
     pub fn take_back(&self) -> Result<(), StateError> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
-        // What was not handed over is as it was, its troubles too.
+        // A folder that was not handed over is as it was, its troubles too.
         if folder.lock.writing().is_some() {
             return Ok(());
         }

@@ -30,7 +30,7 @@ impl SwitchFile {
         *self.unwritten.lock()
     }
 
-    /// Turns the switch. What cannot be written now is kept until it can be.
+    /// Turns the switch. A turn that cannot be written now is kept until it can be.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,
@@ -95,7 +95,7 @@ impl Disk {
     /// Writes the file of a kill switch: `on` or `off`.
     ///
     /// It is written aside and renamed. A full disk takes no new file, but other octets in one that it has: there it is
-    /// overwritten in place. Whatever part of that a crash leaves is `on`, `off`, or neither, which counts as `off`.
+    /// overwritten in place. A crash in the middle of that leaves `on`, `off`, or neither, which counts as `off`.
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
         let path = folder.join(SWITCH);
         let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
@@ -108,7 +108,7 @@ impl Disk {
         let path = folder.join(SWITCH);
         match self.read(&path) {
             Ok(Some(bytes)) if !is_blank(&bytes) => true,
-            // What cannot be made now is made when the switch is turned.
+            // A file that cannot be made now is made when the switch is turned.
             Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
             // An operator may have turned it: it stays as it is, and is looked at again.
             Err(_) => false,

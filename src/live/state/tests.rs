@@ -88,7 +88,7 @@ fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
         assert!(std::fs::read_to_string(directory.join("enforcement")).expect("a file").starts_with("off"));
         assert!(state.take_back().is_err(), "the other has it open");
     }
-    // What has come meanwhile is written.
+    // The changes that came meanwhile are written.
     state.take_back().expect("no other has it open");
     assert!(state.flush());
     assert!(StateDir::open(&directory).is_err());

@@ -1,7 +1,7 @@
 //! Writing the state of sites on a thread of its own: ten thousand that start, or change at once, must not wait for the
 //! disk.
 //!
-//! **What cannot be written is kept until it is.** A site keeps one state and at most 64 entries of its history, taken
+//! **Failed writes are kept until they succeed.** A site keeps one state and at most 64 entries of its history, taken
 //! off only once they are on the disk, so the status never forgets them half-way. A write that fails is tried again, at
 //! first after a second and later less often, and of a few sites at once: on a full disk ten thousand would fail one by
 //! one.
@@ -29,7 +29,7 @@ pub(super) trait StateJob: Send + Sync {
     fn write(&self) -> bool;
 }
 
-/// Where a job stands: at most once in either queue.
+/// The place of a job: at most once in either queue.
 #[derive(Debug, Default)]
 pub(super) struct QueuePlace {
     is_called: bool,
@@ -88,7 +88,7 @@ impl StateWriter {
     /// of it is written. Gives up after `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // What is under way may have begun, and failed, before there was room.
+        // A job that is under way may have begun, and failed, before there was room.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
@@ -190,7 +190,7 @@ impl Queue {
             self.put_later(job);
         }
         if was_retried && self.retry.tried == 0 {
-            // Where one could be written, so may the others.
+            // If one could be written, the others may be too.
             self.retry.wait = if self.retry.has_succeeded { Duration::ZERO } else { self.retry.wait * 2 };
             self.retry.wait = self.retry.wait.min(RETRY_MOST);
             self.retry.due = Instant::now().checked_add(self.retry.wait);

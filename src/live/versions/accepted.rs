@@ -22,7 +22,7 @@ pub(in crate::live) struct AcceptedVersion {
     pub(in crate::live) standing: Standing,
 }
 
-/// What became of an accepted version.
+/// The standing of an accepted version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum Standing {
     /// It is live, or another version followed it.
@@ -141,7 +141,7 @@ impl AcceptedVersions {
             let forgotten = if two_are_due {
                 candidates.next()
             } else {
-                // Where nothing but the oldest is left, the bound on octets counts more.
+                // If nothing but the oldest is left, the bound on octets counts more.
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
             let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };

@@ -18,7 +18,7 @@ pub(crate) struct Version {
     bytes: Arc<[u8]>,
     pub(super) origin: Arc<str>,
     pub(crate) modified: Option<SystemTime>,
-    /// Where the lines come from, where parts are appended.
+    /// The origin of the lines, if parts are appended.
     pub(super) places: Option<Arc<LinePlaces>>,
 }
 

@@ -18,7 +18,7 @@ use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 use crate::source::{file, file_system};
 
-/// What became of a name in the folder, or of the folder.
+/// The outcome for a name in the folder, or for the folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
@@ -128,7 +128,7 @@ pub(super) struct DirectoryState {
     pub(super) watched: std::sync::OnceLock<Watched>,
 }
 
-/// What one scan leaves to the next.
+/// The findings that one scan leaves to the next.
 #[derive(Default)]
 struct ScanRecord {
     /// Names that were reported.

@@ -21,7 +21,7 @@ use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
 use crate::source::follow::{read_json, write_json};
 
-/// Paths that have a breaker of their own. Where crawlers were lately verified on so many, nothing is refuted on others.
+/// Paths that have a breaker of their own. If crawlers were lately verified on so many, nothing is refuted on others.
 const MOST: usize = 4_096;
 
 /// The way of a request: claims of one crawler on one path come from its addresses, or from those of a proxy.
@@ -88,10 +88,10 @@ pub struct SuspectPath {
     pub listener: String,
     /// The crawler that is claimed; empty for signed requests that name none.
     pub crawler: String,
-    /// What fails: [`Range`](IdentityMethod::Range) stands for addresses, by lists or by names. Where signatures fail, a proxy
-    /// may change what they are over, such as `Host`, or the clock is wrong.
+    /// The kind of evidence that fails: [`Range`](IdentityMethod::Range) stands for addresses, by lists or by names. If
+    /// signatures fail, a proxy may change what they are over, such as `Host`, or the clock is wrong.
     pub method: IdentityMethod,
-    /// The networks of the clients that fail, at most three. Where addresses fail, one of them is probably that of a proxy which is
+    /// The networks of the clients that fail, at most three. If addresses fail, one of them is probably that of a proxy which is
     /// not configured as trusted.
     pub networks: Vec<Network>,
     /// When the crawler was last verified on it by this method.
@@ -194,7 +194,7 @@ impl ClaimPaths {
         }
     }
 
-    /// What stands for the claims of one client that one method verifies within a minute. Few whole numbers are hashed: this is
+    /// The mark of the claims of one client that one method verifies within a minute. Few whole numbers are hashed: this is
     /// done for every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| number(address.get()));
@@ -313,7 +313,7 @@ const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Durat
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
-/// What was learned.
+/// The results that a process learned.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     pub(super) paths: Vec<VerifiedPath>,
@@ -325,7 +325,7 @@ impl SavedPaths {
         Self(folder.join("claim-paths.json"))
     }
 
-    /// What an earlier process learned; it is written down again whenever it changes.
+    /// The results of an earlier process; they are written down again whenever they change.
     pub(super) fn restore(self, clock: &Clock, runtime: &Handle) -> (Arc<ClaimPaths>, Arc<OperatorTable>) {
         let (now, paths) = (clock.now(), Arc::new(ClaimPaths::default()));
         let learned = self.load(now).unwrap_or_else(|trouble| {
@@ -338,7 +338,7 @@ impl SavedPaths {
         (paths, operators)
     }
 
-    /// What was saved, as far as their times say something now. A file with times that are still to come is removed: when
+    /// The saved results, as far as their times still count. A file with times that are still to come is removed: when
     /// they come, nothing would show any more that they are from a clock that was wrong.
     pub(super) fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
         flood(2 * MOST, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
-        // What was only ever made up is not reported for longer than a day.
+        // A path that was only ever made up is not reported for longer than a day.
         assert_eq!(paths.suspects(now).len(), MOST - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
         // Once no request is verified on it any more, its slot is free for others.

@@ -71,7 +71,7 @@ pub(super) struct Generations<K, V> {
     place: PlaceOf<K>,
 }
 
-/// What chooses the shard of a key: keys of which this is equal displace each other, and none of other shards.
+/// The function that chooses the shard of a key: keys for which it is equal displace each other, and none of other shards.
 type PlaceOf<K> = fn(&RandomState, &K) -> u64;
 
 #[derive(Debug)]

@@ -173,7 +173,7 @@ impl NameResolver {
         Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
     }
 
-    /// What the names of an address say about the claim of a crawler whose addresses have names of these patterns.
+    /// The outcome by the names of an address for a claim of a crawler whose addresses have names of these patterns.
     ///
     /// A failure counts only while the resolver is known to answer for that operator ([`RdnsCheck::through`]). `note` is called for
     /// every answer.

@@ -1,5 +1,6 @@
-//! What is followed as evidence: lists of addresses and key sets, and a registry, which says whose evidence is fetched, with the
-//! checks that its text has to pass before. And the copies of a list that are there without fetching it, and which of them counts.
+//! The documents that are followed as evidence: lists of addresses and key sets, and a registry, which says whose evidence is
+//! fetched, with the checks that its text has to pass before. And the copies of a list that are there without fetching it, and
+//! which of them counts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -83,8 +84,8 @@ impl Published<Registry> {
     /// Follows the registry at a URL of `https`. `read` makes a registry of its text, and says with line and column what is wrong
     /// with one that it cannot use.
     ///
-    /// What is fetched is untrusted. It is read whole or not at all: UTF-8, at most 10,000 crawlers, values without control
-    /// characters, addresses of `https`, and no name that the headers of common browsers hold.
+    /// A fetched registry is untrusted. It is read whole or not at all: UTF-8, at most 10,000 crawlers, values without
+    /// control characters, addresses of `https`, and no name that the headers of common browsers hold.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
@@ -132,7 +133,7 @@ impl Document for Registry {
 pub struct ListCopy {
     /// The list.
     pub list: RangeList,
-    /// Where the copy is from.
+    /// The origin of the copy.
     pub origin: DocumentOrigin,
     /// When the list's server last said that it is right; `None` for a copy that was not fetched from it.
     pub confirmed: Option<SystemTime>,

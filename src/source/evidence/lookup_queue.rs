@@ -107,7 +107,7 @@ impl<T> LookupQueue<T> {
         }
     }
 
-    /// What waits is looked up no more.
+    /// A question that waits is looked up no more.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.changed.notify_one();
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(taken[..2], [v6(1, 1, 0), v6(1, 2, 1)]);
     }
 
-    /// What is not bounded: as many networks of as many holders as there is room for.
+    /// The queue is not bounded by networks: as many of as many holders fit as there is room for.
     #[test]
     fn as_many_networks_as_there_are_places_take_all() {
         let queue = LookupQueue::new();

@@ -106,7 +106,7 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, clock, version })
     }
 
-    /// What the names of an address say about the claim of an operator's crawler. What is not known is looked up, once.
+    /// The outcome by the names of an address for a claim of an operator's crawler. An unknown address is looked up, once.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -208,10 +208,10 @@ const PARTS: usize = 256;
 /// An address, and the number of the operator that it claims to be of.
 type NameKey = (PublicAddress, u32);
 
-/// What names say of addresses.
+/// The outcomes by names for addresses.
 ///
-/// What was verified is kept apart: no client has addresses that verify unless its operator gave them names, so none makes the names
-/// of others be forgotten. Addresses of one network, /24 or /48, displace only the few in the same part, of one network in
+/// Verified addresses are kept apart: no client has addresses that verify unless its operator gave them names, so none makes the
+/// names of others be forgotten. Addresses of one network, /24 or /48, displace only the few in the same part, of one network in
 /// 256, however many there are of them.
 #[derive(Debug)]
 pub(super) struct KnownNames {
@@ -219,7 +219,7 @@ pub(super) struct KnownNames {
     others: Generations<NameKey, Known>,
 }
 
-/// What names say of an address, or that it is yet to be known.
+/// The outcome by names for an address, or that it is yet to be known.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// `None` while it is being looked up.

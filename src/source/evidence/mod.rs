@@ -14,7 +14,7 @@
 //!    (`verified_claims`).
 //! 5. Claims are counted by the path that they come on; when each path last verified its crawler outlives the process
 //!    (`claim_paths`).
-//! 6. What cannot be fetched is reported once by its cause ([`VerifierStatus`]).
+//! 6. A document that cannot be fetched is reported once by its cause ([`VerifierStatus`]).
 //!
 //! A registry of crawlers, which says whose evidence is fetched, is followed alike (`documents`).
 //!

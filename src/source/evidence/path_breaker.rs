@@ -37,7 +37,7 @@ pub(super) struct PathBreaker {
     current: u64,
 }
 
-/// What is counted of addresses, or of signatures.
+/// The counts of addresses, or of signatures.
 #[derive(Clone, Debug, Default)]
 struct MethodBreaker {
     verified: RecentAddresses,

@@ -26,10 +26,10 @@ const MOST_A_SECOND: u32 = 10;
 /// Addresses that are counted.
 const MOST_ADDRESSES: usize = 16_384;
 
-/// What signatures of requests said. To check one costs some 50 µs.
+/// The results of requests' signatures. To check one costs some 50 µs.
 ///
-/// What is kept holds for requests that bear the same lines of `Signature`, `Signature-Input` and `Signature-Agent`, and have the
-/// same values for all that they cover, as long as the signature itself holds and its directory was not fetched again with
+/// A kept result holds for requests that bear the same lines of `Signature`, `Signature-Input` and `Signature-Agent`, and have
+/// the same values for all that they cover, as long as the signature itself holds and its directory was not fetched again with
 /// other keys. A signature that is replayed for another site or path is another request.
 #[derive(Debug)]
 pub(super) struct SignatureResults {

@@ -1,4 +1,4 @@
-//! What a registry says about verifying its crawlers, read, and the names of each operator's addresses.
+//! The evidence that a registry names for its crawlers, read, and the names of each operator's addresses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

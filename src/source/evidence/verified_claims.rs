@@ -30,7 +30,7 @@ pub(super) struct VerifiedClaims {
     hasher: RandomState,
 }
 
-/// What a claim is found by.
+/// The key of a claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
     /// The hash of path and crawler, which clients do not choose: both are configured.
@@ -113,7 +113,7 @@ impl Slot {
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
 
-    /// Where another thread writes, nothing is written: what is not remembered is judged.
+    /// Nothing is written while another thread writes: a claim that is not remembered is judged.
     fn write(&self, words: [u64; 5]) {
         let before = self.sequence.load(Ordering::Relaxed);
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);

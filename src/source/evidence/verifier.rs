@@ -56,7 +56,7 @@ pub(super) struct Evidence {
     pub(super) signatures: SignatureResults,
 }
 
-/// What was configured beside the registry.
+/// The lists and directories that were configured beside the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
     /// Copies of lists, by URL.
@@ -86,16 +86,16 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// Where a row names a list, a host pattern or a directory that cannot be read.
+    /// If a row names a list, a host pattern or a directory that cannot be read.
     pub fn check(&self, registry: &Registry) -> Result<(), FollowError> {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
 
-    /// Follows the lists, names and directories of another registry. What both have is kept.
+    /// Follows the lists, names and directories of another registry. Evidence that both have is kept.
     ///
     /// # Errors
     ///
-    /// Where a row names a list, a host pattern or a directory that cannot be read. Then everything stays as it was.
+    /// If a row names a list, a host pattern or a directory that cannot be read. Then everything stays as it was.
     pub fn follow(&self, registry: &Registry) -> Result<(), FollowError> {
         let evidence = &*self.inner;
         let mut known = evidence.lists.lock();
@@ -141,7 +141,7 @@ impl Verifier {
 
     /// The sender of a request that came on this path, by the evidence that is at hand.
     ///
-    /// What is missing is fetched or looked up, for later requests. Where so many claims fail on a path that the path is in
+    /// Missing evidence is fetched or looked up, for later requests. If so many claims fail on a path that the path is in
     /// doubt, nothing is refuted by its address.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
@@ -182,7 +182,7 @@ impl Verifier {
         identity
     }
 
-    /// Whose keys are in which directory.
+    /// The operators whose keys are in each directory.
     pub fn signers(&self) -> Arc<Signers> {
         self.inner.signers.load_full()
     }
@@ -210,7 +210,7 @@ impl Verifier {
         }
     }
 
-    /// What evidence is at hand.
+    /// The evidence at hand.
     pub fn status(&self) -> VerifierStatus {
         let evidence = &*self.inner;
         let (lists, unnamed_lists) = {
@@ -279,7 +279,7 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> Published<RangeList> {
         let text = url.to_string();
-        // What was saved counts before these: the order of `ListCopy::all`.
+        // A saved copy counts before these: the order of `ListCopy::all`.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         Published::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
@@ -323,7 +323,7 @@ impl fmt::Debug for Verifier {
     }
 }
 
-/// What evidence a [`Verifier`] has at hand.
+/// The evidence that a [`Verifier`] has at hand.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifierStatus {
@@ -347,8 +347,8 @@ pub struct VerifierStatus {
 }
 
 impl VerifierStatus {
-    /// What is wrong with the evidence, a line for each cause with the number of lists and directories that have it and one of them; and
-    /// that nothing can refute a claim at all, where that is so.
+    /// The faults of the evidence, a line for each cause with the number of lists and directories that have it and one of them; and that
+    /// nothing can refute a claim at all, if that is so.
     pub fn troubles(&self) -> Vec<String> {
         self.by_cause().into_values().collect()
     }

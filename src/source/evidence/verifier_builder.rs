@@ -24,7 +24,7 @@ use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
 use crate::source::fetch::FetchUrl;
 use crate::source::follow::{FollowBuilder, FollowError};
 
-/// What a [`Verifier`] checks by.
+/// The settings of a [`Verifier`].
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
 pub struct VerifierSettings {
     registry: Arc<Registry>,

@@ -37,7 +37,7 @@ pub(in crate::source) struct Client {
     pub(in crate::source) permits: Semaphore,
 }
 
-/// Where a document is, for whom it is fetched, and how to get there.
+/// The URL of a document, for whom it is fetched, and how to get there.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
@@ -48,14 +48,14 @@ pub(in crate::source) struct FetchTarget {
     pub(super) mode: FetchMode,
     /// How many octets of a body are read.
     pub(super) most: u64,
-    /// What is known of it, so that the server may answer that nothing has changed.
+    /// The validators of the known copy, so that the server may answer that nothing has changed.
     pub(in crate::source) known: Validators,
     /// Counts fetches, and selects the upstream to try first.
     pub(super) turn: usize,
 }
 
 impl FetchTarget {
-    /// What is at a URL, read up to so many octets.
+    /// The document at a URL, read up to so many octets.
     pub(in crate::source) fn new(url: FetchUrl, mode: FetchMode, most: u64) -> Self {
         Self { url, via: Arc::default(), server_name: None, mode, most, known: Validators::default(), turn: 0 }
     }
@@ -114,7 +114,7 @@ impl Client {
             let stream = self.approach(request, &mut address).await?;
             let hand_over = |head| {
                 let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most, address);
-                // Who does not want the answer does not want the body either.
+                // A receiver that does not want the answer does not want the body either.
                 if let Some(answered) = answered.take() {
                     drop(answered.send(Ok(answer)));
                 }
@@ -293,7 +293,7 @@ pub struct FetchRequest {
     pub(super) led_from: Option<IpAddr>,
 }
 
-/// What a server sent for a [`FetchRequest`].
+/// The answer of a server to a [`FetchRequest`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchAnswer {

@@ -20,7 +20,7 @@ const GIVE_UP: Duration = DAY.saturating_mul(30);
 const RETRY_FIRST: Duration = Duration::from_secs(60);
 const RETRY_MOST: Duration = Duration::from_secs(3600);
 
-/// What a crawler knows of one site's robots.txt, and what that lets it do.
+/// The cached robots.txt of one site, and what it lets a crawler do.
 ///
 /// It holds no clock and fetches nothing: record the outcome of a fetch with [`CrawlerCache::record`], read the result with
 /// [`CrawlerCache::reading`], and fetch when [`CrawlerCache::is_due`].
@@ -59,7 +59,7 @@ pub struct CrawlerCache {
     goes_by_last_copy: bool,
 }
 
-/// What the last answer that was no failure came to.
+/// The result of the last answer that was no failure.
 #[derive(Clone, Debug, Default)]
 enum CachedAnswer {
     #[default]
@@ -79,13 +79,13 @@ struct Failing {
     retry: SystemTime,
 }
 
-/// What a crawler may do.
+/// The permission of a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
     /// Nothing was fetched yet: fetch first.
     Unknown,
-    /// What these bytes say, as a robots.txt.
+    /// The paths that these bytes allow, as a robots.txt.
     Rules(&'a Arc<[u8]>),
     /// Everything.
     AllowAll,
@@ -130,7 +130,7 @@ impl CrawlerCache {
         }
     }
 
-    /// What the crawler may do now.
+    /// The permission of the crawler now.
     pub fn reading(&self, now: SystemTime) -> CrawlerReading<'_> {
         let Some(failing) = self.failing.filter(|_| !self.is_fresh(now)) else {
             return match &self.known {

@@ -89,8 +89,8 @@ impl Fetcher {
         async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }
     }
 
-    /// Makes one request and follows nothing: for programs that show how a server answers. What an answer means to a
-    /// crawler is said by [`Fetcher::fetch`].
+    /// Makes one request and follows nothing: for programs that show how a server answers. The meaning of an answer
+    /// for a crawler is given by [`Fetcher::fetch`].
     ///
     /// The future needs no runtime of its own.
     pub fn exchange(

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
-/// What numbers too large to hold stand for (RFC 9111, section 1.2.2).
+/// The value of numbers too large to hold (RFC 9111, section 1.2.2).
 const LONGEST: u64 = 1 << 31;
 
-/// What `Cache-Control` and `Age` say about how long an answer may be used.
+/// The time for which an answer may be used, by `Cache-Control` and `Age`.
 ///
 /// `no-cache` and `no-store` demand a new fetch before every use. Of a repeated directive the first counts; a
 /// number that is none is nought, that is: stale (RFC 9111, section 4.2.1). `Expires` is not read: the rules for

@@ -61,7 +61,7 @@ pub struct Validators {
     pub etag: Option<HeaderValue>,
     /// The value for `If-Modified-Since`.
     pub last_modified: Option<HeaderValue>,
-    /// Where they come from, if it is known: another resource may use the same ones.
+    /// The URL they come from, if it is known: another resource may use the same ones.
     pub(in crate::source) of: Option<FetchUrl>,
 }
 
@@ -113,7 +113,7 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchError {
-    /// What went wrong.
+    /// The kind of failure.
     pub kind: FetchErrorKind,
     /// The address that a single request connected to; `None` where no connection could be made, and for a fetch that follows
     /// redirects.
@@ -122,7 +122,7 @@ pub struct FetchError {
 }
 
 keyword_enum! {
-    /// What went wrong with a fetch.
+    /// The kind of a failed fetch.
     FetchErrorKind, "what went wrong with a fetch", {
         /// The host's name leads to no address.
         Name = "name",

@@ -36,7 +36,7 @@ struct PollTask {
     target: FetchTarget,
     site: Weak<Site>,
     clock: Clock,
-    /// What was fetched and taken last, for when it has not changed.
+    /// The version that was fetched and taken last, for when it has not changed.
     last: Option<Version>,
     origin: Arc<str>,
     state: SiteFreshness,

@@ -21,7 +21,7 @@ pub struct RemoteSource {
     fetcher: Option<Fetcher>,
 }
 
-/// What fetches for a site that is open.
+/// The poller of a site that is open.
 #[derive(Debug)]
 struct Polled {
     origin: Arc<str>,
@@ -32,7 +32,7 @@ impl LiveRobots {
     /// A robots.txt kept at an `http` or `https` URL, on any host: fetched now, and again as its `Cache-Control` says.
     ///
     /// Until it was fetched once, nothing is enforced, and `/robots.txt` is answered with 503 ([`WhenMissing`] can say
-    /// otherwise here). From then on the last good version stays through every failure. Where the URL is answered with
+    /// otherwise here). From then on the last good version stays through every failure. If the URL is answered with
     /// 404 or another 4xx for 24 hours, or from the start, there is no robots.txt: nothing is enforced, and
     /// `/robots.txt` goes to the application behind.
     ///
@@ -67,8 +67,8 @@ impl LiveRobots {
     /// is not the usual one.
     ///
     /// Until it was fetched once, nothing is enforced, and the upstream itself answers `/robots.txt` ([`WhenMissing`] can
-    /// say otherwise here). From then on the last good version stays through every failure. Where the upstream answers
-    /// with 404 or another 4xx for 24 hours, or from the start, there is no robots.txt: nothing is enforced, and its own
+    /// say otherwise here). From then on the last good version stays through every failure. If the upstream answers with
+    /// 404 or another 4xx for 24 hours, or from the start, there is no robots.txt: nothing is enforced, and its own
     /// answer is relayed.
     ///
     /// Up to five redirects are followed, as long as they stay on the site.
@@ -155,7 +155,7 @@ impl SiteSource for RemoteSource {
 }
 
 impl Source for Polled {
-    /// What is fetched is offered by the poller.
+    /// The poller offers each fetched version.
     fn load(&self) -> Loaded {
         Err(Rejection::new(RejectionKind::NotFetched, &self.origin))
     }

@@ -1,7 +1,7 @@
 //! The addresses of a name and their class, the server to connect to, and where a redirect may lead.
 //!
 //! **A redirect of a fetch is judged by the address it leads to** (`identity::address_class`), not by its URL: a server
-//! chooses where it redirects to, and a fetch is sent from inside the operator's network. What is configured is not
+//! chooses where it redirects to, and a fetch is sent from inside the operator's network. A configured URL is not
 //! judged.
 
 use std::net::{IpAddr, SocketAddr};
@@ -52,7 +52,7 @@ impl Resolver {
         self.elsewhere = Some(Arc::new(place));
     }
 
-    /// Where to connect for a host and a port, if its user says so.
+    /// The place to connect to for a host and a port, if the caller names one.
     pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
         self.elsewhere.as_ref().and_then(|place| place(host, port))
     }
@@ -89,7 +89,7 @@ pub(super) enum Peer {
     Unix(PathBuf),
 }
 
-// What is wrong with an upstream, said behind it.
+// Faults of an upstream, written behind it.
 const SOCKET: &str = "is no socket of this system: write it as \"unix:/run/app.sock\"";
 const PATH: &str = "is to be an upstream and has a path: leave it out, the file is at /robots.txt";
 

@@ -30,12 +30,12 @@ enum LastKnown {
     Absent,
 }
 
-/// What to do about an answer.
+/// The step after an answer.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Offer it to the site; [`SiteFreshness::taken`] or [`SiteFreshness::refused`] has to follow.
     Offer(Box<Found>),
-    /// What is live was confirmed.
+    /// The live version was confirmed.
     Confirm,
     /// There is no robots.txt, and nothing is enforced.
     Open(StatusCode),
@@ -83,7 +83,7 @@ impl SiteFreshness {
         };
     }
 
-    /// What to do about an answer. `roll` is any number: it spreads out the retries.
+    /// The step after an answer. `roll` is any number: it spreads out the retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found(found) if found.status == StatusCode::PARTIAL_CONTENT => {
@@ -115,7 +115,7 @@ impl SiteFreshness {
         }
     }
 
-    /// What was offered is live: `found` but for its bytes.
+    /// The offered version is live: `found` but for its bytes.
     pub(super) fn taken(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
         self.known = LastKnown::Good;
         self.validators = validators;

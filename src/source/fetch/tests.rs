@@ -95,7 +95,7 @@ fn the_thread_of_a_fetcher_ends_with_its_last_user() {
         assert!(start.elapsed() < Duration::from_secs(30), "the client is still in use");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // What is spawned on a runtime that is gone is cancelled.
+    // A task that is spawned on a runtime that is gone is cancelled.
     let spawned = handle.spawn(std::future::pending::<()>());
     while !spawned.is_finished() {
         assert!(start.elapsed() < Duration::from_secs(30), "the thread is still there");

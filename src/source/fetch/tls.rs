@@ -69,7 +69,7 @@ impl Tls {
     }
 }
 
-/// What operators meet most, as they would say it.
+/// The faults that operators meet most, in their words.
 fn fault(error: &io::Error) -> Option<String> {
     let date = |time: UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     Some(match error.get_ref()?.downcast_ref()? {

@@ -71,7 +71,7 @@ impl FetchUrl {
         Self { target, ..self.clone() }
     }
 
-    /// Where a `Location` leads from here (RFC 9110, section 10.2.2; RFC 3986, section 5.2).
+    /// The target of a `Location` from here (RFC 9110, section 10.2.2; RFC 3986, section 5.2).
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-// What is wrong with a URL, said behind it.
+// Faults of a URL, written behind it.
 const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
 const FTP: &str = "cannot be fetched: ftp is not spoken here; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
@@ -178,7 +178,7 @@ const PORT: &str = "has a port that is no number from 1 to 65535";
 const TARGET: &str = "has a path that no request can hold";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
-/// What is wrong with a URL. It is quoted with `…` in place of user information and of a query: they may hold secrets.
+/// The fault of a URL. It is quoted with `…` in place of user information and of a query: they may hold secrets.
 pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }
@@ -263,7 +263,7 @@ mod tests {
         text.parse().expect(text)
     }
 
-    /// What is said of the text, without it.
+    /// The message about the text, without it.
     fn said(error: &ValueError) -> String {
         let quoted = format!("{:?} ", error.text());
         error.to_string().strip_prefix(&quoted).expect("a text that is quoted").to_owned()

@@ -44,7 +44,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// What to do with more than is read.
+/// The action for a body that is longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
     /// Crawlers obey what they have read (RFC 9309, section 2.5).
@@ -52,7 +52,7 @@ pub(super) enum Excess {
     Refuse,
 }
 
-/// Who named the URL that is connected to.
+/// The party that named the URL that is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Approach {
     /// The operator, or the caller.
@@ -125,7 +125,7 @@ pub(super) async fn dial(
     Err(last)
 }
 
-/// Sends a request and reads the whole answer. Where it is a redirect, its body is not read.
+/// Sends a request and reads the whole answer. The body of a redirect is not read.
 pub(super) async fn exchange(
     stream: Box<dyn Stream>,
     request: Request<Empty<Bytes>>,

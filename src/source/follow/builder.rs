@@ -44,7 +44,7 @@ impl<F> FollowBuilder<F> {
         self
     }
 
-    /// What was configured, and what following it needs.
+    /// The configured document, and the parts that following it needs.
     pub(in crate::source) fn into_parts(self) -> io::Result<(F, Following)> {
         let fetcher = self.fetcher.map_or_else(Fetcher::new, Ok)?;
         Ok((self.followed, Following { fetcher, clock: self.clock, saved: self.folder.map(SavedDocuments::new) }))
@@ -53,7 +53,7 @@ impl<F> FollowBuilder<F> {
 
 impl Published<Fragment> {
     /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments of the file that is served.
-    /// What is no list of rules for crawlers cannot be used.
+    /// A text that is no list of rules for crawlers cannot be used.
     pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<PublishedSettings<Fragment>> {
         FollowBuilder::of(url, title.into())
     }

@@ -1,4 +1,4 @@
-//! What can be followed.
+//! The documents that can be followed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(in crate::source) const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// A kind of document that is followed.
 pub trait Document: Sized + Send + Sync + 'static {
-    /// What it is called.
+    /// The noun for it in messages.
     const NOUN: &'static str;
     /// How redirects are followed.
     const MODE: FetchMode = FetchMode::Site;
@@ -21,9 +21,9 @@ pub trait Document: Sized + Send + Sync + 'static {
     const ONLY_HTTPS: bool = false;
     /// When it is fetched.
     const DEMAND: Demand = Demand::Always;
-    /// Where it is wanted at once, it is not fetched sooner than this after the last time.
+    /// The shortest time between two fetches that are demanded at once.
     const GAP: Duration;
-    /// What reading one needs besides its octets.
+    /// The context that reading one needs besides its octets.
     type Reading: Send + Sync + 'static;
 
     /// How long it is used, and how failures are tried again. By default as a robots.txt is.
@@ -64,7 +64,7 @@ pub trait Document: Sized + Send + Sync + 'static {
     fn renewed(_reading: &Self::Reading) {}
 }
 
-/// What a document is fetched for.
+/// The reason why a document is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// It is kept up to date from the start.

@@ -36,7 +36,7 @@ pub struct Published<D: Document> {
     task: Arc<FetcherTask>,
 }
 
-/// What is published, and who is notified of it.
+/// The document that is published, and who is notified of it.
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
 pub struct PublishedSettings<D: Document> {
     pub(super) url: FetchUrl,
@@ -47,7 +47,7 @@ pub struct PublishedSettings<D: Document> {
 
 type OnEvent<D> = dyn Fn(&PublishedEvent<D>) + Send + Sync;
 
-/// What following needs.
+/// The tools that following needs.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct Following {
     pub(in crate::source) fetcher: Fetcher,
@@ -83,7 +83,7 @@ pub(in crate::source) struct Held<D> {
 }
 
 keyword_enum! {
-    /// Where a document at hand is from.
+    /// The origin of a document at hand.
     DocumentOrigin, "where evidence is from", {
         /// It was fetched by this process.
         Fetched = "fetched",
@@ -96,7 +96,7 @@ keyword_enum! {
     }
 }
 
-/// What became of an answer: said once, not at every fetch.
+/// The outcome of an answer: reported once, not at every fetch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PublishedEvent<D> {
@@ -116,7 +116,7 @@ pub enum PublishedEvent<D> {
 pub struct WaitingVersion {
     /// Its hash, to accept it by.
     pub hash: VersionHash,
-    /// What it changes.
+    /// The changes.
     pub changes: String,
 }
 
@@ -124,9 +124,9 @@ pub struct WaitingVersion {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PublishedStatus {
-    /// Where it is published, without its query.
+    /// The URL at which it is published, without its query.
     pub url: String,
-    /// Where the version at hand is from; `None` if there is none.
+    /// The origin of the version at hand; `None` if there is none.
     pub origin: Option<DocumentOrigin>,
     /// How many crawlers, groups, prefixes or keys it has.
     pub entries: Option<usize>,
@@ -153,11 +153,11 @@ struct Progress {
     trouble: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<WaitingVersion>,
-    /// What was said last: the version at hand, and why there is no newer one.
+    /// The last report: the version at hand, and why there is no newer one.
     said: (Option<VersionHash>, Option<Arc<str>>),
 }
 
-/// What became of an answer.
+/// The outcome of an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     /// It is a new document, of these octets.
@@ -170,7 +170,7 @@ enum Taken {
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: DocumentOrigin, confirmed: Option<SystemTime>) -> Self {
-        // What was not fetched is requested at once.
+        // A document that was not fetched is requested at once.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
@@ -466,7 +466,7 @@ impl<D: Document> Followed<D> {
         D::renewed(&self.reading);
     }
 
-    /// What is different from what was said last.
+    /// The difference from the last report.
     fn news(&self) -> Option<PublishedEvent<D>> {
         let held = self.held.load_full();
         let hash = held.as_ref().and_then(|held| held.hash);
@@ -489,7 +489,7 @@ impl Progress {
     }
 }
 
-/// What an earlier process saved, and its validators.
+/// The document that an earlier process saved, and its validators.
 fn restore<D: Document>(
     saved: &SavedDocuments,
     url: &FetchUrl,

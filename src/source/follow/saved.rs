@@ -24,7 +24,7 @@ pub(in crate::source) struct SavedDocument {
     last_modified: Option<String>,
 }
 
-/// What is read of a file: more than the largest document, written as a string of JSON, and than all paths there can be.
+/// The octets that are read of a file: more than the largest document, written as a string of JSON, and than all paths there can be.
 const MOST: u64 = 8 << 20;
 
 impl SavedDocuments {

@@ -54,9 +54,9 @@ pub(super) struct Debounce {
     pub(super) queued: Option<Instant>,
     /// When to look after an event.
     due: Option<Instant>,
-    /// What was read, and when it may be taken if nothing writes to it meanwhile.
+    /// The result of a read, and when it may be taken if nothing writes to the file meanwhile.
     settling: Option<(Instant, ReadResult)>,
-    /// What came while it was read and settled.
+    /// The most urgent event while it was read and settled.
     meanwhile: Option<Urgency>,
     written_meanwhile: bool,
     poll: Duration,
@@ -126,7 +126,7 @@ impl Debounce {
                 return None;
             }
             if std::mem::take(&mut self.written_meanwhile) {
-                // Half of it may have been read. What came meanwhile says when to read it again.
+                // Half of it may have been read. The event that came meanwhile says when to read it again.
                 self.catch_up(now);
                 return None;
             }
@@ -233,7 +233,7 @@ mod tests {
         let mut debounce = self::debounce(start);
         debounce.notify(Urgency::Gone, start);
         assert_eq!(debounce.wake(), Some(start + QUIET));
-        // What was being written stays unfinished.
+        // A file that was being written stays unfinished.
         debounce.notify(Urgency::WhenQuiet, start + SETTLE);
         debounce.notify(Urgency::Gone, start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET));

@@ -16,14 +16,14 @@ use crate::source::file_system::{self, FileSystemId};
 /// Every so many polls the contents are read whatever the file system says of them.
 const WHOLE_LOOKS: u32 = 30;
 
-/// What the polls of one watched thing have seen.
+/// The results of the polls of one watched thing.
 #[derive(Debug)]
 pub(super) struct PolledChanges {
     looks: u32,
     stamp: Option<FileStamp>,
-    /// What the last poll found, where it was new.
+    /// The result of the last poll, if it was new.
     seen: Option<Fingerprint>,
-    /// What was taken without becoming what is known: a broken file, reported once.
+    /// The result that was taken without becoming the known one: a broken file, reported once.
     refused: Option<Fingerprint>,
 }
 
@@ -120,7 +120,7 @@ const MAX_LINKS: usize = 40;
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // What events call the file: its name in the folder as it was given.
+    // The name of the file in events: its name in the folder as it was given.
     files.insert(pending.clone());
     for _ in 0..MAX_LINKS {
         let Some((link, target)) = first_link(&pending) else { break };

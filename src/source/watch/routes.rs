@@ -52,7 +52,7 @@ struct FolderListeners {
     is_gone: bool,
 }
 
-/// What an event calls for.
+/// The reads that an event calls for.
 #[derive(Debug)]
 pub(super) enum Impact {
     Nothing,

@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::live::{Cause, Loaded, Mutex, Rejection, RejectionKind, Site, Version, VersionHash};
 use crate::source::{file, file_system};
 
-/// What a read found.
+/// The result of a read.
 pub(super) type ReadResult = Loaded;
 
-/// What a read found, to be compared: equal fingerprints call for nothing.
+/// The fingerprint of a read's result: equal ones call for nothing.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
 /// A thing that is watched.
@@ -18,7 +18,7 @@ pub(super) trait Target: Send + Sync {
     /// Reads it. Blocks for as long as the file system does.
     fn read(&self) -> ReadResult;
 
-    /// What was taken last; `None` if it has to be taken again.
+    /// The result that was taken last; `None` if it has to be taken again.
     fn known(&self) -> Option<Fingerprint>;
 
     /// Takes what was read. Returns how soon to read it again, if not all of it could be taken.
@@ -62,7 +62,7 @@ pub(super) struct CallbackTarget {
 }
 
 impl CallbackTarget {
-    /// What it holds when this is called is no change.
+    /// The content at the time of this call is no change.
     pub(super) fn new(
         read: impl Fn() -> ReadResult + Send + Sync + 'static,
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,

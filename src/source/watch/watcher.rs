@@ -67,8 +67,8 @@ impl Watcher {
         Self { handle: Arc::new(Handle(Arc::new(Scheduler::new(open)))) }
     }
 
-    /// Calls back when the contents of a file have changed, when it is gone and when it is back. What it holds now is no
-    /// change: read it after this call.
+    /// Calls back when the contents of a file have changed, when it is gone and when it is back. The content at the time
+    /// of this call is no change: read it after this call.
     ///
     /// The callback runs on a thread of the watcher; a change meanwhile calls it again. A half-written file is not
     /// reported: the rules are those for a robots.txt. Contents are compared up to [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).

@@ -19,7 +19,7 @@ fn with(remembered: Remembered, state: &SavedState) -> Remembered {
 }
 
 impl SiteStore {
-    /// Loads every file that is whole. What is not written yet is newer than what is there. The site may be open
+    /// Loads every file that is whole. A change that is not written yet is newer than the file. The site may be open
     /// already, as where a config is reloaded: nothing is written while this reads, and what is published meanwhile counts.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
@@ -112,7 +112,7 @@ impl SiteStore {
                     if let Some((_, Some(version))) = recovered {
                         remembered.versions.accept(version, Duration::ZERO, now);
                     }
-                    // What is live was accepted: it waits no longer, as the older state says.
+                    // The live version was accepted: it waits no longer, as the older state says.
                     remembered.pending.take_if(|pending| live == Some(pending.hash()));
                     remembered.was_live = WasLive::Current;
                     let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());

@@ -71,7 +71,7 @@ impl Network {
         })
     }
 
-    /// What counts, once no name is being looked up any more.
+    /// The identity that counts, once no name is being looked up any more.
     fn identity(&self, address: Option<&str>) -> Identity {
         let recognizer = Recognizer::new(self.registry.clone(), &RobotsTxt::parse(*b""));
         let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];

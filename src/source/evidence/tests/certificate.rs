@@ -29,7 +29,7 @@ impl Authority {
     }
 }
 
-/// What a certificate for these names says.
+/// The parameters of a certificate for these names.
 pub(crate) fn certificate_for(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
 }

@@ -121,7 +121,7 @@ fn a_key_that_goes_ends_what_its_signatures_verified() {
     });
     assert_eq!(followed.verifier.status().known_signatures, 1);
     assert_eq!(followed.server.heads().len(), 1);
-    // What is remembered keeps asking for the directory, once that is not fresh.
+    // A remembered result keeps asking for the directory, once that is not fresh.
     followed.server.answers(keys(&[OTHER_KEY]));
     followed.clock.pass(Duration::from_secs(601));
     until("the end of the key", || {

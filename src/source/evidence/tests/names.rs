@@ -58,7 +58,7 @@ impl Resolved {
 fn a_name_that_leads_back_verifies() {
     let resolved = Resolved::proven();
     assert_eq!(resolved.dns.asked(), ["PTR 1.66.249.66.in-addr.arpa.", "A crawl-66-249-66-1.googlebot.com."]);
-    // What is known is not asked for again.
+    // A known name is not asked for again.
     assert_eq!(resolved.at_once(PROOF), MethodOutcome::Verified);
     assert_eq!(resolved.dns.asked().len(), 2);
     resolved.dns.confirmed("2001:4860:4801:10::1", "Crawl-6.GoogleBot.COM");
@@ -128,7 +128,7 @@ fn the_proof_of_a_resolver_is_renewed() {
     let resolved = Resolved::proven();
     assert_eq!(resolved.rdns(CLIENT), NO_NAME);
     resolved.clock.pass(HOUR + Duration::from_secs(1));
-    // What failed is not known any more, and the resolver is proven again on the way.
+    // A failed name is not known any more, and the resolver is proven again on the way.
     let failed = until("a refutation", || Some(resolved.rdns(CLIENT)).filter(|outcome| *outcome == NO_NAME));
     assert_eq!(failed, NO_NAME);
     // From now on the resolver says no to everything.

@@ -9,7 +9,7 @@ use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, PTR};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 
-/// What is played for one question.
+/// The answer that is played for one question.
 #[derive(Clone)]
 pub(crate) enum Played {
     Records(Vec<RData>),
@@ -21,7 +21,7 @@ pub(crate) enum Played {
     Truncated,
 }
 
-/// A server over UDP and TCP. What was not set is NXDOMAIN, or what [`unset`](Self::unset) says.
+/// A server over UDP and TCP. A name that was not set is NXDOMAIN, or the answer of [`unset`](Self::unset).
 #[derive(Clone)]
 pub(crate) struct PlayedDns {
     pub(crate) address: SocketAddr,

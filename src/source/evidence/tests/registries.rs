@@ -186,7 +186,7 @@ fn the_last_good_registry_outlives_the_process() {
     assert!(trouble.is_none() && registry.current().is_some_and(|registry| registry.crawler("bingbot").is_none()));
     assert_eq!(registry.status().origin, Some(DocumentOrigin::Saved));
 
-    // What was saved may be damaged.
+    // A saved file may be damaged.
     let file = std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();
     std::fs::write(&file, "{").expect("written");
     let builder = Published::<Registry>::builder(url, read).saved_in(folder.path()).fetcher(&fetcher);

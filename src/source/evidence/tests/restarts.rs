@@ -1,4 +1,4 @@
-//! What a process learned about paths, in the next one.
+//! The results that a process learned about paths, in the next one.
 
 use hickory_resolver::proto::op::ResponseCode;
 
@@ -66,7 +66,7 @@ fn a_restart_keeps_refuting_on_a_path_that_was_verified() {
     assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
     assert_eq!(verifier.status().paths_trouble, None);
     drop(verifier);
-    // What is learned is known for a day, whatever the number of restarts.
+    // A result is known for a day, whatever the number of restarts.
     for _ in 0..3 {
         installed.clock.pass(10 * HOUR);
         drop(installed.start());

@@ -34,7 +34,7 @@ type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 struct Signer {
     pair: Ed25519KeyPair,
     keyid: String,
-    /// What the directory holds.
+    /// The keys of the directory.
     keys: RefCell<FoundKeys>,
     results: SignatureResults,
 }
@@ -232,12 +232,12 @@ fn one_sender_has_ten_failing_checks_a_second() {
     }
     assert!(outcomes[..10].iter().all(|outcome| *outcome == failed(BadSignature)), "{outcomes:?}");
     assert!(outcomes[10..].iter().all(|outcome| *outcome == BUSY), "{outcomes:?}");
-    // What failed before is known to fail.
+    // A signature that failed before is known to fail.
     for nonce in 0..10 {
         let outcome = signer.check(&signer.sign(PLAIN, nonce).altered(), "8.8.8.8", CREATED);
         assert_eq!(outcome, failed(BadSignature));
     }
-    // What needs no check is answered as ever.
+    // A signature that needs no check is answered as ever.
     let expired = signer.sign(PLAIN, 99).altered();
     assert_eq!(signer.check(&expired, "8.8.8.8", CREATED), BUSY);
     let other_key = expired.fields[1].1.replace(&signer.keyid, "other");

@@ -1,4 +1,4 @@
-//! Where redirects lead, judged by the address that is connected to. The loopback plays every network.
+//! The targets of redirects, judged by the address that is connected to. The loopback plays every network.
 
 use crate::live::Mutex;
 use std::io::Write;
@@ -100,7 +100,7 @@ fn file(text: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len())
 }
 
-/// What came of following a redirect from one server to another: the file, or the kind of the failure.
+/// The outcome of following a redirect from one server to another: the file, or the kind of the failure.
 fn outcome(fetcher: &Fetcher, url: &str) -> Result<String, FetchErrorKind> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     match runtime.block_on(fetcher.fetch(&url.parse().expect(url), None)) {
