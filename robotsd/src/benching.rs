@@ -1,4 +1,4 @@
-//! What the bench of counting calls: requests through the layer of a site, counted as a worker counts them and not.
+//! The functions that the bench of counting calls: requests through the layer of a site, counted as a worker counts them and not.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Judges requests and files without a server, as a server judges them.
 //!
 //! `check`, `diff`, `test`, `explain` and `replay` share one [`Evaluator`], so that they agree with each other, and, with
-//! the settings of a configured site, with `serve`: same registry, same policy, same checks. Where the settings come from
+//! the settings of a configured site, with `serve`: same registry, same policy, same checks. The origin of the settings
 //! is in [`EvaluatorSettings`]; which site is meant is a matter of the command line.
 
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ const OF_LINES: [&str; 8] = [
     "unknown-crawler",
 ];
 
-/// What is known of the sender of a request, besides its agents.
+/// The evidence about the sender of a request, besides its agents.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownSender {
     pub(crate) identity: Identity,
@@ -92,7 +92,7 @@ impl Evaluator {
         self.recognizer.resolve(name)
     }
 
-    /// What to say about a name that neither the registry nor this file has, nor another one.
+    /// The message about a name that neither the registry nor this file has, nor another one.
     pub(crate) fn unknown_name<'n>(&self, name: &'n str, other: Option<&Self>) -> Option<UnknownName<'n>> {
         let files: Vec<_> = [Some(self), other].into_iter().flatten().map(Self::robots).collect();
         UnknownName::of(name, &self.recognizer, &files)
@@ -118,7 +118,7 @@ impl Evaluator {
         self.rules.select(agent.tokens(), fallback).applies()
     }
 
-    /// What the policy does about a request of these agents.
+    /// The action of the policy for a request of these agents.
     pub(crate) fn decide_for_sender(
         &self,
         agents: &[Agent],
@@ -163,7 +163,7 @@ impl Evaluator {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }
 
-    /// What changes for the crawlers of the registry if `new` takes the place of this file.
+    /// The changes for the crawlers of the registry if `new` takes the place of this file.
     pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());
         let options = guards.into_iter().fold(options, DiffOptions::guard);
@@ -171,7 +171,7 @@ impl Evaluator {
         Diff::of_while(self.robots(), new.robots(), &options, &|| Instant::now() < over)
     }
 
-    /// What a change to another file takes of these pages from search engines.
+    /// The pages among these that a change to another file takes from search engines.
     pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
         PageLoss::between(self.robots(), new.robots(), pages, &self.settings.registry)
     }

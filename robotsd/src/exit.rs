@@ -20,7 +20,7 @@ pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
 
 /// Writes a line to standard error.
 pub(crate) fn complain(reason: &dyn Display) {
-    // Where standard error is closed, the exit code remains.
+    // If standard error is closed, the exit code remains.
     let _ = writeln!(stderr(), "robotsd: {reason}");
 }
 

@@ -25,8 +25,8 @@ use crate::input::{Places, ReadInput};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
-/// Octets of a file of expectations, and agents times paths of all its tables: bounds on the cost. What is read as TOML takes a
-/// hundred times its size.
+/// Octets of a file of expectations, and agents times paths of all its tables: bounds on the cost. A file that is read as TOML
+/// takes a hundred times its size.
 const MOST_OCTETS: usize = 1 << 20;
 const MOST_PAIRS: usize = 100_000;
 
@@ -122,7 +122,7 @@ impl ExpectationsFile {
 /// The shortest table that expects something.
 const EXAMPLE: &str = "write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] and paths = [\"/\"]";
 
-/// What is wrong with the values of a table.
+/// The faults of the values of a table.
 fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
     let (span, table) = (table.span(), table.get_ref());
     let (agents, paths) = (table.agents.get_ref(), table.paths.get_ref());

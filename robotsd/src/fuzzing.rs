@@ -1,4 +1,4 @@
-//! What the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
+//! The functions that the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
 
 pub use crate::ask::{check_request, spop_frames};
 pub use crate::commands::replay::log_line;

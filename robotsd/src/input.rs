@@ -9,7 +9,7 @@ use tower_robots::live::LiveRobots;
 use crate::files;
 use crate::render::printable_path;
 
-/// Where a robots.txt is read from.
+/// The source from which a robots.txt is read.
 #[derive(Clone, Debug)]
 pub(crate) enum InputSource {
     Stdin,

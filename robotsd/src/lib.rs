@@ -1,7 +1,7 @@
 //! The rooms of the program `robotsd`: a site's robots.txt served, checked, explained and enforced.
 //!
 //! **This API is internal**: it is what the program, its tests, benches and fuzz targets need, and it changes without notice.
-//! What an application uses is [`tower_robots`]; what an operator reads is in [`docs`].
+//! An application uses [`tower_robots`]; an operator reads [`docs`].
 //!
 //! Uses the public API of `tower_robots` only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `sites` holds
 //! what is served, and `serve` puts the layer between edge and upstream; `request` decides about a request, `ask` answers other proxies; `admin` answers an

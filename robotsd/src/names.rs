@@ -91,7 +91,7 @@ impl<'n> UnknownName<'n> {
         }
     }
 
-    /// What is wrong, without what was probably meant.
+    /// The fault, without the name that was probably meant.
     pub(crate) fn fault(&self) -> String {
         format!("no crawler of the registry and no group of the robots.txt is called {:?}", self.name)
     }

@@ -86,7 +86,7 @@ enum Part {
     Value(Placeholder),
 }
 
-/// What is wrong with a template, and where.
+/// The fault of a template, and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateError {
     pub(crate) span: Range<usize>,

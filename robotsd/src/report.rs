@@ -29,20 +29,20 @@ pub(crate) struct StatusReport {
     pub(crate) upgrade: Option<UpgradeReport>,
     /// The crawlers that are known; none from an older robotsd or while starting.
     pub(crate) registry: Option<RegistryReport>,
-    /// What the senders of requests are checked by; none where they are not checked.
+    /// The evidence by which the senders of requests are checked; none if they are not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
-    /// Where crawlers are counted with other processes; none where each counts for itself.
+    /// The store in which crawlers are counted with other processes; none if each counts for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// What happened on the listeners; none from an older robotsd or while starting.
+    /// The traffic of the listeners; none from an older robotsd or while starting.
     pub(crate) traffic: Option<TrafficReport>,
     /// The bound on open connections.
     pub(crate) connections: Option<usize>,
     /// `off` where nothing is enforced for any site, else `on`; empty from an older robotsd.
     #[serde(default)]
     pub(crate) enforcement: String,
-    /// What to do next that concerns every site.
+    /// The next steps that concern every site.
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
     /// Why the switch of every site is taken for `off` although it was not turned.
@@ -98,7 +98,7 @@ pub(crate) struct RejectedConfigReport {
     pub(crate) why: String,
     /// The settings that are served with another value than the file has; none where the file cannot be read so far.
     pub(crate) held_back: Option<Vec<HeldBackSetting>>,
-    /// What to do next.
+    /// The next steps.
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
 }
@@ -125,7 +125,7 @@ pub(crate) struct RateStoreReport {
     /// Why no request asks it, where that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
-    /// What failed last.
+    /// The last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trouble: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,9 +194,9 @@ pub(crate) struct IdentityReport {
     /// Addresses whose names are known, and those that wait to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Where claims fail and are not refuted.
+    /// The paths on which claims fail and are not refuted.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// What is missing, a line for each cause, as the log has it.
+    /// The missing evidence, a line for each cause, as the log has it.
     pub(crate) troubles: Vec<String>,
     /// Why what is known of paths does not outlive the process.
     pub(crate) paths_trouble: Option<String>,
@@ -235,7 +235,7 @@ pub(crate) struct SuspectReport {
     pub(crate) listener: String,
     /// Empty for those whose signature names no crawler that is registered.
     pub(crate) crawler: String,
-    /// What fails: `range`, `rdns` or `signature`.
+    /// The kind of evidence that fails: `range`, `rdns` or `signature`.
     #[serde(default)]
     pub(crate) method: String,
     /// The networks of most of its addresses: what may be missing in `trusted_proxies`.
@@ -248,17 +248,17 @@ pub(crate) struct SuspectReport {
 /// `POST /reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadReport {
-    /// What came of the config, where that was read again.
+    /// The outcome for the config, if that was read again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ReloadOutcome>,
-    /// What came of the extra registry, where there is one.
+    /// The outcome for the extra registry, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
     #[serde(default)]
     pub(crate) sites: Vec<SiteReload>,
 }
 
-/// What came of reading the config or the registry again.
+/// The outcome of reading the config or the registry again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadOutcome {
     /// `published`, `kept`, or of a config `unchanged`.
@@ -291,7 +291,7 @@ pub(crate) struct ChangeReport {
     pub(crate) before: Option<String>,
     /// The version that waits to be accepted now.
     pub(crate) waiting: Option<String>,
-    /// What the switch was turned to: `on` or `off`.
+    /// The new position of the switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
     /// Whether a running robotsd did it; else it holds from the next start.
     #[serde(default)]
@@ -300,7 +300,7 @@ pub(crate) struct ChangeReport {
     pub(crate) kept: bool,
     /// Why it does not, where it should.
     pub(crate) trouble: Option<String>,
-    /// What is left to do.
+    /// The remaining steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }
@@ -325,7 +325,7 @@ pub(crate) struct RecordedReload {
     pub(crate) hash: Option<String>,
     #[serde(default)]
     pub(crate) findings: Findings,
-    /// What it changes for crawlers, in one sentence.
+    /// The effect on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
 }

@@ -2,7 +2,7 @@
 //! where the request has a pace, the answer, and the counts. Requests that go on to a backend and questions of other proxies come
 //! here.
 //!
-//! Where the store says nothing, the process counts by itself. A request that is only observed waits for nothing.
+//! If the store says nothing, the process counts by itself. A request that is only observed waits for nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct SiteJudge {
     pub(crate) store: Option<PaceStore>,
 }
 
-/// Who answers a request for `/robots.txt`.
+/// The party that answers a request for `/robots.txt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RobotsTxtFrom {
     Site,

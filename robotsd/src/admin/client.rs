@@ -74,7 +74,7 @@ pub(crate) enum AskError {
 }
 
 impl AdminEndpoint {
-    /// Where a config says it is. The socket comes first: it is the one that only its owner can stand behind.
+    /// The admin interface as a config names it. The socket comes first: it is the one that only its owner can stand behind.
     pub(crate) fn of(settings: &AdminSettings) -> Self {
         match (&settings.socket, settings.address) {
             (Some(path), _) if cfg!(unix) => Self::Socket(path.clone()),
@@ -193,7 +193,7 @@ impl Traffic {
         })
     }
 
-    /// Whether a request that failed may be sent again: it was not sent yet, or it is idempotent. Where an answer had begun, it
+    /// Whether a request that failed may be sent again: it was not sent yet, or it is idempotent. If an answer had begun, it
     /// was received.
     fn may_be_repeated(&self, method: &Method, target: &str) -> bool {
         let path = target.split('?').next();

@@ -48,7 +48,7 @@ enum ConnectionStage {
     Working,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
@@ -244,7 +244,7 @@ mod tests {
         let _more = take(&slots, PeerRole::Other, MOST * 2);
         assert!(is_open(&mut owners[0]));
         drop((others, owners, _more));
-        // Where others hold every slot at work, the owner has one beyond them.
+        // If others hold every slot at work, the owner has one beyond them.
         let others = take(&slots, PeerRole::Other, MOST);
         others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         assert!(slots.take(PeerRole::Other).is_none());

@@ -33,7 +33,7 @@ pub(crate) enum InheritedSocket {
 #[derive(Debug)]
 pub(crate) struct OpenListener {
     pub(super) listener: AdminListener,
-    /// Where it listens, for people.
+    /// The address it listens on, for people.
     pub(crate) address: String,
     /// The slots of its connections.
     pub(crate) slots: Arc<ConnectionSlots>,
@@ -48,7 +48,7 @@ pub(super) enum AdminListener {
     Socket(tokio::net::UnixListener, Option<u32>),
 }
 
-/// Where commands ask, open.
+/// The open place at which commands ask.
 #[derive(Debug)]
 pub(crate) struct CommandPlace {
     pub(crate) address: Option<AddressSocket>,
@@ -122,7 +122,7 @@ fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-/// An address, open. What accepts there is made from it, as often as what the address is for changes.
+/// An address, open. Listeners are made from it, as often as the purpose of the address changes.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -167,12 +167,12 @@ impl AddressSocket {
 
     /// Listens no more, also where a listener on the socket is still to be dropped: its port is free for the next.
     pub(crate) fn close(self) {
-        // Where a system knows no such thing, the last copy of the socket closes it.
+        // If a system knows no such thing, the last copy of the socket closes it.
         let _ = socket2::SockRef::from(&self.socket).shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// The Unix socket where commands ask, open. What accepts there is made from it. A file that was made here is removed when it is
+/// The Unix socket where commands ask, open. Its listener is made from it. A file that was made here is removed when it is
 /// dropped.
 #[cfg(unix)]
 #[derive(Debug)]

@@ -83,7 +83,7 @@ impl AdminReply {
         Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path is for {allow}")).with(ALLOW, allow)
     }
 
-    /// What was made as the client prefers it, with its content coding if it has one.
+    /// A body in the form that the client prefers, with its content coding if it has one.
     pub(super) fn negotiated(kind: &'static str, body: Vec<u8>, coding: Option<&'static str>) -> Self {
         let reply = Self::new(StatusCode::OK, kind, body).with(VARY, "Accept, Accept-Encoding");
         coding.into_iter().fold(reply, |reply, coding| reply.with(CONTENT_ENCODING, coding))

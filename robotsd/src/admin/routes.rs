@@ -68,10 +68,10 @@ pub(super) enum RouteKind {
     Changes,
 }
 
-/// What answers a request, or refuses it.
+/// A function that answers a request, or refuses it.
 type Handler = fn(Arc<ServerState>, Asked) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// What a request says besides its path.
+/// The parts of a request besides its path.
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) fields: HeaderMap,
@@ -107,9 +107,9 @@ impl RouteKind {
 
 /// Whether requests are to be sent here.
 ///
-/// A site without a robots.txt is named, but does not affect the others, and its own requests pass: it counts as not
-/// ready only with `?require=sites`, and only if the process began without. What a process gets or loses later is a matter of no
-/// roll-out, but of all replicas at once, and one bad file must not take the other sites out of rotation.
+/// A site without a robots.txt is named, but does not affect the others, and its own requests pass: it counts as not ready only
+/// with `?require=sites`, and only if the process began without. A robots.txt that a process gets or loses later does not
+/// concern a roll-out, but all replicas at once, and one bad file must not take the other sites out of rotation.
 ///
 /// A config that cannot be used is named, and the one before is served: with `?require=config` it counts. Both may be required, as
 /// `?require=sites,config`.
@@ -182,7 +182,7 @@ async fn upgrade(state: &ServerState, query: &Query) -> Answer {
     report.map(|report| AdminReply::json(&report)).ok_or_else(|| AdminReply::unavailable("this process starts or ends"))
 }
 
-/// What was tried for `?site=`.
+/// The attempts for `?site=`.
 fn history(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
@@ -285,7 +285,7 @@ impl Query {
 /// How long a request waits for the files.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the board says of `?site=`, or of every site, over `?period=`. Its files are read on a thread that may block.
+/// The report of the board for `?site=`, or for every site, over `?period=`. Its files are read on a thread that may block.
 ///
 /// Few are read at a time: the answer to a request that waits too long says what it waited for, and the interface goes on
 /// answering.

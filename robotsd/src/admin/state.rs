@@ -256,7 +256,7 @@ pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 /// Receives the outcome of a request for an upgrade.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// What clients request of the control thread.
+/// The requests of clients to the control thread.
 #[derive(Debug)]
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,

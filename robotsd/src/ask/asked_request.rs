@@ -22,7 +22,7 @@ pub(super) struct AskedRequest<'a> {
     pub(super) host: Option<&'a [u8]>,
     /// The host of a target that is a whole URL, where the question has another place for the host.
     pub(super) host_in_target: Option<&'a [u8]>,
-    /// What is written oddly in the question. It is judged all the same, as strictly as it can be read.
+    /// A fault in a question that is judged all the same. It is judged all the same, as strictly as it can be read.
     pub(super) odd: Option<QuestionError>,
 }
 
@@ -149,7 +149,7 @@ mod tests {
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// What is odd in a question that is judged.
+    /// The fault of a question that is judged.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }

@@ -11,8 +11,8 @@
 //!
 //! HAProxy may ask on the same listener in messages of SPOP, which are the questions of its preset by other means ([`spoe`]).
 //!
-//! The preset says which fields name the original request ([`asked_request`]); they are never guessed. A question that names
-//! none is passed or refused as the config says, counted and logged ([`question_error`]); a path is never made up. What is there and
+//! The preset says which fields name the original request ([`asked_request`]); they are never guessed. A question that names none is
+//! passed or refused as the config says, counted and logged ([`question_error`]); a path is never made up. A question that is
 //! written oddly is judged as strictly as it can be read ([`asked_request`]), by every site it may be for ([`site_table`]). The
 //! verdicts are the layer's, so a refusal is the same here and there.
 
@@ -76,7 +76,7 @@ struct Answered {
     counted: Option<Counted>,
 }
 
-/// What was decided about a request, before it is put as its proxy reads it.
+/// The decision about a request, before it is put as its proxy reads it.
 struct Decided {
     outcome: Outcome,
     record: Option<Box<Record>>,
@@ -85,7 +85,7 @@ struct Decided {
     counted: Option<Counted>,
 }
 
-/// Where a question goes.
+/// The target of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct QuestionTarget<'t> {
     /// The name of the site, where the question has one.
@@ -103,7 +103,7 @@ enum QuestionKind {
     Refusal,
 }
 
-/// What decides on one worker; all its listeners follow when it is replaced.
+/// The sites of one worker's decisions; all its listeners follow when it is replaced.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
 /// The limits of a listener for decisions, from those of one for clients.
@@ -222,7 +222,7 @@ impl DecisionState {
                 return if is_passed { ext_authz::allowed(None, None) } else { ext_authz::denied(given_up, None) };
             }
         };
-        // What is counted is the response to the proxy.
+        // The response to the proxy is counted.
         self.answered(counted.as_ref(), request.method(), StatusCode::OK);
         let metadata = site.zip(record.as_deref()).map(|(site, record)| ext_authz::metadata(&site, record));
         match outcome {
@@ -426,7 +426,7 @@ impl Strictness {
     }
 }
 
-/// What a layer that counts nothing decides.
+/// The decision of a layer that counts nothing.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(request).answer(request, None)
 }

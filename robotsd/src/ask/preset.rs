@@ -54,14 +54,14 @@ pub(super) struct PresetFields {
     pub(super) address: AddressField,
 }
 
-/// Where the original target is.
+/// The place of the original target.
 pub(super) enum TargetField {
-    /// What follows the preset in the question's own target.
+    /// The part of the question's own target that follows the preset.
     Below,
     Field(HeaderName),
 }
 
-/// Where the client's address is.
+/// The place of the client's address.
 pub(super) enum AddressField {
     /// The field is the address.
     Whole(HeaderName),

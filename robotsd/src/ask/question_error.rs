@@ -22,7 +22,7 @@ pub(super) struct QuestionError {
 }
 
 word_enum! {
-    /// What is wrong with a field that the preset reads.
+    /// The fault of a field that the preset reads.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum QuestionFault {
         Missing = "missing",

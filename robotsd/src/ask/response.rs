@@ -17,7 +17,7 @@ use crate::exchange::RequestBody;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// What is read of a question's body to keep the connection; after more than this it is closed.
+/// The octets that are read of a question's body to keep the connection; after more than this it is closed.
 const BODY: usize = 16 * 1024;
 
 /// The request goes on. Exactly 200, and nothing in it: Envoy takes any other status for a refusal.

@@ -10,7 +10,7 @@ use super::asked_request::AskedRequest;
 use crate::config::UnknownHost;
 use crate::request::SiteJudge;
 
-/// What decides for a site.
+/// The layer that decides for a site.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,

@@ -1,4 +1,4 @@
-//! What the messages of HAProxy's SPOE mean: their arguments are a question of the preset `haproxy`, and the variables its answer.
+//! The meaning of the messages of HAProxy's SPOE: their arguments are a question of the preset `haproxy`, and the variables its answer.
 //!
 //! | argument | type | what it is |
 //! |---|---|---|
@@ -41,7 +41,7 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
     // Without all of its fields it is unknown who asks, and what is no approval is a refusal.
     *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
-    // What only the proxy says, and nothing that its client sent under the same names.
+    // The arguments of the proxy alone, and nothing that its client sent under the same names.
     for (name, value) in [
         (X_ORIGINAL_URI, arguments.octets(b"target")),
         (X_ORIGINAL_METHOD, arguments.octets(b"method")),
@@ -63,14 +63,14 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// Where a question goes; its site stands there as in one over HTTP.
+/// The target of a question; its site stands there as in one over HTTP.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
 }
 
-/// Reads names and values in turn, up to an empty name; none where they do not end so, or there are too many. What is left out is not
-/// counted: a client would hide the rest behind it.
+/// Reads names and values in turn, up to an empty name; none where they do not end so, or there are too many. Nothing may be left out
+/// without an error: a client would hide the rest behind it.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MOST_FIELDS {

@@ -1,8 +1,8 @@
-//! What is kept of one site for a day, or for several: rows, when reads were watched, and which time cannot be vouched for; and the
+//! The records of one site for a day, or for several: rows, when reads were watched, and which time cannot be vouched for; and the
 //! file of a day, one JSON object a line, and at the end the hash of all that precedes it.
 //!
 //! Nothing in a file is believed: what is damaged at any octet, or was cut at the end of a line, makes the whole day
-//! one in which reads may have been lost. What can still be read of it counts, and accuses no crawler: the line that is
+//! one in which reads may have been lost. Lines that can still be read count, and accuse no crawler: the line that is
 //! lost may be the read that excuses.
 //!
 //! Hours become a day within the same file, by one rename, so that a kill at any moment leaves one or the other.
@@ -36,7 +36,7 @@ pub(crate) struct DayRows {
     pub(crate) rows: BTreeMap<RowKey, Row>,
     /// Days of crawlers, whose hours are given up; one that still came for such a day stands in `rows`.
     pub(crate) days: BTreeMap<RowKey, Row>,
-    /// What verified search engines requested, by day.
+    /// The paths that verified search engines requested, by day.
     pub(crate) requested: BTreeMap<Second, RequestedPaths>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct SiteLine {
 }
 
 impl SiteLine {
-    /// What can be said of a day that was written with the one and with the other.
+    /// The completeness of a day that was written with both.
     fn and(self, other: &Self) -> Self {
         Self {
             name: other.name.clone(),
@@ -199,7 +199,7 @@ pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64
     Ok((rows, damage, read as u64))
 }
 
-/// What the octets of a file say of a day.
+/// The day that the octets of a file describe.
 pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     let (mut rows, mut damage) = (DayRows::default(), Damage::None);
     let mut end = None;

@@ -1,4 +1,4 @@
-//! Where rows are kept: files below the state directory, or the memory of the process where there is none.
+//! The storage of rows: files below the state directory, or the memory of the process if there is none.
 //!
 //! `board/SITE/DATE.jsonl` has a day of a site. A file is written aside and renamed, so it is whole or as it was before. One that
 //! is damaged is kept beside as `DATE.jsonl.damaged`, and what can be read of it is written anew.
@@ -71,7 +71,7 @@ impl History {
         Self::Memory(BTreeMap::new())
     }
 
-    /// What is kept of a site from one moment to another, whole days, among `merged` processes that serve it. Blocks.
+    /// The rows of a site from one moment to another, whole days, among `merged` processes that serve it. Blocks.
     ///
     /// Days that were written while not every read reached these processes are unseen.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
@@ -96,7 +96,7 @@ impl History {
         all
     }
 
-    /// What is kept of a site for a day, with the octets that were read. A day that cannot be read, or not as a whole, is one in which
+    /// The rows of a site for a day, with the octets that were read. A day that cannot be read, or not as a whole, is one in which
     /// reads may have been lost.
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
@@ -126,7 +126,7 @@ impl History {
         }
     }
 
-    /// Keeps another process that adds rows from reading a file that is about to be replaced, until it is dropped. Where the file
+    /// Keeps another process that adds rows from reading a file that is about to be replaced, until it is dropped. If the file
     /// system has no locks, or the other takes too long, it does not.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         #[cfg(unix)]
@@ -284,7 +284,7 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
             if damage == Damage::Some {
                 // The whole day is lost: the settings of those that wrote it say nothing about what comes.
                 all.site = None;
-                // What comes is counted whatever becomes of the evidence.
+                // The new rows are counted even if the evidence cannot be kept.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
             }
         }
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(fs::read(path.with_extension("jsonl.damaged")).unwrap(), damaged);
     }
 
-    /// Where the evidence cannot be kept, what comes is counted all the same.
+    /// If the evidence cannot be kept, what comes is counted all the same.
     #[test]
     fn a_damaged_file_that_cannot_be_copied_does_not_stop_the_counting() {
         let folder = tempfile::tempdir().unwrap();
@@ -461,7 +461,7 @@ mod tests {
         }
     }
 
-    /// Where one day is too large, its largest files go first, and those of today stay.
+    /// If one day is too large, its largest files go first, and those of today stay.
     #[test]
     fn a_small_site_does_not_pay_for_a_large_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What disallowed requests say about a crawler: whether it ignores robots.txt, or does not know yet.
+//! The judgement of a crawler by its disallowed requests: whether it ignores robots.txt, or does not know yet.
 //!
 //! No crawler is accused falsely. A request is held against a crawler only where **every** read that may have been its last one
 //! says so: the version disallows the request, or the read was more than 24 hours old (RFC 9309, section 2.4). Such reads are
@@ -33,7 +33,7 @@ pub(crate) struct Reading<'r> {
     pub(crate) reader: Reader,
 }
 
-/// Who read.
+/// The client that read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// A verified crawler that obeys one of the same tokens: its reads may accuse.
@@ -47,7 +47,7 @@ pub(crate) enum Reader {
 pub(crate) struct Gap {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// What was served throughout, where that is certain.
+    /// The version that was served throughout, if that is certain.
     pub(crate) version: Option<String>,
 }
 
@@ -61,7 +61,7 @@ struct Candidate<'r> {
 
 /// Judges requests by what was read before them.
 pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgement {
-    // What no version disallows as it was read is disallowed by our stricter forms alone, or its rules are not known.
+    // A request that no version disallows as it was read is disallowed by our stricter forms alone, or its rules are not known.
     if case.origin == ANY_ORIGIN || case.disallowed_by.is_empty() {
         return Judgement::Undecided;
     }
@@ -99,7 +99,7 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     if candidates.iter().all(accuses) {
         return Judgement::Ignored;
     }
-    // What may have been missed excuses where the read that is certain does not accuse: both say the same.
+    // A read that may have been missed excuses if the read that is certain does not accuse: both say the same.
     let is_mild = !candidates.first().is_some_and(accuses);
     let excuses = |candidate: &Candidate<'_>| (candidate.is_seen || is_mild) && is_in(&case.allowed_by, candidate);
     if candidates.iter().filter(|candidate| !accuses(candidate)).all(excuses) {
@@ -146,7 +146,7 @@ mod tests {
             // Its rules are not known any more.
             (vec![read("0", 40)], 50, Judgement::Undecided),
             (vec![read("0", 20)], 50, Judgement::Ignored),
-            // What comes after the requests says nothing about them.
+            // A read after the requests says nothing about them.
             (vec![read("2", 51)], 50, Judgement::Unread),
         ] {
             assert_eq!(judge(&case(hour), &reads, &[]), want, "{reads:?}");

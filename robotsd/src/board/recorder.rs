@@ -1,4 +1,4 @@
-//! What one worker counts of one site until the control thread takes it, about once a second.
+//! The counts of one worker for one site until the control thread takes them, about once a second.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,19 +73,19 @@ pub(crate) struct Recorder {
     counted: Mutex<Counted>,
 }
 
-/// What was counted since it was last taken.
+/// The counts since they were last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row, RandomState>,
     pub(super) unknown: usize,
-    /// What verified search engines requested, and may.
+    /// The allowed paths that verified search engines requested.
     pub(super) requested: RequestedPaths,
     /// Requests that found no room.
     pub(super) lost: u64,
     pub(super) scratch: RowScratch,
 }
 
-/// What is counted of a disallowed request, in memory that is used again: nearly all are counted by rows and cases that are there.
+/// The row and case of a disallowed request, in memory that is used again: nearly all are counted by rows and cases that are there.
 #[derive(Debug, Default)]
 pub(super) struct RowScratch {
     key: RowKey,

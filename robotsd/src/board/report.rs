@@ -1,4 +1,4 @@
-//! What the board says, as `/board.json` has it; the page, the table of a terminal and `/board.csv` are made from it.
+//! The report of the board, as `/board.json` has it; the page, the table of a terminal and `/board.csv` are made from it.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(crate) struct BoardReport {
     /// Processes that serve the sites, and how many of them are counted here.
     pub(crate) replicas: usize,
     pub(crate) counted_replicas: usize,
-    /// What limits what is said here, for people.
+    /// The limits of this report, for people.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     #[serde(default)]
@@ -128,7 +128,7 @@ pub(crate) struct LineBoard {
     /// The path pattern, as written.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
-    /// Who was disallowed by it, the most often first; empty for the line of one crawler.
+    /// The crawlers that were disallowed by it, the most often first; empty for the line of one crawler.
     #[serde(default)]
     pub(crate) crawlers: Vec<LineCrawler>,
 }
@@ -192,7 +192,7 @@ impl NeverHit {
 /// Seconds between two totals.
 const EVERY: Second = 5;
 
-/// What a site has counted since its process began.
+/// The counts of a site since its process began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrafficTotals {
     pub(crate) requests: u64,

@@ -21,7 +21,7 @@ const MOST_LINES: usize = 32;
 pub(super) const ANY_ORIGIN: &str = "*";
 
 word_enum! {
-    /// What became of the claim to be this crawler.
+    /// The result of checking the claim to be this crawler.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub(crate) enum Standing {
@@ -63,7 +63,7 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// What was done about disallowed requests, about those of impostors, and about those that came too soon.
+/// The actions for disallowed requests, for those of impostors, and for those that came too soon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {

@@ -66,7 +66,7 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // Where not every read is among these rows no crawler is accused, and what was seen still excuses.
+    // If not every read is among these rows no crawler is accused, and reads that were seen still excuse.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);
@@ -310,7 +310,7 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
-    // What is counted at this moment has no watch yet.
+    // Requests of this moment have no watch yet.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);

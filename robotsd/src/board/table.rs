@@ -50,7 +50,7 @@ pub(crate) struct Board {
     is_ending: AtomicBool,
 }
 
-/// What is not written yet.
+/// The rows that are not written yet.
 #[derive(Debug, Default)]
 struct Table {
     sites: HashMap<String, SiteTable>,
@@ -211,7 +211,7 @@ impl Board {
             let mut unwritten: Option<Vec<Watch>> = None;
             for (day, mut rows) in by_day(taken, self.site_line(&site)) {
                 if let Some(unwritten) = &mut unwritten {
-                    // What is written of a later day does not vouch for the one that is not.
+                    // A later day that is written does not vouch for the one that is not.
                     unwritten.append(&mut rows.watches);
                     if !rows.has_hours() && rows.lost.is_empty() && rows.requested.is_empty() {
                         continue;
@@ -286,7 +286,7 @@ impl Board {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// What is known of a site in a time: written and not written yet. Blocks.
+    /// The rows of a site in a time: written and not written yet. Blocks.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());
@@ -336,7 +336,7 @@ impl Board {
         Arc::clone(&self.readers).acquire_owned().await.ok()
     }
 
-    /// What is read, for people.
+    /// The files that are read, for people.
     pub(crate) fn what_is_read(&self) -> String {
         let files = |folder: &PathBuf| format!("the files of the board in {}", folder.display());
         self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
@@ -381,7 +381,7 @@ impl Table {
         site.live = moment.content;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
-        // What is live is written at once: a gap is judged by what was live before and after it.
+        // The live version is written at once: a gap is judged by the versions before and after it.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MOST_LIVE / 2;
     }

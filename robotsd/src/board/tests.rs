@@ -219,14 +219,14 @@ fn restarts_accuse_no_crawler() {
     }
     let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     let mut want = week();
-    // What was read while no process ran may be anything, for a day.
+    // A read while no process ran may have been of any version, for a day.
     want[1] = expect("ignorer verified", Some("ignores"), [4, 0, 0, 6]);
     want[3] = expect("late verified", None, [0, 3, 0, 15]);
     want[7] = expect("stale verified", None, [0, 0, 0, 6]);
     assert_eq!(said(&[rows(&board)], Evidence::Complete), want);
 }
 
-/// What is served changes while no process runs: what was read until then says nothing any more.
+/// The version changes while no process runs: a read until then says nothing any more.
 #[test]
 fn what_may_have_been_missed_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -290,7 +290,7 @@ fn played_with(settings: BoardConfig, state: &Path, from: Second, to: Second) ->
     board
 }
 
-/// What a process says of the week that keeps the files at its end.
+/// The words about the week of the process that keeps the files at its end.
 fn said_at_the_end(state: &Path) -> Vec<Said> {
     let board = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
     said(&[rows(&board)], Evidence::Complete)

@@ -17,7 +17,7 @@ const MOST_SITES: usize = 50;
 /// How long before a period reads are looked for.
 const EARLIER: Second = 14 * DAY;
 
-/// What is requested.
+/// The query of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BoardQuery {
     /// Every site where it is none.
@@ -49,7 +49,7 @@ impl BoardSpan {
 }
 
 impl Board {
-    /// What the board says now. Blocks while files are read.
+    /// The report of the board now. Blocks while files are read.
     pub(crate) fn report(&self, query: &BoardQuery, now: Second) -> BoardReport {
         let settings = self.settings;
         let period = query.span.ending(now);
@@ -78,7 +78,7 @@ impl Board {
     }
 }
 
-/// What the files of several processes say together. Blocks.
+/// The report that the files of several processes make together. Blocks.
 ///
 /// # Errors
 ///

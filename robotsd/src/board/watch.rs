@@ -3,8 +3,8 @@
 //! **A gap is a read that may have been.** Every time in which reads were not watched is judged as a read of whatever
 //! was live then, and a crawler is accused only if each candidate for its last read accuses it. Each file covers the
 //! time since the one before was written, quiet days included, and no file covers another's: one that is gone leaves a
-//! gap. What was live across a gap is certain where its process says so (`live_since`), not because both ends agree.
-//! Hosts that a config gives to another site are a gap from the moment at which it answers for them.
+//! gap. The version across a gap is certain if its process says so (`live_since`), not because both ends agree. Hosts
+//! that a config gives to another site are a gap from the moment at which it answers for them.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub(crate) struct Watch {
     /// When the process that watched began to serve the site with the hosts it has: what is certain between two watches of one
     /// process is not between those of two.
     pub(crate) process: Second,
-    /// Where nothing was watched before it: since when the process has shown no other version.
+    /// If nothing was watched before it: since when the process has shown no other version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_since: Option<Second>,
 }
@@ -203,7 +203,7 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let end = before.map_or(0, |last| last.to);
     gaps.push(Gap { from: end, to: Second::MAX, version: None });
     for Lost { from, to } in lost {
-        // What was live there is among what may be missing.
+        // The version there is among those that may be missing.
         gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
         // From the second before, so that a request of the first second lies in it.
         gaps.push(Gap { from: from.saturating_sub(1), to: *to, version: None });

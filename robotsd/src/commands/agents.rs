@@ -184,7 +184,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut rows: Vec<_> =
         registry.crawlers().filter(|crawler| words.iter().all(|word| mentions(crawler, word))).collect();
-    // What is called as the words say comes first.
+    // A crawler with the name that the words spell comes first.
     let wanted = words.join(" ");
     rows.sort_by_key(|crawler| {
         let name = crawler.name.to_lowercase();
@@ -230,7 +230,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     Ok(count)
 }
 
-/// What to say where no crawler fits the words: the words of the registry that were probably meant.
+/// The message if no crawler fits the words: the words of the registry that were probably meant.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
     let alone = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !alone(word)).collect();
@@ -250,7 +250,7 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
     words_of(crawler).any(|text| text.to_lowercase().contains(word))
 }
 
-/// What is looked through for words.
+/// The texts that are searched for words.
 fn words_of(crawler: &Crawler) -> impl Iterator<Item = String> {
     let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
     own.into_iter().chain(crawler.tokens.iter().map(ToString::to_string))
@@ -284,7 +284,7 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     Ok(())
 }
 
-/// What to say of a word that other commands take for the name of a crawler, and that is none as a header.
+/// The note about a word that other commands take for the name of a crawler, and that is none as a header.
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let (named_as, agents) = evaluator.resolve(header);
     let crawler = agents.first().crawler();
@@ -340,7 +340,7 @@ impl Identified<'_> {
     }
 }
 
-/// Who a request says it is, and what it obeys.
+/// The agent that a request names, and the groups that it obeys.
 #[derive(Debug, Serialize)]
 pub(in crate::commands) struct AgentSummary<'a> {
     class: Class,

@@ -18,12 +18,12 @@ use tower_robots::source::evidence::{ListCopy, NameResolver};
 use super::arguments::site::EvidencePlaces;
 use crate::date::rfc3339;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedClaim {
     #[serde(flatten)]
     pub(super) identity: Identity,
-    /// What was looked at, in order.
+    /// The steps of the check, in order.
     pub(super) steps: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What describes the command line, for packages: `robotsd completions SHELL`, the script by which a shell completes commands,
-//! options and their values, and `robotsd man`, the manual pages.
+//! The commands that describe the command line, for packages: `robotsd completions SHELL`, the script by which a shell
+//! completes commands, options and their values, and `robotsd man`, the manual pages.
 
 use std::fmt::Display;
 use std::io::{self, Write};

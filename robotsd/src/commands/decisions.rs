@@ -1,6 +1,6 @@
 //! An operator's decision: `accept`, `rollback` and `enforce`.
 //!
-//! It is sent to the running robotsd. Where none runs, it is written to the state directory, which the next one starts with.
+//! It is sent to the running robotsd. If none runs, it is written to the state directory, which the next one starts with.
 //!
 //! Exit status: 0 when it is done, 1 when it is done but could not be written to the state directory, 2 when it could not be
 //! done.
@@ -139,7 +139,7 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::from(FAILED))
 }
 
-/// What the version changes, as the history has it.
+/// The effect of the version, as the history has it.
 fn effect(args: &AcceptArgs, hash: &str) -> Option<String> {
     let place = args.of.running.place().ok()?;
     let history: HistoryReport =

@@ -117,7 +117,7 @@ fn describe_config(page: &mut Page, config: &ConfigReport, running: &Running) {
     advise(page, &rejected.next, running);
 }
 
-/// What the process goes on with until it is started again.
+/// The settings that the process goes on with until it is started again.
 fn describe_next_start(page: &mut Page, config: &ConfigReport) {
     if !config.next_start.is_empty() {
         page.line("next start", "these settings have effect once robotsd is started again:");

@@ -1,8 +1,8 @@
 //! The admin interface, and the parts of a config file that commands read on their own.
 //!
-//! Where a config has no `[admin]` its socket is in the runtime folder: `$RUNTIME_DIRECTORY`, which systemd sets, else
-//! `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. Its name is `admin.sock` for the usual config and `admin-XXXXXXXX.sock` for any other, by a
-//! hash of its path, so that two instances do not meet and a command with a config asks the one that runs with it.
+//! If a config has no `[admin]` its socket is in the runtime folder: `$RUNTIME_DIRECTORY`, which systemd sets, else
+//! `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. Its name is `admin.sock` for the usual config and `admin-XXXXXXXX.sock` for any other,
+//! by a hash of its path, so that two instances do not meet and a command with a config asks the one that runs with it.
 
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,7 +43,7 @@ words! {
         Network = "network",
     }
 
-    /// What a client of an admin listener may do.
+    /// The rights of a client of an admin listener.
     AdminAccess {
         /// Nothing is changed.
         #[default]
@@ -56,7 +56,7 @@ words! {
 /// The default port.
 const PORT: u16 = 9145;
 
-/// Where the admin interface listens: an address, a socket, or both.
+/// The places at which the admin interface listens: an address, a socket, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: Option<SocketAddr>,
@@ -121,12 +121,12 @@ impl AdminSettings {
         found.ok_or_else(|| first().at(path, &text))
     }
 
-    /// Where a config has no `[admin]`; none on systems without Unix sockets.
+    /// The places if a config has no `[admin]`; none on systems without Unix sockets.
     pub(super) fn usual(path: &Path) -> Option<Self> {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// Where `[admin]` names further listeners only, commands ask where they do without the table.
+    /// If `[admin]` names further listeners only, commands ask at the place that holds without the table.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -211,7 +211,7 @@ impl Value for SiteName {
     }
 }
 
-/// What a table says; `None` where it turns the interface off.
+/// The settings of a table; `None` if it turns the interface off.
 pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     if !admin.enabled {
         return Ok(None);
@@ -247,7 +247,7 @@ pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSet
     Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners }))
 }
 
-/// What other machines can reach changes nothing, unless the config says otherwise.
+/// A listener that other machines can reach changes nothing, unless the config says otherwise.
 fn further(listener: &RawAdminListener) -> AdminListenerConfig {
     let address = *listener.address.get_ref();
     let usual = if address.ip().to_canonical().is_loopback() { AdminAccess::Full } else { AdminAccess::Read };
@@ -272,7 +272,7 @@ fn is_served(socket: &Path) -> bool {
     connect_now(socket).map_or_else(|error| error.kind() == std::io::ErrorKind::PermissionDenied, |()| true)
 }
 
-/// Where a socket is made before it is moved to its place: in a folder of its own beside it. The folder's name has one length
+/// The place at which a socket is made before it is moved: in a folder of its own beside it. The folder's name has one length
 /// for every process, so that a path that is too long for one is too long for all.
 #[cfg(unix)]
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {

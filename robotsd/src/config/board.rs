@@ -27,7 +27,7 @@ const DAY: u64 = 86_400;
 /// The most days that are kept: ten years and some.
 const MOST_DAYS: u64 = 4000;
 
-/// What is kept about crawlers, and shown.
+/// The settings of the board about crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardConfig {
     /// Every read of robots.txt reaches this process or its replicas.

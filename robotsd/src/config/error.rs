@@ -29,7 +29,7 @@ pub(crate) struct ConfigError {
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
-    /// What would be right, where the message does not say it.
+    /// The right value, if the message does not say it.
     pub(crate) help: Option<String>,
 }
 
@@ -148,7 +148,7 @@ impl Faults {
     }
 }
 
-/// Where the config is, if nothing says otherwise.
+/// The place of the config, if nothing says otherwise.
 pub(crate) const USUAL_CONFIG: &str = "/etc/robotsd/robotsd.toml";
 
 /// The variable of the environment that names another.

@@ -44,7 +44,7 @@ tables! {
         check: RawCheck,
         admin: Option<RawAdmin>,
         board: RawBoard,
-        /// Where processes share what they count.
+        /// The store in which processes share their counts.
         rate: RawRateStore,
         gate: RawGate,
         limits: RawLimits,
@@ -62,7 +62,7 @@ impl RawConfig {
         site.enforcement.mode.unwrap_or(self.mode)
     }
 
-    /// What becomes of impostors, and what exemptions need.
+    /// The action for impostors, and the identity that exemptions need.
     pub(super) fn identity_rules(&self) -> (Impostors, IdentityNeeded) {
         self.identity.as_ref().map(|identity| (*identity.impostors.get_ref(), identity.needed)).unwrap_or_default()
     }
@@ -81,23 +81,23 @@ pub(crate) struct Config {
     pub(crate) sites: Vec<SiteConfig>,
     /// Keeps accepted and waiting versions and the kill switch over restarts.
     pub(crate) state_dir: Option<PathBuf>,
-    /// What names it in the text.
+    /// The place in the text that names it.
     pub(crate) state_dir_span: Range<usize>,
     /// The gate of every site, without its expectations; `None` where it is off.
     pub(crate) gate: Option<Gate>,
-    /// What the registry has besides the built-in rows.
+    /// The sources of the registry besides the built-in rows.
     pub(crate) registry: RegistrySources,
     /// Versions of the published registry that are used whatever they change.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
-    /// What names the file of further crawlers in the text.
+    /// The place in the text that names the file of further crawlers.
     pub(crate) registry_extra_span: Range<usize>,
     /// How the senders of requests are checked; `None` where they are not checked.
     pub(crate) identity: Option<IdentityConfig>,
     /// The admin interface; `None` where it is off.
     pub(crate) admin: Option<AdminSettings>,
-    /// What is kept about crawlers; `None` where nothing is.
+    /// The settings of the board; `None` if there is none.
     pub(crate) board: Option<BoardConfig>,
-    /// Where processes share what they count of crawlers; `None` where each counts for itself.
+    /// The store in which processes share their counts of crawlers; `None` if each counts for itself.
     pub(crate) rate_store: Option<StoreSettings>,
     /// Why it is never asked, where that is so.
     pub(crate) rate_store_unasked: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! Who sends requests, and how that is found out.
+//! The identification of the senders of requests.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 /// A key of a table.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    /// What it is for; empty where its name says it.
+    /// The purpose; empty if the name of the key says it.
     pub(crate) about: &'static str,
     pub(crate) kind: fn() -> Kind,
     pub(crate) is_required: fn() -> bool,
@@ -37,7 +37,7 @@ pub(crate) struct Key {
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     pub(super) top: &'static [Key],
-    /// What the document is called in a message.
+    /// The name of the document in a message.
     pub(super) name: &'static str,
 }
 
@@ -80,12 +80,12 @@ impl Keys {
         if is_list { format!("[[{path}]]") } else { format!("[{path}]") }
     }
 
-    /// What a table is called in a message.
+    /// The name of a table in a message.
     pub(super) fn called(self, path: &str) -> String {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }
 
-    /// What an unknown key of a table may be meant for.
+    /// The advice for an unknown key of a table.
     pub(super) fn help(self, table: &str, keys: &[Key], key: &str) -> Option<String> {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();
@@ -98,7 +98,7 @@ impl Keys {
         }
         let others = || tables.iter().filter(|other| other.path != table);
         let homes: Vec<_> = others().filter(|other| names(other).contains(&key)).map(|home| &*home.path).collect();
-        // Where tables below this one have it, those are meant.
+        // If tables below this one have it, those are meant.
         let below: Vec<_> = homes.iter().copied().filter(|home| !table.is_empty() && home.starts_with(table)).collect();
         let homes = if below.is_empty() { homes } else { below };
         if !homes.is_empty() {

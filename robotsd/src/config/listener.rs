@@ -43,7 +43,7 @@ words! {
         Decision = "decision",
     }
 
-    /// What becomes of a request for a host that no site has, where its question names no site.
+    /// The action for a request to a host that no site has, if its question names no site.
     UnknownHost {
         #[default]
         Pass = "pass",
@@ -59,14 +59,14 @@ words! {
     }
 }
 
-/// What a listener for decisions does with questions that leave something open.
+/// The actions of a listener for decisions about questions that leave something open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionSettings {
     pub(crate) on_error: OnError,
     pub(crate) unknown_host: UnknownHost,
 }
 
-/// Where requests come in.
+/// A place at which requests come in.
 #[derive(Clone, Debug)]
 pub(crate) struct ListenerConfig {
     /// The name that a supervisor gives its socket.

@@ -1,4 +1,4 @@
-//! What is published at a URL, and whom its server's certificate is trusted for.
+//! A document that is published at a URL, and the hosts for which its server's certificate is trusted.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{Fault, Placed};
 use crate::files;
 use crate::upstream::Trust;
 
-/// Where a registry or a part of a robots.txt is published, and where it is kept.
+/// The URL at which a registry or a part of a robots.txt is published, and the folder in which it is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PublishedSettings {
     pub(crate) url: FetchUrl,
@@ -28,7 +28,7 @@ impl fmt::Debug for PublishedSettings {
 }
 
 impl PublishedSettings {
-    /// What is kept in that folder of the state directory.
+    /// The document that is kept in that folder of the state directory.
     pub(super) fn resolve(
         url: FetchUrl,
         ca: Option<&Spanned<PathBuf>>,

@@ -15,7 +15,7 @@ use crate::names::{did_you_mean, nearest};
 /// Further problems are those of a file that is something else.
 const MOST: usize = 20;
 
-/// What a required key looks like.
+/// Examples of required keys.
 const EXAMPLES: [(&str, &str); 6] = [
     ("address", "\"127.0.0.1:8080\""),
     ("name", "\"shop\""),
@@ -32,7 +32,7 @@ pub(crate) trait Value: Sized {
     /// Reads it; none where it cannot be used at all, once its problems are noted.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// What stands for a key that is not there and has no default of its own; none where the key is required.
+    /// The value of a key that is not there and has no default of its own; none if the key is required.
     fn absent() -> Option<Self> {
         None
     }
@@ -51,7 +51,7 @@ pub(crate) trait Table: Value {
 
 /// A file whose tables are known.
 pub(crate) trait Document: Table {
-    /// What it is called in a message.
+    /// The name in a message.
     const NAME: &'static str;
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
         return Err(vec![fault]);
     }
     let mut faults = first_of_each_line(text, errors.iter().map(|error| syntax::fault(text, error)));
-    // What follows a list or a text without an end was read as a part of it.
+    // Text that follows a list or a text without an end was read as a part of it.
     if let Some(unclosed) = faults.iter().position(syntax::is_unclosed) {
         faults.truncate(unclosed + 1);
     }
@@ -109,7 +109,7 @@ pub(crate) struct Reader<'t> {
     pub(super) faults: Vec<Fault>,
 }
 
-/// Where a value stands. The items of a list stand where the list does.
+/// The place of a value. The items of a list stand where the list does.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'p> {
     /// The path of its table, as `site.robots`; none at the top of the file.
@@ -279,7 +279,7 @@ fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> F
     Fault::new(span, format!("{key} is one of several words, not {word}: write {}", one_of(known)))
 }
 
-/// What a value is, in a sentence.
+/// The kind of a value, in a sentence.
 fn sort(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",

@@ -20,7 +20,7 @@ use super::{ConfigError, Document, Fault, Faults, Placed, PublishedSettings, Raw
 use crate::input::{self, place};
 use crate::names::did_you_mean;
 
-/// What the registry has besides the built-in rows.
+/// The sources of the registry besides the built-in rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RegistrySources {
     /// Crawlers to add to, change in or remove from the others.
@@ -182,7 +182,7 @@ fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable)
 }
 
 impl CrawlerTable {
-    /// Where a value stands that the registry refuses.
+    /// The place of a value that the registry refuses.
     fn span(&self, key: &str) -> Option<Range<usize>> {
         let written = match key {
             "header" => self.header.as_ref().map(Spanned::span),
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_line_and_column() {
         let mut wrong = Vec::new();
-        // What begins with + stands below a crawler that is right.
+        // A text that begins with + stands below a crawler that is right.
         for (text, want) in [
             ("[[crawler]\n", "1:11: unclosed array table, expected `]`"),
             ("[[bot]]\n", "1:3: the file has no key \"bot\"; its keys are crawler"),

@@ -46,10 +46,10 @@ impl ConfigFile {
         let Some(translation) = translation::translate(&self.text) else {
             return reader::read(&self.text).map_err(|faults| ConfigError::at(&self.path, &self.text, faults));
         };
-        // What is wrong besides keys of before.
+        // The faults besides keys of before.
         let mut others = reader::read::<RawConfig>(&self.text).err().unwrap_or_default();
         others.retain(|fault| !translation.places.contains(&fault.span));
-        // What is no better is not offered.
+        // A translation that is no better is not offered.
         let is_read =
             |text: &str| reader::read::<RawConfig>(text).map_or_else(|faults| faults.len() <= others.len(), |_| true);
         let text = Some(translation.text).filter(|text| is_read(text));

@@ -1,6 +1,6 @@
-//! What a valid config probably does not mean: names that no crawler has, exceptions that have ended, folders that cannot be
-//! written. Hardly any of it stops a start, and none of it a process that runs, so most are warnings or notes, each with its
-//! place.
+//! The parts of a valid config that are probably not meant: names that no crawler has, exceptions that have ended, folders
+//! that cannot be written. Hardly any of it stops a start, and none of it a process that runs, so most are warnings or
+//! notes, each with its place.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
@@ -25,8 +25,8 @@ use crate::publish_hook::HookHeader;
 use crate::render::Diagnostic;
 
 impl Config {
-    /// What the config probably does not mean: warnings, notes, and what would end a start, in the order of the file. Blocks: it
-    /// reads files.
+    /// The parts of the config that are probably not meant: warnings, notes, and faults that would end a start, in the order of
+    /// the file. Blocks: it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
         let Some(Reviewable { name, file }) = self.reviewable.as_deref() else { return Vec::new() };
         let mut found = Vec::new();
@@ -357,7 +357,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()))
 }
 
-/// What is to become of impostors, where the mode of a site does not let it.
+/// The action for impostors, if the mode of a site does not let it.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {

@@ -115,7 +115,7 @@ mod tests {
                 "state_dir = \"state\"\n[admin]\nsocket = \"a.sock\"\n[[site]]\nname = \n",
                 (&state, &socket, &None, false),
             ),
-            // What is not closed, before it.
+            // A text that is not closed, before it.
             ("upstreams = [\"http://127.0.0.1:1]\n[admin]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
             (
                 "state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n[admin]\nsocket = \"a.sock\"\n",
@@ -128,7 +128,7 @@ mod tests {
             ("[admin]\nsocket = 1\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
             ("state_dir = \"state\n[admin]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
             ("[admin]\nsocket = \"a.so\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
-            // What follows a broken header is of another table.
+            // Keys that follow a broken header are of another table.
             ("[admin]\nsocket = \"a.sock\"\n[listener\naddress = \"127.0.0.1:1\"\n", (&None, &socket, &None, false)),
             ("state_dir = \"state\"\n[admin\nsocket = \"a.sock\"\n", (&state, &None, &None, false)),
         ] {

@@ -26,7 +26,7 @@ const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
 /// How the settings of the further listeners of `[admin]` begin, which have effect at once.
 const ADMIN_LISTENER: &str = "admin.listener[";
 
-/// What has effect at once on all listeners of `[admin]`: the names they go by, and whether others may reach them.
+/// The keys that have effect at once on all listeners of `[admin]`: the names they go by, and whether others may reach them.
 const ADMIN_AT_ONCE: [&str; 2] = ["admin.hosts", "admin.reach"];
 
 /// A setting that has another value.
@@ -223,7 +223,7 @@ impl Settings {
     }
 }
 
-/// What two configs have of the same key: in the order of the second, and last what it does not have.
+/// The entries of two configs with the same key: in the order of the second, and last those that it does not have.
 fn pairs<'s, T, K: Eq + Hash>(
     before: &'s [T],
     after: &'s [T],
@@ -300,7 +300,7 @@ impl RawRobots {
     }
 }
 
-/// Where the part of a URL begins that may hold a key.
+/// The start of the part of a URL that may hold a key.
 const QUERY: &[char] = &['?', '#'];
 
 /// Hides what follows the first of these characters behind the host of a URL, and a password before the host.

@@ -180,7 +180,7 @@ fn the_admin_is_found_in_a_config_that_is_broken_otherwise() {
     for fault in ["mode = refuse\n[admin]\n", "[admin]\nhots = []\n", "[admin]\naddress = \"0.0.0.0:1\"\n"] {
         assert_eq!(of(&format!("{fault}socket = \"a.sock\"\n")).unwrap(), socket, "{fault}");
     }
-    // Where the place itself cannot be read, none is assumed: another robotsd may be at the default one.
+    // If the place itself cannot be read, none is assumed: another robotsd may be at the default one.
     for text in ["[admin]\nsokcet = \"a.sock\"\n", "[admin]\nsocket = \"a.sock\n", "[admin\nsocket = \"a.sock\"\n"] {
         assert!(of(text).is_err(), "{text}");
     }
@@ -258,7 +258,7 @@ fn a_translation_changes_nothing_in_silence() {
     assert!(text.contains(want), "{text}");
     let beside = of(training, "mode = \"tag\"") + &of(gpt, "mode = \"refuse\"") + &of(gpt, "rate = \"off\"");
     assert!(!refused(&old(&beside)).1.expect("a translation").contains("stood above"));
-    // What was wrong before is said, and no file without it is offered.
+    // A fault from before is reported, and no file without it is offered.
     let (said, text) = refused(&old(&of(gpt, "mode = \"off\"\nuntill = 2027-01-31")));
     assert!(said.contains("an override has no key \"untill\"") && text.is_none(), "{said}: {text:?}");
     let (_, text) = refused(&old(&of("agent = \"\"\"GPTBot\"\"\"", "mode = \"off\"")));
@@ -267,7 +267,7 @@ fn a_translation_changes_nothing_in_silence() {
     assert!(text.expect("a translation").starts_with("\u{feff}grace = \"1h\"\n"));
 }
 
-/// What is said of a config that is not taken, and its translation.
+/// The message about a config that is not taken, and its translation.
 fn refused(text: &str) -> (String, Option<String>) {
     let (_folder, path) = file(text);
     let error = Config::load(&path).expect_err("an invalid config");

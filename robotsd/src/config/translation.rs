@@ -1,5 +1,5 @@
-//! Config files with keys of before: what is written now in place of each, and the file as it is written now. What is not about such
-//! a key stays as it is, comments too.
+//! Config files with keys of before: what is written now in place of each, and the file as it is written now. Text that is not about
+//! such a key stays as it is, comments too.
 
 use std::ops::Range;
 
@@ -22,11 +22,11 @@ pub(crate) struct Translation {
 /// Tables that there may be none of, whose mode is now `enabled`.
 const SWITCHED: [&str; 3] = ["gate", "admin", "board"];
 
-/// Whom an override was for, besides `index`, and what it said.
+/// The keys that said whom an override was for, besides `index`, and what it did.
 const SCOPES: [&str; 3] = ["category", "agent", "pattern"];
 const MODES: [&str; 3] = ["mode", "rate", "until"];
 
-/// What stands above exceptions that now count after others which stood between them.
+/// The comment above exceptions that now count after others which stood between them.
 const MOVED: &str = "# The first of these stood above others, which counted before it: see whether that is meant.\n";
 
 /// Keys of a site's tables whose names or places are others now.
@@ -197,7 +197,7 @@ impl Translator<'_> {
         at
     }
 
-    /// Where a key of the top of the file can stand: below the mode with its comments, else above the first entry.
+    /// The place for a key of the top of the file: below the mode with its comments, else above the first entry.
     fn top(&self, document: &DeTable<'_>) -> usize {
         if let Some((_, mode)) = entry(document, "mode") {
             return self.below_comments((self.line_end(mode.span().end) + 1).min(self.text.len()));

@@ -170,7 +170,7 @@ impl Size {
         number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
     }
 
-    /// What a text in a unit that is not one probably means: `64K`, `64kib`, `64`.
+    /// The unit that a text with an unknown one probably means: `64K`, `64kib`, `64`.
     fn meant(text: &str) -> Option<String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
@@ -209,7 +209,7 @@ impl Display for Size {
 /// The range of the values of a key.
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
-    /// What is wrong with a value beyond it: the value takes the place of `{}`, its key that of `{key}`.
+    /// The message about a value beyond it: the value takes the place of `{}`, its key that of `{key}`.
     says: Option<String>,
 }
 

@@ -22,16 +22,16 @@ use crate::word_enum::word_enum;
 /// Combinations that a site names, of each kind and in each room.
 const MOST_COMBINATIONS: usize = 256;
 
-/// Who has room of its own.
+/// The crawlers that have room of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
     IndexEngines,
-    /// What was refused to them.
+    /// Their refused requests.
     RefusedEngines,
-    /// What came to them as 429.
+    /// Their requests that were answered with 429.
     LimitedEngines,
-    /// What came to others as 429.
+    /// Others' requests that were answered with 429.
     Limited,
 }
 
@@ -212,7 +212,7 @@ fn hash(name: &str, salt: u64) -> u64 {
 }
 
 word_enum! {
-    /// What the layer did about a request.
+    /// The outcome of a request in the layer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(crate) enum RequestOutcome {
         /// No group is for its agent, or nothing is enforced.

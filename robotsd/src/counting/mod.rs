@@ -1,4 +1,4 @@
-//! What was decided about the requests of a site, counted on each worker: for the status, the metrics and the board.
+//! The decisions about the requests of a site, counted on each worker: for the status, the metrics and the board.
 
 mod crawler_counts;
 mod outcome_counts;

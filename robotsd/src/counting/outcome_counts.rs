@@ -1,4 +1,4 @@
-//! What was decided about the requests of a site on one worker, for the status and for metrics.
+//! The decisions about the requests of a site on one worker, for the status and for metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -35,7 +35,7 @@ pub(crate) struct OutcomeCounts {
     details: OnceLock<Box<RequestDetails>>,
 }
 
-/// What metrics have of the requests of a site on one worker.
+/// The metrics of the requests of a site on one worker.
 #[derive(Debug)]
 struct RequestDetails {
     /// By [`RequestOutcome`], requests for `/robots.txt` aside.
@@ -95,7 +95,7 @@ impl OutcomeCounts {
         Self { combinations, agent_lookups: Arc::clone(agent_lookups), ..Self::default() }
     }
 
-    /// What the layer of the site counts on this worker.
+    /// The counts of the site's layer on this worker.
     pub(crate) const fn agent_lookups(&self) -> &Arc<AgentLookups> {
         &self.agent_lookups
     }

@@ -1,5 +1,5 @@
-//! Chapters for operators: what they decide, where to put `robotsd`, and how to have another proxy ask it. What rules mean and
-//! how reloading and fetching work is in those of the library, [`tower_robots::docs`].
+//! Chapters for operators: what they decide, where to put `robotsd`, and how to have another proxy ask it. The meaning of
+//! rules, and how reloading and fetching work, are in those of the library, [`tower_robots::docs`].
 
 #[doc = include_str!("install.md")]
 pub mod install {}

@@ -14,7 +14,7 @@ use crate::word_enum::word_enum;
 /// An event on a listener or one of its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionError {
-    /// What happened.
+    /// The kind of error.
     pub(crate) kind: ConnectionErrorKind,
     /// The client of the connection; none while accepting.
     pub(crate) peer: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! What one connection is doing, so that its deadline is known without a timer for each request.
+//! The activity of one connection, so that its deadline is known without a timer for each request.
 //!
 //! The socket reports octets, the service reports when requests begin and end, and the driver of the connection reads the
 //! deadline whenever it wakes. hyper's own header timer is not used: it is off until a first octet has decided the
@@ -58,7 +58,7 @@ pub(crate) struct ConnectionState {
     heard: AtomicBool,
     /// The next response on HTTP/1.1 is its last.
     leaving: AtomicBool,
-    /// Where its responses are counted.
+    /// The counts of its responses.
     pub(crate) counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
@@ -66,7 +66,7 @@ pub(crate) struct ConnectionState {
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
-/// What a connection without a request in progress waits for.
+/// The event that a connection without a request in progress waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idleness {
     /// A request, or the handshake before it.
@@ -189,7 +189,7 @@ impl ConnectionState {
         .await;
     }
 
-    /// What comes before a request is over, a PROXY header or the TLS handshake: the wait for what is next begins here.
+    /// The part before a request is over, a PROXY header or the TLS handshake: the wait for the next one begins here.
     pub(crate) fn begin_wait(&self) {
         self.enter(SILENT);
     }
@@ -213,8 +213,8 @@ impl ConnectionState {
         self.partial.store(now, Ordering::Release);
     }
 
-    /// What the connection waits for and since when; nothing while requests are in progress, or once its slot has been
-    /// claimed.
+    /// The event that the connection waits for, and since when; nothing while requests are in progress, or once its
+    /// slot has been claimed.
     pub(crate) fn idle(&self) -> Option<(Idleness, Instant)> {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() || self.is_claimed_in(state) {
@@ -343,8 +343,8 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// What the client has not taken yet. The HTTP libraries count a response as finished once they have the whole body; here it is finished
-/// once the socket or the stream has taken it.
+/// The octets that the client has not taken yet. The HTTP libraries count a response as finished once they have the whole body; here it
+/// is finished once the socket or the stream has taken it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     unsent: AtomicU64,

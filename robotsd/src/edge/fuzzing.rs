@@ -56,7 +56,7 @@ pub fn forwarded_fields(octets: &[u8]) {
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "a host that is none");
 }
 
-/// What a client wrote to the left of its proxy's own entry changes nothing of that entry.
+/// The entries that a client wrote to the left of its proxy's own change nothing of that entry.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));

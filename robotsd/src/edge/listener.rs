@@ -34,20 +34,20 @@ use crate::edge::tls::TlsAcceptor;
 use crate::exchange::{EdgeService, Peer};
 use crate::socket::Socket;
 
-/// What sets a listener apart from others. By default it speaks no TLS and trusts no proxy.
+/// The settings of one listener. By default it speaks no TLS and trusts no proxy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
     /// Whether every connection comes from a trusted proxy and begins with a PROXY header.
     pub(crate) proxy_protocol: bool,
-    /// Where its connections and responses are counted on this worker, as [`Edge::counts`] makes them; by default by themselves.
+    /// The counts of its connections and responses on this worker, as [`Edge::counts`] makes them; by default its own.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
-    /// What messages of SPOP mean, where that is spoken besides HTTP.
+    /// The meaning of SPOP's messages, if that is spoken besides HTTP.
     pub(crate) messages: Option<SpopMessages>,
 }
 
-/// What the listeners of a process share: settings, the connection limit, and the callback for connection errors.
+/// The state that the listeners of a process share: settings, the connection limit, and the callback for connection errors.
 ///
 /// Cheap to clone. It is written once a connection, never for a request.
 #[derive(Clone)]
@@ -106,7 +106,7 @@ impl Edge {
         self.settings.store(Arc::new(settings));
     }
 
-    /// Allows `now` connections where `before` were allowed, for all listeners. Where more are open than that, idle ones
+    /// Allows `now` connections where `before` were allowed, for all listeners. If more are open than that, idle ones
     /// close, and others that end free no slot until the bound is met. Needs a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
@@ -141,7 +141,7 @@ impl Edge {
         self.settings.load().limits.connections
     }
 
-    /// What happened on all connections so far.
+    /// The counts of all connections so far.
     pub(crate) fn traffic(&self) -> EdgeTraffic {
         let (open, responses) = (self.shared.limit.open(), self.shared.listeners.responses());
         let accepted = self.shared.opened.load(Ordering::Relaxed);
@@ -153,17 +153,17 @@ impl Edge {
         self.shared.listeners.of_worker(listener)
     }
 
-    /// What was counted on every listener so far.
+    /// The counts of every listener so far.
     pub(crate) fn listeners(&self) -> ListenerTraffic {
         self.shared.listeners.traffic()
     }
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
-    /// At shutdown the listener closes after it has accepted its backlog, idle connections close at once, those on which
-    /// nothing has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish. Where
-    /// [another process](Edge::set_successor) accepts, connections are closed behind an answer that says so.
-    /// Dropping the future ends everything at once.
+    /// At shutdown the listener closes after it has accepted its backlog, idle connections close at once, those on which nothing
+    /// has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish. If [another
+    /// process](Edge::set_successor) accepts, connections are closed behind an answer that says so. Dropping the future ends
+    /// everything at once.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -328,7 +328,7 @@ impl Edge {
 }
 
 impl ListenerSettings {
-    /// Who the client of a connection is by its PROXY header; none where it ended before that, or gave its slot to another.
+    /// The client of a connection by its PROXY header; none if it ended before that, or gave its slot to another.
     async fn receive(
         &self,
         socket: &mut TcpStream,
@@ -342,7 +342,7 @@ impl ListenerSettings {
                 "its address is in no network of trusted_proxies, and proxy_protocol = true lets nobody else connect";
             return Err((ConnectionErrorKind::Untrusted, message.into()));
         }
-        // What connected before a shutdown may have sent its header already.
+        // A client that connected before a shutdown may have sent its header already.
         let stopping = async {
             let _ = stop.wait_for(|stop| *stop).await;
             sleep(settings.farewell(false)).await;

@@ -8,8 +8,8 @@ use tower_robots::internals::Mutex;
 
 use crate::metrics::{Counter, KeyedCounters, MethodLabel, ResponseKey};
 
-/// What was counted on the listeners of a process. A listener is known by its label, so one that takes the place of another goes
-/// on with its counts.
+/// The counts of the listeners of a process. A listener is known by its label, so one that takes the place of another goes on
+/// with its counts.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerCounts(Mutex<ListenerParts>);
 
@@ -23,7 +23,7 @@ struct ListenerParts {
     ended_siteless: BTreeMap<ResponseKey, u64>,
 }
 
-/// What was counted on every listener, for metrics.
+/// The counts of every listener, for metrics.
 #[derive(Debug)]
 pub(crate) struct ListenerTraffic {
     /// The labels of listeners by their number.

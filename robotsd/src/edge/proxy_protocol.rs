@@ -7,9 +7,9 @@
 //! Read by hand rather than with a crate, because those want all of a header in one buffer: version 2 may have 64 KiB of extensions,
 //! which are skipped here as they come. So are checksums (`PP2_TYPE_CRC32C`): TCP has one already, and the sender is trusted.
 //!
-//! The header is taken from an accepted socket, and not an octet more. What is there is looked at before it is read, so
-//! that octets after the header stay in the kernel: neither TLS nor the fast path has to know of any that came before.
-//! A header in part is a head in part. Until it is whole the connection keeps its slot like any other that has sent
+//! The header is taken from an accepted socket, and not an octet more. Octets are looked at before they are read, so
+//! that those after the header stay in the kernel: neither TLS nor the fast path has to know of any that came before. A
+//! header in part is a head in part. Until it is whole the connection keeps its slot like any other that has sent
 //! nothing or not all, and no permit for a handshake.
 
 use std::future::Future;
@@ -55,7 +55,7 @@ pub(crate) enum HeaderProgress {
     Known { client: AnnouncedClient, length: usize },
 }
 
-/// What is wrong with octets that are no header.
+/// The fault of octets that are no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderError {
     /// They begin otherwise.
@@ -103,7 +103,7 @@ fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {
-        // What follows is to be ignored.
+        // The rest is to be ignored.
         Some([] | [b' ', ..]) => AnnouncedClient::Unknown,
         _ => std::str::from_utf8(line).ok().and_then(tcp).map(AnnouncedClient::Address).ok_or(HeaderError::Line)?,
     };
@@ -145,7 +145,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let given = u16::from_be_bytes([high, low]);
     let known = |client| Ok(HeaderProgress::Known { client, length: FIXED + usize::from(given) });
     match (version_and_command >> 4, version_and_command & 0xf) {
-        // Whatever family it names is to be ignored.
+        // The family that it names is to be ignored.
         (2, 0) => return known(AnnouncedClient::Proxy),
         (2, 1) => {}
         (2, command) => return Err(HeaderError::Command(command)),

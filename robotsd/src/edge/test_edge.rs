@@ -16,7 +16,7 @@ pub(crate) struct ServedEdge {
     pub(crate) address: SocketAddr,
     pub(crate) edge: Edge,
     pub(crate) served: JoinHandle<()>,
-    /// What it has reported.
+    /// The errors that it has reported.
     pub(crate) reported: &'static Mutex<Vec<ConnectionError>>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -88,7 +88,7 @@ impl ServedEdge {
         self.reported.lock().iter().find(|error| error.kind == kind).unwrap().detail.clone()
     }
 
-    /// What it has reported, as the log has it.
+    /// The errors that it has reported, as the log has them.
     pub(crate) fn messages(&self) -> Vec<String> {
         self.reported.lock().iter().map(ToString::to_string).collect()
     }

@@ -2,7 +2,7 @@
 //!
 //! Hop-by-hop fields end here in both directions, before anything behind the edge adds fields of its own: stripped
 //! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
-//! something come from proxies, so a client's are removed. What replaces them is in `edge::request::trusted`.
+//! something come from proxies, so a client's are removed. Their replacements are in `edge::request::trusted`.
 
 use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, TE};
 

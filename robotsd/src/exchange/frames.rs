@@ -10,7 +10,7 @@
 
 use tokio::time::Instant;
 
-/// Where in the frames one direction of a connection is.
+/// The place within the frames of one direction of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
@@ -154,13 +154,13 @@ pub(crate) struct FrameBudget {
     refilled: Instant,
 }
 
-/// What a connection begins with, and gets back with time.
+/// The budget that a connection begins with, and gets back with time.
 const BASE: u32 = 1000;
 
-/// What time gives back.
+/// The budget that time gives back.
 const PER_SECOND: u64 = 100;
 
-/// What can be saved: a client with a window of 32 MiB that reads a kibibyte at a time and gives both windows back.
+/// The budget that can be saved: for a client with a window of 32 MiB that reads a kibibyte at a time and gives both windows back.
 const MOST: u32 = 65_536;
 
 /// For a request, and for each HEADERS or DATA frame that is sent to the client.
@@ -307,7 +307,7 @@ mod tests {
             budget.sent(frame(HEADERS, 40));
             assert!(budget.given_up(|| start));
         }
-        // What can be saved is bounded.
+        // The saved budget is bounded.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
         assert_eq!(passing(&mut budget, frame(8, 4), start), MOST);
     }

@@ -73,7 +73,7 @@ pub(crate) struct InterimQueue {
 struct WaitingHeads {
     heads: VecDeque<Response<()>>,
     octets: usize,
-    /// Whose response waits for them.
+    /// The task whose response waits for them.
     written: Option<Waker>,
 }
 
@@ -99,7 +99,7 @@ impl InterimQueue {
         }
     }
 
-    /// What was taken has been written.
+    /// The taken responses have been written.
     pub(crate) fn note_written(&self) {
         if !self.is_waiting() {
             return;

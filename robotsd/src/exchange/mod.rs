@@ -38,7 +38,7 @@ pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream
 pub(crate) use self::trailers::AnnouncedTrailers;
 pub(crate) use self::tunnel::Tunnel;
 
-/// What answers every request behind the edge. A request is boxed: futures that hold one are moved into each other.
+/// The service that answers every request behind the edge. A request is boxed: futures that hold one are moved into each other.
 pub(crate) trait EdgeService: Clone + Send + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
 
@@ -52,7 +52,7 @@ pub(crate) struct ClientRequest {
     pub(crate) peer: Option<Peer>,
     /// Every line of the client's `User-Agent`, at least one, where trusted proxies send it in another field.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
-    /// What the log of requests is to say of it; none where there is no such log.
+    /// The fields for the log of requests; none if there is no such log.
     pub(crate) access: Option<AccessFields>,
     /// The way of interim responses to the client, which HTTP/1.0 does not have.
     pub(crate) interim: Option<InterimResponses>,
@@ -99,7 +99,7 @@ impl Peer {
     }
 }
 
-/// What the services behind the edge add to the record.
+/// The fields that the services behind the edge add to the record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessFields(Arc<Mutex<Vec<(&'static str, Value)>>>);
 

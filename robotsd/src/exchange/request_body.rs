@@ -34,15 +34,15 @@ struct IncomingBody {
     /// None once it has ended, where something comes before it.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
-    /// What was taken once, for an upstream that did not look at it.
+    /// Frames that were taken once, for an upstream that did not look at them.
     again: VecDeque<Bytes>,
     trailers: TrailerSection,
 }
 
-/// What reads the octets of a body: on HTTP/1.1, or on HTTP/2.
+/// The reader of a body's octets: on HTTP/1.1, or on HTTP/2.
 pub(crate) type ClientBody = Either<Incoming, RequestStream>;
 
-/// What becomes of trailers.
+/// The state of the trailers.
 #[derive(Debug)]
 enum TrailerSection {
     Dropped,
@@ -167,7 +167,7 @@ impl Body for RequestBody {
     }
 }
 
-/// The body of a request on a stream. What is not read, the client has no window for.
+/// The body of a request on a stream. The client has no window for octets that are not read.
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,

@@ -27,7 +27,7 @@ impl TestAuthority {
         self.folder.path().join("ca.pem")
     }
 
-    /// What a client trusts that trusts it alone.
+    /// The roots of a client that trusts it alone.
     pub(crate) fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();

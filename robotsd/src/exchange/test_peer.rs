@@ -340,8 +340,8 @@ pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(octets)
 }
 
-/// What a target is to become that holds octets hyper does not take: written apart from the code under test, one octet
-/// at a time.
+/// The escaped form of a target that holds octets hyper does not take: written apart from the code under test, one
+/// octet at a time.
 pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     let (is_text, mut in_query, mut out) = (std::str::from_utf8(target).is_ok(), false, Vec::new());
     for octet in target {

@@ -29,12 +29,12 @@ pub(crate) fn allowed_in_response(trailers: HeaderMap) -> Option<HeaderMap> {
 pub(crate) struct AnnouncedTrailers(Box<[HeaderName]>);
 
 impl AnnouncedTrailers {
-    /// What the head of a request announces; none where that is nothing.
+    /// The trailers that the head of a request announces; none if it announces nothing.
     pub(crate) fn in_request(head: &HeaderMap) -> Option<Self> {
         Self::announced(head, is_allowed_in_request)
     }
 
-    /// What the head of a response announces; none where that is nothing.
+    /// The trailers that the head of a response announces; none if it announces nothing.
     pub(crate) fn in_response(head: &HeaderMap) -> Option<Self> {
         Self::announced(head, is_allowed)
     }

@@ -84,7 +84,7 @@ impl AccessLog {
 
     /// Opens the file anew, because the old one may have been moved away.
     pub(crate) fn reopen(&self) {
-        // Where the queue is full, a file that is written this busily is opened again soon enough.
+        // If the queue is full, a file that is written this busily is opened again soon enough.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
@@ -183,7 +183,7 @@ impl Writer {
     }
 }
 
-/// Where the lines go.
+/// The destination of the lines.
 enum Sink {
     Output,
     File { path: PathBuf, file: File },

@@ -31,7 +31,7 @@ macro_rules! fields {
             }
 
             fn push_fields(&self, out: &mut String) {
-                // What is written before each value, in one piece.
+                // The text before each value is written in one piece.
                 $(fields!(@push $($kind)?)(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
             }
 

@@ -9,7 +9,7 @@ word_enum! {
     /// How much an event matters.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum LogLevel {
-        /// What happens in ordinary operation.
+        /// The level of ordinary operation.
         #[default]
         Info = "info",
         /// Everything is served, but not as the configuration says, or not for long.
@@ -23,7 +23,7 @@ word_enum! {
 macro_rules! events {
     ($($(#[$doc:meta])* $event:ident = $name:literal, $level:ident;)*) => {
         word_enum! {
-            /// What a line of the log is about.
+            /// The subject of a line of the log.
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
             pub(crate) enum LogEvent { $($(#[$doc])* $event = $name,)* }
         }

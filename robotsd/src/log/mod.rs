@@ -142,7 +142,7 @@ struct PendingLines {
     is_closed: bool,
 }
 
-/// What there is besides lines.
+/// The number of lost lines, and the flushes that wait.
 struct Taken {
     lost: u64,
     flushes: Vec<SyncSender<()>>,

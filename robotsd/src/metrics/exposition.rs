@@ -31,7 +31,7 @@ pub(crate) struct Exposition {
 #[derive(Clone, Debug, Default)]
 struct FamilyText {
     lines: String,
-    /// Where each metric ends, and how many series it has: a histogram is not cut.
+    /// The end of each metric, and the number of its series: a histogram is not cut.
     metrics: Vec<(usize, usize)>,
 }
 
@@ -369,7 +369,7 @@ mod tests {
             (&["application/openmetrics-text;q=0,*/*"], Text),
             (&["text/plain;q=0, */*;q=0.1"], OpenMetrics),
             (&["application/openmetrics-text;q=2, text/plain"], Text),
-            // What Prometheus 2.42 sends, and what its documentation says: the last member is no range.
+            // The header that Prometheus 2.42 sends, and the one of its documentation: the last member is no range.
             (
                 &["application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                    text/plain;version=0.0.4;q=0.5,*/*;q=0.1"],

@@ -17,7 +17,7 @@ pub fn sitemap(octets: &[u8]) {
     let is_packed = octets.starts_with(&[0x1F, 0x8B]);
     let (in_pieces, fault) = listed(Pieces { octets, length });
     if is_packed && plain.1.is_some() {
-        // Where what is packed breaks off, a decoder that gets it at once gives less of what stands before.
+        // If the packed octets break off, a decoder that gets them at once gives less of those before.
         assert!(fault.is_some(), "no fault in pieces of {length}");
         assert!(
             in_pieces.starts_with(&plain.0) || plain.0.starts_with(&in_pieces),

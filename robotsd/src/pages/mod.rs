@@ -2,8 +2,8 @@
 //!
 //! The gate watches them, `diff` measures a change by them, and the live check looks at the sitemaps that a file names.
 //!
-//! Where documents come from is the caller's affair; everything that is read of them is bounded: documents, octets, pages. Pages of
-//! other hosts are none of the site's and are left out. This room judges nothing.
+//! The caller chooses the source of documents; everything that is read of them is bounded: documents, octets, pages. Pages of other
+//! hosts are none of the site's and are left out. This room judges nothing.
 
 pub(crate) mod fuzzing;
 mod page_set;

@@ -15,7 +15,7 @@ const DEEPEST: usize = 32;
 /// Octets of a location that is read.
 pub(super) const LONGEST: usize = 4096;
 
-/// What a sitemap lists.
+/// The kind of entries of a sitemap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listed {
     Page,
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(bomb, Err("s.xml: it is larger than 50 MiB".to_owned()));
         assert_eq!(listed(io::repeat(b' ')).1, bomb, "plain");
         assert!(listed(&b"\x1f\x8bno"[..]).1.is_err());
-        // What came before counts.
+        // Pages that came before count.
         for damaged in [&good[..good.len() - 4], &[&good[..], b"garbage"].concat()] {
             let (pages, read) = listed(damaged);
             let fault = read.expect_err("damaged");

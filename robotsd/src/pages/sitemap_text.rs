@@ -15,7 +15,7 @@ const BUFFER: usize = 32 << 10;
 /// Octets of one tag, comment, text or section. A parser holds each as a whole; articles in feeds are the longest that are honest.
 pub(super) const LONGEST_PART: usize = 2 << 20;
 
-/// What stands for an octet that is no UTF-8.
+/// The replacement for an octet that is no UTF-8.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// Line and column, in characters, both from 1.
@@ -32,9 +32,9 @@ pub(super) struct SitemapText<'a> {
     text: Vec<u8>,
     /// How much of the text is consumed.
     consumed: usize,
-    /// Where reading is.
+    /// The place of the reader.
     pub(super) place: Place,
-    /// Where the part began that is read, and how many octets ago.
+    /// The start of the part that is read, and how many octets ago it was.
     pub(super) part: Place,
     of_part: usize,
 }
@@ -155,7 +155,7 @@ impl Read for SitemapText<'_> {
     }
 }
 
-/// What gzip holds, with errors that say so. Those of where it is read from are passed on.
+/// The octets that gzip holds, with errors that say so. Those of where it is read from are passed on.
 struct Unpacked<R>(R);
 
 impl<R: Read> Read for Unpacked<R> {

@@ -23,7 +23,7 @@ const DEEPEST: usize = 3;
 /// Troubles that are named; the others are counted.
 const NAMED: usize = 3;
 
-/// Where a sitemap is.
+/// The place of a sitemap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SitemapSource {
     File(PathBuf),
@@ -101,7 +101,7 @@ impl<'a> SitemapWalk<'a> {
         self.left_out += queue.left_out;
     }
 
-    /// What could not be read, in one line.
+    /// The sources that could not be read, in one line.
     pub(crate) fn trouble(&self) -> Option<String> {
         let mut parts: Vec<String> = self.troubles.iter().take(NAMED).cloned().collect();
         if self.troubles.len() > NAMED {

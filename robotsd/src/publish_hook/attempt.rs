@@ -55,7 +55,7 @@ async fn send(hook: &HookSettings, values: &BodyValues<'_>) -> Result<StatusCode
     let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(failed)?;
     let driver = tokio::spawn(connection);
     let answer = sender.send_request(request).await.map_err(failed);
-    // What the answer says besides its status is of no use.
+    // The answer besides its status is of no use.
     driver.abort();
     Ok(answer?.status())
 }
@@ -117,7 +117,7 @@ pub(crate) struct RetryPlan {
     pub(super) pauses: Vec<Duration>,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(super) enum Attempt {
     Delivered(StatusCode),

@@ -1,8 +1,8 @@
 //! Requests that are sent when a version of a robots.txt goes live, so that a cache drops its copy.
 //!
 //! They have a thread of their own: neither a reload nor a request waits for one. Each hook of a robots.txt has at most one
-//! request under way; a version that goes live meanwhile takes the place of the one that waits. What fails is tried again
-//! within bounds. Secrets are read from their files for each attempt, and appear in no message.
+//! request under way; a version that goes live meanwhile takes the place of the one that waits. A request that fails is
+//! tried again within bounds. Secrets are read from their files for each attempt, and appear in no message.
 
 mod attempt;
 mod sender;

@@ -57,12 +57,12 @@ pub(crate) struct SiteHooks {
 
 /// Requests of one hook for one robots.txt.
 struct Job {
-    /// What to send next.
+    /// The version to announce next.
     waiting: Option<(Arc<HookSettings>, PublishedVersion)>,
     is_running: bool,
     /// Notified when something waits, or the process ends.
     woken: Arc<Notify>,
-    /// What it was asked for last, sent or not.
+    /// The announcement that was last asked for, sent or not.
     asked: Option<String>,
     status: HookStatus,
 }

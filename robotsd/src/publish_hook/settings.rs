@@ -16,7 +16,7 @@ use crate::word_enum::word_enum;
 /// How long one attempt may take.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is sent, and where.
+/// The request that is sent, and its target.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookSettings {
     pub(crate) target: HookTarget,
@@ -45,7 +45,7 @@ pub(crate) struct HookTarget {
 }
 
 impl HookSettings {
-    /// What tells it from other hooks of a site, also after a restart: a request with the same is the same.
+    /// The mark that tells it from other hooks of a site, also after a restart: a request with the same is the same.
     pub(crate) fn fingerprint(&self) -> String {
         let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path);
         for (name, value) in &self.headers {
@@ -55,7 +55,7 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// What tells one of its requests from another: the version, and the hosts where the body names them.
+    /// The mark that tells one of its requests from another: the version, and the hosts if the body names them.
     pub(super) fn announcement(&self, version: &PublishedVersion) -> String {
         match self.needs_host() {
             true => format!("{} {}", version.version, VersionHash::of(version.hosts.join(" ").as_bytes()).short()),
@@ -164,7 +164,7 @@ enum BodyPart {
 }
 
 word_enum! {
-    /// What a placeholder stands for, by its name.
+    /// The value of a placeholder, by its name.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum BodyValue {
         Site = "site",

@@ -16,7 +16,7 @@ use crate::upstream::Trust;
 
 const SECRET: &str = "Bearer s3cr3t-t0ken";
 
-/// What a server does with a request.
+/// The answer of a server to a request.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Status(u16),

@@ -1,5 +1,5 @@
-//! What is rendered: a checked file with its findings, and findings about what a server answers, which have a URL in
-//! place of a file and a line.
+//! The objects that are rendered: a checked file with its findings, and findings about the answer of a server, which
+//! have a URL in place of a file and a line.
 
 use std::collections::HashSet;
 use std::{fmt, ptr};
@@ -10,7 +10,7 @@ use tower_robots::rules::RobotsTxt;
 
 use super::printable::printable;
 
-/// What answers are checked for, as data.
+/// A lint of answers, as data.
 #[derive(Debug)]
 pub(crate) struct AnswerLint {
     /// Permanent, in kebab-case.
@@ -34,7 +34,7 @@ pub(crate) struct AnswerFinding {
     pub(super) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) help: Option<String>,
-    /// Where the lint is explained.
+    /// The page that explains the lint.
     pub(super) url: String,
     #[serde(skip)]
     pub(super) lint: &'static AnswerLint,
@@ -65,7 +65,7 @@ impl AnswerFinding {
         Self { severity, ..self }
     }
 
-    /// What would be right.
+    /// The correction.
     pub(crate) fn help(self, help: &str) -> Self {
         Self { help: Some(printable(help)), ..self }
     }
@@ -83,13 +83,13 @@ impl fmt::Display for AnswerFinding {
 /// correct every finding and change every line, and the product of the two has no bound.
 const MOST_REPEATED: usize = 4 << 10;
 
-/// What an edit takes besides its text.
+/// The octets of an edit besides its text.
 const EDIT: usize = 32;
 
 /// A file and what was found in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked<'a> {
-    /// What to call the file; may hold anything.
+    /// The name of the file; may hold anything.
     pub(crate) name: &'a str,
     pub(crate) robots: &'a RobotsTxt,
     pub(crate) report: &'a Report,

@@ -66,7 +66,7 @@ impl Diagnostic {
         }
     }
 
-    /// What would be right.
+    /// The correction.
     pub(crate) fn help(self, help: Option<String>) -> Self {
         Self { help: help.as_deref().map(without_passwords), ..self }
     }
@@ -107,7 +107,7 @@ pub(crate) fn complain_at<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnost
     let mut out = styled_stderr();
     let colour = Colour::of(&std::io::stderr());
     for diagnostic in diagnostics {
-        // Where standard error is closed, the exit code remains.
+        // If standard error is closed, the exit code remains.
         let _ = writeln!(out, "{}\n", diagnostic.snippet(colour));
     }
 }
@@ -120,7 +120,7 @@ fn without_passwords(text: &str) -> String {
         let (before, after) = (&rest[..at], &rest[at + 3..]);
         let is_of_scheme = |octet: char| octet.is_ascii_alphanumeric() || matches!(octet, '+' | '-' | '.' | ':' | '@');
         let scheme = before.trim_end_matches(is_of_scheme).len();
-        // What stands in quotes ends where they do; else a blank ends it.
+        // A URL in quotes ends where they do; else a blank ends it.
         let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
         let (url, next) = after.split_at(end_of_value(after, quote));
         shown.push_str(&before[..scheme]);

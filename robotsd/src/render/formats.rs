@@ -70,7 +70,7 @@ struct FindingRecord<'a> {
     file: &'a str,
     #[serde(flatten)]
     finding: &'a Finding,
-    /// Where the lint is explained.
+    /// The page that explains the lint.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ impl<'a> FixRecord<'a> {
     }
 }
 
-/// Where a report holds only the first findings, the last line of the file says how many more there are.
+/// If a report holds only the first findings, the last line of the file says how many more there are.
 #[derive(Serialize)]
 struct Omitted<'a> {
     file: &'a str,
@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// What a format makes of a file under this name.
+    /// The output of a format for a file under this name.
     fn written(write: fn(&mut Vec<u8>, Checked<'_>) -> io::Result<()>, name: &str, file: &[u8]) -> String {
         let robots = RobotsTxt::parse(file);
         let report = check(&robots, &Options::new());

@@ -77,13 +77,13 @@ pub(super) fn printable_with_span(octets: &[u8], span: Range<usize>) -> (String,
     (text, start..end.max(start))
 }
 
-/// What colours and weights begin with and end with (ECMA-48, SGR).
+/// The octets with which colours and weights begin and end (ECMA-48, SGR).
 const STYLE: (&[u8], u8) = (b"\x1b[", b'm');
 
 /// Octets of a style at most.
 const LONGEST_STYLE: usize = 24;
 
-/// Standard output. What is buffered is written when it is flushed or dropped.
+/// Standard output. Buffered text is written when it is flushed or dropped.
 pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Terminal))
 }

@@ -25,10 +25,10 @@ const MOST_EDITS: usize = 1_000;
 /// Octets of a line that its fingerprint is made of.
 const MOST_OF_LINE: usize = 16 << 10;
 
-/// What stays as it is in a path of a URI (RFC 3986, section 3.3).
+/// Octets that stay as they are in a path of a URI (RFC 3986, section 3.3).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What stays as it is in a URL that is written as one already.
+/// Octets that stay as they are in a URL that is written as one already.
 const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'@').remove(b'[').remove(b']');
 
 /// The findings of all files that were checked.
@@ -176,7 +176,7 @@ fn uri_of_url(url: &str) -> String {
     utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
 
-/// What stays the same of a finding while lines come and go before it.
+/// The hash of a finding that stays the same while lines come and go before it.
 fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     let hash = VersionHash::of(&[code.as_bytes(), b"\n", line].concat()).to_string();
     let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
@@ -225,14 +225,14 @@ fn message(text: &str) -> String {
     escaped
 }
 
-/// Where octets stand, in lines and characters from 1; the end is the place behind the last one.
+/// The place of octets, in lines and characters from 1; the end is the place behind the last one.
 fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
     let place = |octet: usize| {
         let at = lines.partition_point(|line| line.range.start <= octet).saturating_sub(1);
         let Some(line) = lines.get(at) else { return (1, 1) };
         let start = line.range.start;
         let before = robots.bytes().get(start..octet.min(start + line.bytes().len())).unwrap_or(b"");
-        // What is no UTF-8 is a character each, as a lossy reading has it.
+        // An octet that is no UTF-8 is a character each, as a lossy reading has it.
         (
             line.number,
             before

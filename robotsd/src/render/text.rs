@@ -98,7 +98,7 @@ pub(super) struct LineSnippet<'a> {
     pub(super) place: (usize, usize),
     /// The line, without its end; it may hold any octet.
     pub(super) line: &'a [u8],
-    /// What is meant, in the line.
+    /// The part that is meant, in the line.
     pub(super) span: Range<usize>,
 }
 
@@ -160,7 +160,7 @@ fn place_arrow(colour: Colour) -> String {
     }
 }
 
-/// What is shown of a line, and where the span is in it.
+/// The part of a line that is shown, and the span in it.
 struct Excerpt {
     text: String,
     span: Range<usize>,

@@ -13,7 +13,7 @@ pub(crate) struct SiteReport {
     pub(crate) hosts: Vec<String>,
     /// `live`, `last-good`, `gated` or `none`; with the last nothing is enforced.
     pub(crate) state: String,
-    /// Where the robots.txt comes from.
+    /// The origin of the robots.txt.
     pub(crate) origin: String,
     pub(crate) mode: String,
     /// Exceptions from the mode, in the order of the config: the last that fits counts.
@@ -51,13 +51,13 @@ pub(crate) struct SiteReport {
     pub(crate) troubles: Vec<String>,
     /// The state of fetching, where the robots.txt is fetched.
     pub(crate) fetch: Option<FetchReport>,
-    /// What is appended to the robots.txt, in order.
+    /// The parts that are appended to the robots.txt, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
-    /// What is sent when a version goes live.
+    /// The requests that are sent when a version goes live.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) on_publish: Vec<PublishHookReport>,
-    /// What to do next, the most pressing first.
+    /// The next steps, the most pressing first.
     pub(crate) next: Vec<NextStep>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct WatchedPagesReport {
 /// A part that is appended to a robots.txt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AppendReport {
-    /// What comments in the file that is served call it.
+    /// The title in comments of the file that is served.
     pub(crate) name: String,
     /// Its path or its URL.
     pub(crate) source: String,
@@ -132,7 +132,7 @@ pub(crate) struct ReloadCount {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PendingReport {
     pub(crate) hash: String,
-    /// Where its bytes came from.
+    /// The origin of its bytes.
     #[serde(default)]
     pub(crate) origin: String,
     pub(crate) since: String,
@@ -249,7 +249,7 @@ pub(crate) struct UpstreamReport {
     pub(crate) connections: usize,
     /// Since when it is out or unresolved.
     pub(crate) since: Option<String>,
-    /// What failed last: `connect`, `connect-timeout`, `tls`, `broken` (the connection, before an answer) or `no-address`.
+    /// The last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection, before an answer) or `no-address`.
     pub(crate) check: Option<String>,
     /// The error behind it.
     pub(crate) why: Option<String>,

@@ -1,4 +1,4 @@
-//! What an answer to a request for a robots.txt means to crawlers.
+//! The meaning for crawlers of an answer to a request for a robots.txt.
 
 use std::fmt;
 use std::io::{Cursor, Read};
@@ -41,10 +41,10 @@ pub(crate) enum AnswerKind {
     Unreachable(FetchErrorKind),
 }
 
-/// What a crawler may do after an answer.
+/// The permission of a crawler after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum CrawlerAccess {
-    /// What the rules say.
+    /// The paths that the rules allow.
     #[serde(rename = "rules")]
     Rules,
     #[serde(rename = "allow-all")]
@@ -53,11 +53,11 @@ pub(crate) enum CrawlerAccess {
     Nothing,
 }
 
-/// What crawlers make of an answer.
+/// The reading of an answer by crawlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct AnswerReading {
-    /// What RFC 9309 has a crawler do that has no copy of the file from before; that 429 is read as a server error, which
-    /// the RFC does not say, is current practice.
+    /// The behaviour of a crawler by RFC 9309 that has no copy of the file from before; that 429 is read as a server
+    /// error, which the RFC does not say, is current practice.
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that says so.
     pub(crate) section: &'static str,
@@ -79,7 +79,7 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                // Where a server leads is its own doing, so it is no trouble of the way to it.
+                // The target of a redirect is the server's own choice, so a failure there is no trouble of the way to it.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
@@ -103,12 +103,12 @@ impl AnswerKind {
         }
     }
 
-    /// What crawlers may do then.
+    /// The permission of crawlers then.
     pub(crate) const fn access(self) -> CrawlerAccess {
         self.reading().crawlers
     }
 
-    /// What crawlers make of it.
+    /// The reading by crawlers.
     pub(crate) const fn reading(self) -> AnswerReading {
         let (crawlers, section, other_readings) = match self {
             Self::Success(StatusCode::OK) => (CrawlerAccess::Rules, "2.3.1.1", None),
@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// What a crawler of the library may do that begins with this.
+    /// The permission of a crawler of the library that begins with this.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
         let mut cache = CrawlerCache::new();

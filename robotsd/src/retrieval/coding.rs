@@ -9,7 +9,7 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets};
 
-/// What requests accept, as the crawlers of search engines do.
+/// The codings that requests accept, as the crawlers of search engines do.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
 /// Codings of one body; no server has a use for more.
@@ -81,7 +81,7 @@ pub(crate) fn decoder<'a>(
             octets = Box::new(AtMost::new(octets, most));
         }
         let decoder: Box<dyn Read + 'a> = match &**coding {
-            // What follows a member and is no other is damage.
+            // Octets that follow a member and are no other are damage.
             "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(octets)),
             "deflate" => Box::new(Deflate::Unread(octets)),
             "br" => Box::new(Decompressor::new(octets, BUFFER)),

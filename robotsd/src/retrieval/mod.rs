@@ -3,8 +3,8 @@
 //! A [`Retriever`] makes requests with the client of the library, one at a time, and shows every step: each
 //! [`Hop`](retriever::Hop) of a redirect chain has its URL, the address that answered, and what came of it. Everything
 //! is bounded: hops, octets as sent and as decoded, time, and requests in one run. Proxies that the environment names
-//! (`HTTPS_PROXY` …) are not used: what a crawler meets is what the server itself answers. What an answer to a request
-//! for a robots.txt means to crawlers is an [`AnswerKind`].
+//! (`HTTPS_PROXY` …) are not used: what a crawler meets is what the server itself answers. The meaning of an answer to
+//! a request for a robots.txt for crawlers is an [`AnswerKind`].
 //!
 //! This room writes nothing and reads no rules.
 
@@ -51,7 +51,7 @@ pub(crate) fn shown_url(word: &str) -> String {
     }
 }
 
-/// What to write for a word that is no file and looks like the name of a site.
+/// The advice for a word that is no file and looks like the name of a site.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
     let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

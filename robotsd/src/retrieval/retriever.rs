@@ -34,7 +34,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The least and the most time for a request.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
-/// What the options stand under in `--help`: as the next heading of a struct it would stay for the options behind it.
+/// The heading of the options in `--help`: as the next heading of a struct it would stay for the options behind it.
 const HEADING: &str = "Fetching a robots.txt that is named by its URL";
 
 // How documents are fetched in one run of a command; all requests of it may take [`WHOLE`] times as long as one.
@@ -64,7 +64,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What to retrieve, and how far to go.
+/// The URL to retrieve, and how far to go.
 #[derive(Clone, Debug)]
 pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
@@ -73,7 +73,7 @@ pub(crate) struct RetrievalRequest {
     pub(crate) codings: RequestedCodings,
 }
 
-/// What a request says about content codings.
+/// The content codings of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestedCodings {
     /// That gzip, deflate and brotli are accepted.
@@ -255,7 +255,7 @@ impl RetrievalChain {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
 
-    /// What went wrong, beyond the kind of the answer.
+    /// The failure, beyond the kind of the answer.
     pub(crate) fn detail(&self) -> Option<String> {
         match (&self.end, &self.last.answer) {
             (ChainEnd::Loop(to), _) => Some(format!("{} leads back to {to}", self.last.url)),

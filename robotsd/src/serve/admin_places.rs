@@ -32,15 +32,15 @@ pub(super) struct AdminPlaces {
     left: Vec<Arc<ConnectionSlots>>,
     /// The names by which addresses may be called.
     hosts: Vec<String>,
-    /// What was last logged as not open.
+    /// The places that were last logged as not open.
     logged: Vec<String>,
 }
 
-/// What another config has changed, for people.
+/// The changes by another config, for people.
 #[derive(Debug, Default)]
 pub(super) struct PlaceChanges {
     pub(super) changes: Vec<String>,
-    /// What could not be opened: to be tried again.
+    /// The places that could not be opened: to be tried again.
     pub(super) failures: Vec<String>,
     /// Whether the failures are others than before.
     pub(super) is_news: bool,
@@ -276,8 +276,8 @@ impl AdminPlaces {
         }
     }
 
-    /// Opens an address. Where a place that the config has no more is in its way, that is closed first, and opened again where
-    /// the new one cannot be.
+    /// Opens an address. If a place that the config has no more is in its way, that is closed first, and opened again if the
+    /// new one cannot be.
     fn replace(
         &mut self,
         config: AdminListenerConfig,

@@ -23,7 +23,7 @@ pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// What was logged last, so that it is logged once.
+    /// The trouble that was logged last, so that it is logged once.
     trouble: Option<String>,
     log: Log,
 }
@@ -43,7 +43,7 @@ impl BoardKeeper {
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board was not written: {error}"))));
         }
-        // What hangs is not begun again.
+        // A write that hangs is not begun again.
         if is_due && self.writing.is_none() {
             let board = Arc::clone(&self.board);
             self.writing = Some(tokio::task::spawn_blocking(move || board.write(now)));
@@ -67,7 +67,7 @@ impl BoardKeeper {
 
     /// Writes what was counted last, at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
-        // What is under way stops after the file it is at.
+        // A write that is under way stops after the file it is at.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
         self.report(written.unwrap_or_else(|_| Err("the board could not be written in time".to_owned())));

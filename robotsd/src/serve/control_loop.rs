@@ -26,7 +26,7 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// How often it is looked whether pages are to be read anew.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// What the control thread owns while the process serves.
+/// The state that the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
     // First, so that it is dropped before the sites are.
     flush: FlushOnDrop,

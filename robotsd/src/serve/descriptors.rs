@@ -18,12 +18,12 @@ const IDLE_SHARE: u64 = 8;
 /// Fewer than this is not serving.
 const LEAST: u64 = 4;
 
-/// What the process may have, and has.
+/// The descriptors that the process may have, and has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
     /// The limit of open files; none where there is none that is known.
     limit: Option<u64>,
-    /// What is open, once sites and listeners are.
+    /// Those that are open, once sites and listeners are.
     used: u64,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Descriptors {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionBound {
     pub(super) connections: usize,
-    /// What the log says of it.
+    /// The reason in the log.
     pub(super) reason: String,
     /// Whether that is fewer than configured.
     pub(super) is_short: bool,

@@ -51,7 +51,7 @@ enum ListenerStep {
     Open(Box<OpenListener>),
 }
 
-/// What a listener is opened with.
+/// The settings with which a listener is opened.
 #[derive(Clone, Debug)]
 struct BindSettings {
     listener: config::ListenerConfig,
@@ -70,13 +70,13 @@ struct OpenListener {
     /// None before the workers accept.
     ids: Vec<ListenerId>,
     report: ListenerReport,
-    /// Where it has limits of its own, made from those of all.
+    /// An edge of its own if it has limits of its own, made from those of all.
     edge: Option<Edge>,
 }
 
 impl ListenerPlan {
-    /// Looks whether a process that starts can open its listeners, those apart that a supervisor opened. What is published
-    /// before a start fails has begun its grace, and no crawler could read it.
+    /// Looks whether a process that starts can open its listeners, those apart that a supervisor opened. A version that is
+    /// published before a start fails has begun its grace, and no crawler could read it.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here
@@ -264,8 +264,8 @@ impl BindSettings {
         Self { listener: listener.clone(), handshakes, tls_handshake }
     }
 
-    /// Whether a listener that was opened with these needs no change to be what the others say. What certificates hold
-    /// is followed apart.
+    /// Whether a listener that was opened with these needs no change to be what the others say. The content of
+    /// certificates is followed apart.
     fn is_as(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.listener, &other.listener);
         let paths =

@@ -126,7 +126,7 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // What is applied is computed, not read: it ends.
+            // A config that is being applied is computed, not read: it ends.
             if !stage.abandon() {
                 std::future::pending().await
             }

@@ -69,16 +69,16 @@ pub(super) struct PendingChange {
     again: Option<Instant>,
     /// The sources that were last logged as unusable.
     logged: Vec<UnusableSource>,
-    /// What the last config that took the place of another changed, and when.
+    /// The changes of the last config that took the place of another, and when.
     last: Option<String>,
 }
 
-/// What the change needs next.
+/// The next step of the change.
 pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request waits.
     Abandon,
-    /// What could not be used or opened is tried again.
+    /// A place that could not be used or opened is tried again.
     TryAgain,
 }
 
@@ -211,7 +211,7 @@ impl ActiveConfig {
         let (config, watched, changes) = (Arc::clone(&self.config), Vec::new(), Vec::new());
         self.swap(PreparedConfig { config, watched, plan, renewal, changes });
         self.state.serves_again();
-        // What has changed meanwhile; and a listener that could not be opened.
+        // The changes meanwhile; and a listener that could not be opened.
         self.change.again = Some(Instant::now());
         if troubles.is_empty() { Ok(()) } else { Err(troubles) }
     }
@@ -253,7 +253,7 @@ impl ActiveConfig {
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
-        // What waits may be what the gate accepts now.
+        // The gate may now accept the version that waits.
         if settings.iter().any(|change| change.setting.starts_with("gate.")) {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
@@ -377,8 +377,8 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
     }
 }
 
-/// The settings for a line about all of the config. What comes and goes as a whole, and what waits for the next start, stands
-/// in it in other words.
+/// The settings for a line about all of the config. Tables that come and go as a whole, and settings that wait for the next
+/// start, stand in it in other words.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
@@ -397,7 +397,7 @@ pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
     /// Some, even if empty, where another reading is required.
     next: Option<Vec<ReloadWaiter>>,
-    /// What was published since those that wait now came.
+    /// The last change that was published since those that wait now came.
     published: Option<String>,
 }
 
@@ -412,7 +412,7 @@ impl ConfigWaiters {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// Sends the outcome of the reading under way. Where it found nothing new, but the one before it published a change that
+    /// Sends the outcome of the reading under way. If it found nothing new, but the one before it published a change that
     /// those that wait came too late for, that change is the outcome. Returns whether another reading is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {

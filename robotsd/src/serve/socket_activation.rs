@@ -11,7 +11,7 @@ use super::upgrade::SocketPlace;
 use crate::admin::InheritedSocket;
 use crate::config;
 
-/// What the socket of the admin interface is called.
+/// The name of the socket of the admin interface.
 const ADMIN: &str = "admin";
 
 /// Sockets that no listener has taken yet.
@@ -24,11 +24,11 @@ pub(super) struct InheritedSockets {
 struct PassedSocket {
     /// `FileDescriptorName=` of its unit.
     name: Option<String>,
-    /// Where it listens, for people.
+    /// The address it listens on, for people.
     place: String,
     /// None for a Unix socket.
     address: Option<SocketAddr>,
-    /// What it was for in the process before.
+    /// Its place in the process before.
     before: Option<SocketPlace>,
     socket: InheritedSocket,
 }

@@ -190,7 +190,7 @@ pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
     }
 }
 
-/// What clients do is ordinary; what holds them up is not.
+/// The level of an error: behaviour of a client is ordinary, a fault that holds clients up is not.
 const fn level(kind: ConnectionErrorKind) -> LogLevel {
     match kind {
         ConnectionErrorKind::Accept => LogLevel::Error,

@@ -89,7 +89,7 @@ impl Supervisor {
     }
 }
 
-/// What a signal means.
+/// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// SIGTERM or SIGINT: stop; the second time at once.

@@ -24,7 +24,7 @@ const HOLD_UP: Duration = Duration::from_secs(5);
 /// drain may take.
 const WATCH: Duration = Duration::from_secs(5);
 
-/// What is held so that no operator changes what the new process has read.
+/// The lock that keeps operators from changing what the new process has read.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
 /// The sites as they stand in the state directory that is taken back; none where no other process had it.
@@ -38,11 +38,11 @@ pub(super) struct UpgradeKeeper {
     put_off: Vec<Option<UpgradeWaiter>>,
     /// Another process serves and writes.
     pub(super) has_successor: bool,
-    /// What an upgrade that was abandoned gave up is being taken back.
+    /// The resources that an abandoned upgrade gave up are being taken back.
     taking_back: Option<JoinHandle<()>>,
 }
 
-/// What the control loop has to do after a step.
+/// The task of the control loop after a step.
 #[derive(Debug)]
 pub(super) enum AfterStep {
     Nothing,
@@ -69,7 +69,7 @@ struct UpgradeUnderWay {
 enum UpgradeStage {
     /// The new process reads its config.
     Preparing,
-    /// What only one process may have is being given up.
+    /// The resources that only one process may have are being given up.
     HandingOver(JoinHandle<Result<ChangesHeld, String>>),
     /// The new process opens everything.
     Opening(ChangesHeld),
@@ -79,7 +79,7 @@ enum UpgradeStage {
     TakingBack(String, JoinHandle<TakenBack>, Option<ChangesHeld>),
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Debug)]
 pub(super) enum UpgradeStep {
     Successor(SuccessorEvent),
@@ -178,7 +178,7 @@ impl UpgradeKeeper {
                 let message = format!("no upgrade: {why}");
                 active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
-                // What is known of the one that is under way, or done, stays.
+                // The report of the upgrade that is under way, or done, stays.
                 if self.under_way.is_none() && is_serving {
                     note(active, report.clone());
                 }
@@ -256,7 +256,7 @@ impl UpgradeKeeper {
         let process = upgrade.successor.id();
         let has_served = std::mem::take(&mut self.has_successor);
         let serves = taken.and_then(|renewal| renewal.map_or(Ok(()), |renewal| active.take_back(*renewal)));
-        // Where something could not be taken back while it served, it serves all the same.
+        // If something could not be taken back while it served, it serves all the same.
         let goes_on = !has_served || active.state.phase() == Phase::Serving;
         let trouble = serves.err().map(|trouble| format!("{trouble}; ")).unwrap_or_default();
         let message = match (has_served, goes_on) {
@@ -299,7 +299,7 @@ impl UpgradeKeeper {
             let taken = match stage {
                 UpgradeStage::TakingBack(_, taking, _held) => taking.await.map(|taken| taken.map(drop)),
                 UpgradeStage::HandingOver(handing) => {
-                    // What is still being given up could not be taken back.
+                    // A resource that is still being given up could not be taken back.
                     let _held = handing.await;
                     spawn_blocking(move || take_back(state)).await
                 }
@@ -398,7 +398,7 @@ fn report(state: &str, process: Option<u32>, message: &str) -> UpgradeReport {
     }
 }
 
-/// What there is to say about the last upgrade.
+/// Notes the report of the last upgrade.
 fn note(active: &ActiveConfig, report: UpgradeReport) {
     *active.state.last_upgrade.lock() = Some(report);
 }

@@ -1,12 +1,12 @@
 //! The threads that serve: each with a single-threaded runtime, sockets and upstream connections of its own.
 //!
 //! A connection lives on the thread that accepted it, and so do its requests and the upstream connections they use: no
-//! task changes threads and nothing is locked against another. What a request touches beyond its own thread is only
-//! read: the snapshot and its policy, whose loads write to a slot of the thread's own. The layer, its settings, the map
-//! of hosts and the pools are made once for every worker ([`Router::new`]), because even a counter of references is
-//! written by each clone. Shared and written are: places for connections and the numbers they get, once a
-//! connection; the cache of recognised agents, when a header is new; the log's queue, for what is logged; and what is
-//! known of an upstream's addresses.
+//! task changes threads and nothing is locked against another. Beyond its own thread a request only reads: the snapshot
+//! and its policy, whose loads write to a slot of the thread's own. The layer, its settings, the map of hosts and the
+//! pools are made once for every worker ([`Router::new`]), because even a counter of references is written by each
+//! clone. Shared and written are: places for connections and the numbers they get, once a connection; the cache of
+//! recognised agents, when a header is new; the log's queue, for what is logged; and what is known of an upstream's
+//! addresses.
 //!
 //! Everything here is for the control thread. It puts tasks on a worker's runtime by its handle, so that opening and
 //! closing listeners needs no protocol of its own, and it swaps what the workers serve by one store for each.
@@ -134,7 +134,7 @@ impl Workers {
         }
     }
 
-    /// What each worker counts of lookups of agents.
+    /// The counts of each worker's lookups of agents.
     pub(super) fn agent_lookups(&self) -> Vec<Arc<AgentLookups>> {
         self.workers.iter().map(|worker| Arc::clone(&worker.agent_lookups)).collect()
     }

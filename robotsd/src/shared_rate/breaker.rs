@@ -167,7 +167,7 @@ mod tests {
         }
         assert!(!breaker.unanswered(now) && !breaker.unanswered(now) && breaker.is_closed());
         assert!(breaker.unanswered(now) && !breaker.is_closed());
-        // What was under way then changes nothing.
+        // A question that was under way then changes nothing.
         assert!(!breaker.unanswered(now) && !breaker.broken(now));
         breaker.answered();
         assert!(!breaker.is_closed());

@@ -1,8 +1,8 @@
 //! A bucket that replicas share: its rate, the key it has in the store, and the script that the store runs for it, with its arguments and
 //! its answer.
 //!
-//! **What the store says to wait is cut to one interval**, the longest wait of a bucket in the process; what was denied
-//! for longer is asked again after ten seconds, because something else than requests may have made it so.
+//! **The wait of the store is cut to one interval**, the longest wait of a bucket in the process; a request that was
+//! denied for longer is asked again after ten seconds, because something else than requests may have made it so.
 //!
 //! **A TAT further ahead than any bucket is of another clock**, or of another delay: the script takes the bucket for
 //! full, because to clamp it to empty would refuse requests for a clock that jumped.
@@ -60,7 +60,7 @@ pub struct SharedKey {
     pub(super) owner: BucketOwner,
 }
 
-/// Whose bucket it is. A process forgets those of networks without regard to those of crawlers.
+/// The owner of a bucket. A process forgets those of networks without regard to those of crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BucketOwner {
     /// A crawler's own: there are as many as a robots.txt makes.
@@ -110,7 +110,7 @@ pub(super) struct StoreQuestion {
     pub(super) kind: QuestionKind,
     /// Requests.
     pub(super) count: i64,
-    /// Where the TAT is at least, ahead of now: microseconds, negative where the requests were before.
+    /// The earliest TAT, ahead of now: microseconds, negative if the requests were before.
     pub(super) earliest: i64,
     pub(super) bucket: SharedBucket,
     /// How far the TAT may be ahead of now without being taken for that of another clock, in microseconds.
@@ -159,7 +159,7 @@ impl StoreQuestion {
     }
 }
 
-/// What the store says about a bucket.
+/// The answer of the store about a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoreAnswer {
     /// Microseconds that a request has to wait that was denied.

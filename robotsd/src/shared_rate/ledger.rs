@@ -1,11 +1,11 @@
-//! What a process knows of one bucket: the store's last answer, and the requests that were not reported to it yet.
+//! The state of one bucket in a process: the store's last answer, and the requests that were not reported to it yet.
 //!
 //! A state machine that is given the time, in microseconds of the process's own clock. A crawler that sends few
 //! requests has each of them asked, so the number that pass is exact. One that is busy does not wait for the store: its
 //! requests pass while the last answer leaves room for them, and they are reported to the store afterwards, ten at
 //! once: one call in ten requests, none of which waits, and each replica is at most one batch ahead. They are reported
-//! as of the first of them, because requests at other replicas came between. What a process knows is never more than
-//! what was spent, so what it denies by itself, the store would deny too.
+//! as of the first of them, because requests at other replicas came between. A process never knows of more than was
+//! spent, so a request that it denies by itself, the store would deny too.
 //!
 //! **Tokens are not reserved, they are reported.** A replica that takes ten tokens in advance leaves others without
 //! while it does not need them.
@@ -55,7 +55,7 @@ struct BusyWindow {
     before: i64,
 }
 
-/// What is to be done about a request.
+/// The step for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LedgerStep {
     Allow,

@@ -45,7 +45,7 @@ struct UsedLedger {
 pub(super) type KeyReport = (SharedKey, StoreQuestion);
 
 impl BucketLedgers {
-    /// A request. Where another ledger has to go for it, what that one has not reported is reported to the store.
+    /// A request. If another ledger has to go for it, the requests that that one has not reported are reported to the store.
     pub(super) fn request(
         &self,
         key: SharedKey,
@@ -215,7 +215,7 @@ mod tests {
         }
         assert!(ledgers.shard(network(1)).ledgers.contains_key(&network(1)));
         assert!(!ledgers.shard(network(0)).ledgers.contains_key(&network(0)));
-        // What the evicted one had not reported is not lost.
+        // The requests that the evicted one had not reported are not lost.
         let [(key, report)] = &reports[..] else { panic!("{reports:?}") };
         assert_eq!((*key, report.kind, report.count), (network(0), QuestionKind::Report, 1));
         assert_eq!(count(&ledgers), SHARDS * MOST_NETWORKS);

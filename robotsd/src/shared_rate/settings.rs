@@ -1,14 +1,14 @@
-//! Where the store is, and how it is called.
+//! The address of the store, and how it is called.
 
 use std::fmt;
 use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-/// Where replicas share their buckets.
+/// The store in which replicas share their buckets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreSettings {
-    /// Where it is.
+    /// Its URL.
     pub url: StoreUrl,
     /// Takes the place of the password of the URL.
     pub password: Option<String>,
@@ -16,7 +16,7 @@ pub struct StoreSettings {
     pub ca: Option<Vec<u8>>,
     /// One server, or a cluster.
     pub nodes: StoreNodes,
-    /// What keys begin with.
+    /// The prefix of keys.
     pub prefix: String,
     /// How long a request waits for the store, at most [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
     pub deadline: Duration,
@@ -39,7 +39,7 @@ pub enum StoreNodes {
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl(String);
 
-/// What a URL of a store looks like.
+/// The form of a store's URL.
 const RIGHT: &str =
     "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with a user and TLS";
 
@@ -143,7 +143,7 @@ impl StoreSettings {
         }
     }
 
-    /// Where the store is, without what is secret.
+    /// The address of the store, without what is secret.
     pub fn place(&self) -> String {
         self.url.to_string()
     }

@@ -1,4 +1,4 @@
-//! What requests and the thread of a store share; and what became of the questions, for the status.
+//! The state that requests and the thread of a store share; and the outcome of the questions, for the status.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub(super) struct StoreState {
     /// The key with which each part is probed; none where no bucket is in it.
     pub(super) probes: Vec<Option<SharedKey>>,
     trouble: Mutex<Option<(SystemTime, String)>>,
-    /// Where the clock of the ledgers begins.
+    /// The start of the ledgers' clock.
     start: Instant,
 }
 
@@ -58,7 +58,7 @@ impl StoreState {
         micros(self.start.elapsed())
     }
 
-    /// What failed, for the status.
+    /// Records a failure, for the status.
     pub(super) fn failed(&self, why: &str) {
         *self.trouble.lock() = Some((SystemTime::now(), why.to_owned()));
     }
@@ -69,7 +69,7 @@ impl StoreState {
     }
 }
 
-/// What became of the questions since the process began to use the store: as counters, or as they were read.
+/// The outcomes of the questions since the process began to use the store: as counters, or as they were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreCounts<N = u64> {
     /// How often it stopped being used, or a node of it.
@@ -112,13 +112,13 @@ pub enum StoreUsage {
 /// The state of the store, and what became of the questions since the process began to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreReport {
-    /// Where it is, without what is secret.
+    /// The address, without what is secret.
     pub place: String,
     /// How much of it requests ask.
     pub usage: StoreUsage,
-    /// What failed last, and when.
+    /// The last failure, and when it was.
     pub trouble: Option<(SystemTime, String)>,
-    /// What became of the questions.
+    /// The outcomes of the questions.
     pub counts: StoreCounts,
 }
 

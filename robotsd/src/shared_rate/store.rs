@@ -1,6 +1,6 @@
 //! The store as requests see it, and the thread that talks to it.
 //!
-//! A request asks through a bounded queue and waits for no longer than the deadline. Whatever goes wrong, the answer is that the
+//! A request asks through a bounded queue and waits for no longer than the deadline. On any failure, the answer is that the
 //! store said nothing, and the process's own bucket decides then.
 
 use std::io;
@@ -23,7 +23,7 @@ use super::store_connection;
 /// Questions that wait to be sent. With more, the process's own bucket decides.
 const QUEUE: usize = 1024;
 
-/// What the store says about a request.
+/// The verdict of the store about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedVerdict {
     /// It passes.
@@ -82,7 +82,7 @@ impl SharedRate {
         }
     }
 
-    /// What is known of a bucket without asking, or the question to ask.
+    /// The verdict that is known of a bucket without asking, or the question to ask.
     fn known(&self, key: SharedKey, bucket: SharedBucket) -> ControlFlow<SharedVerdict, StoreQuestion> {
         let shared = &*self.shared;
         let counts = &shared.counts;
@@ -116,7 +116,7 @@ impl SharedRate {
         let shared = &*self.shared;
         let counts = &shared.counts;
         let (answer, answered) = oneshot::channel();
-        // Where the queue is full, what would send the answer is dropped, and nothing is waited for.
+        // If the queue is full, the sender of the answer is dropped, and nothing is waited for.
         let _ = self.questions.try_send(PendingQuestion { key, question, answer: Some(answer) });
         let (counter, verdict) = match timeout(shared.settings.deadline, answered).await {
             Ok(Ok(StoreAnswer { wait: None, .. })) => (&counts.allowed, SharedVerdict::Allow),
@@ -129,7 +129,7 @@ impl SharedRate {
         verdict
     }
 
-    /// Has the store count requests, and waits for no answer. Where the queue is full, the others do not learn of them.
+    /// Has the store count requests, and waits for no answer. If the queue is full, the others do not learn of them.
     fn report_batch(&self, key: SharedKey, question: StoreQuestion) {
         let _ = self.questions.try_send(PendingQuestion { key, question, answer: None });
     }

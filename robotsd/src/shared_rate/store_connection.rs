@@ -67,7 +67,7 @@ impl StoreConnection {
                     .async_dns_resolver(resolver)
                     .connection_timeout(CONNECT)
                     .response_timeout(settings.deadline)
-                    // What waited is answered by the process's own bucket.
+                    // A question that waited is answered by the process's own bucket.
                     .retries(1);
                 let builder = match certificates {
                     Some(certificates) => builder.certs(certificates),
@@ -166,7 +166,7 @@ impl StoreAddresses {
         Self { lookup, under_way: None, known: Vec::new() }
     }
 
-    /// The addresses, in one order for all processes. Where the name cannot be resolved now, those that it had.
+    /// The addresses, in one order for all processes. If the name cannot be resolved now, those that it had.
     pub(super) async fn find(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let mut looking = self.under_way.take().unwrap_or_else(|| {
             let (lookup, host) = (Arc::clone(&self.lookup), host.to_owned());
@@ -253,8 +253,8 @@ impl StoreTrouble {
     }
 }
 
-/// What marks an error in its text, the server's word or the library's, and what it means. A cluster's client wraps errors in others, so
-/// their kinds say too little.
+/// The text that marks an error, from the server or the library, and its meaning. A cluster's client wraps errors in others, so their
+/// kinds say too little.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],

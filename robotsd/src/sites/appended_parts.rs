@@ -119,7 +119,7 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
-        // What was fetched is appended a moment later.
+        // A fetched part is appended a moment later.
         let waits = |part: &AppendedPart| {
             let is_untroubled = part.followed.is_some() && part.reader.state.lock().trouble.is_none();
             is_untroubled && appendix.missing().contains(&part.reader.settings.title)
@@ -275,7 +275,7 @@ impl PartReader {
     }
 }
 
-/// What it means that a part was never read.
+/// The consequence of a part that was never read.
 const NEVER_READ: &str = "this part was never read, so it is not appended: crawlers that only it names pass, unless an earlier version that has it is live";
 
 /// A regular file of at most 8 MiB.

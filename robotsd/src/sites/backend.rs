@@ -1,4 +1,4 @@
-//! What stands behind a site: upstreams, or a folder of static files.
+//! The backend of a site: upstreams, or a folder of static files.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) enum BackendSource {
 }
 
 impl BackendSource {
-    /// What a site's settings name. Servers that are the same as `before` are shared with it.
+    /// The backend that a site's settings name. Servers that are the same as `before` are shared with it.
     pub(super) fn open(
         site: &SiteName,
         settings: &Backend,

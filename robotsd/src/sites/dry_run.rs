@@ -39,10 +39,10 @@ pub(crate) enum Problem {
     Waits(Diagnostic, Vec<String>),
 }
 
-/// What a dry run compares versions with.
+/// The versions with which a dry run compares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
-    /// What the state directory has, as the next start would.
+    /// Those of the state directory, as at the next start.
     AsServed,
     /// The baseline of each site, and no state: `config check --gate`. The pages of these sitemaps count too.
     AtGate(&'a [SitemapSource]),
@@ -74,7 +74,7 @@ pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Pro
     of_all.into_iter().chain(of_others).chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// What is to be said about a switch of all sites that is off: that it is, or why it is taken for off.
+/// The message about a switch of all sites that is off: that it is, or why it is taken for off.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_trouble() {
@@ -137,7 +137,7 @@ impl DrySite<'_> {
         found
     }
 
-    /// What the gate would read and cannot. A list of URLs is there to be read; a baseline may be yet to come.
+    /// The files that the gate would read and cannot. A list of URLs is there to be read; a baseline may be yet to come.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
         let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
@@ -231,7 +231,7 @@ impl DrySite<'_> {
                 _ => at_place(&status.last_reload),
             }];
         };
-        // What stands in the state directory is served in its place.
+        // The version in the state directory is served in its place.
         let untaken = match &status.last_reload.outcome {
             ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at_place(&status.last_reload)),
             _ => None,

@@ -143,7 +143,7 @@ fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     content.ok_or_else(|| format!("{} cannot be read", path.display()))
 }
 
-/// What a file expects of a robots.txt.
+/// The expectations of a file about a robots.txt.
 fn expectations(path: &Path, registry: &Arc<Registry>) -> Result<check::Expectations, String> {
     ExpectationsFile::read(path, input::read_configured, registry)
         .map(|file| file.expectations)

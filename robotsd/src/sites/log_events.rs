@@ -63,7 +63,7 @@ pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(
     }
 }
 
-/// What the log of requests says of a request, and what was done about it where robots.txt disallows it.
+/// Notes the request for the log of requests, and the action if robots.txt disallows it.
 fn note(event: &Event<'_>, done: Option<&'static str>) {
     let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());
@@ -200,7 +200,7 @@ pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding)
     }
 }
 
-/// What came of the requests that are sent when a version goes live.
+/// The outcome of the requests that are sent when a version goes live.
 pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 'static {
     move |event| {
         let status = match event.kind {
@@ -345,8 +345,8 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     )
 }
 
-/// How the version that was accepted gets into version control, where the gate compares with what is there. What stays out of
-/// it is compared again after the next change.
+/// How the version that was accepted gets into version control, where the gate compares with what is there. A version that
+/// stays out of it is compared again after the next change.
 pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();

@@ -1,4 +1,4 @@
-//! What an operator decides while it runs: a version is accepted or rolled back, enforcement is switched.
+//! The decisions of an operator while it runs: a version is accepted or rolled back, enforcement is switched.
 //!
 //! Each of these is done at once, written to the state directory if there is one, and logged. They block, for the disk and
 //! for compiling, so they are called on blocking threads only.
@@ -90,7 +90,7 @@ impl Sites {
         self.lives().filter(is_off).map(|live| live.name).collect()
     }
 
-    /// What to do next that concerns every site.
+    /// The next steps that concern every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
         match self.state.switch() {
             Enforcement::Off => vec![NextStep::command("to enforce again", ["robotsd", "enforce", "on"])],

@@ -113,7 +113,7 @@ impl Sites {
         if extra.is_none() && published.is_none() {
             return None;
         }
-        // What is read last is applied last.
+        // The source that is read last is applied last.
         let RobotsOpener { registry_order: order, followed, .. } = self.opener();
         let loading = async {
             let order = order.lock_owned().await;

@@ -1,8 +1,8 @@
 //! Makes the sites of a config that takes another's place.
 //!
-//! Whatever is the same in both goes on: a robots.txt whose source is the same keeps its versions, its history and the
-//! agents it has recognised, servers that are the same keep their health and their connections. Nothing that is served
-//! changes until everything new works.
+//! Everything that is the same in both goes on: a robots.txt whose source is the same keeps its versions, its history
+//! and the agents it has recognised, servers that are the same keep their health and their connections. Nothing that
+//! is served changes until everything new works.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,7 +36,7 @@ pub(crate) struct Renewal {
     registry: Arc<Registry>,
     /// The versions of the published registry that are used whatever they change.
     accept: Vec<VersionHashPrefix>,
-    /// What is sent when a version goes live, by site.
+    /// The requests that are sent when a version goes live, by site.
     hooks: Vec<(String, SiteHooks)>,
     /// The settings of every robots.txt that was served before, or takes the place of one.
     settings: Vec<(Arc<SiteRobots>, SiteSettings)>,
@@ -97,7 +97,7 @@ impl Sites {
     /// Turns every switch to where it stands in the state directory. Blocks.
     fn follow_switches(&self, directory: &StateDir) {
         let standing = StateDir::read_only(directory.path());
-        // What cannot be written down is a trouble of the directory, and turned all the same.
+        // A turn that cannot be written down is a trouble of the directory, and is made all the same.
         if standing.enforcement() != self.state.switch() {
             let _ = self.state.turn(standing.enforcement());
         }
@@ -238,7 +238,7 @@ impl Sites {
     }
 
     /// The robots.txt of a site: the one before where the source is the same, else one that is opened and has joined the
-    /// switch of the site. Where the new source cannot be used, it is the one before, with the reason.
+    /// switch of the site. If the new source cannot be used, it is the one before, with the reason.
     fn source(
         &self,
         opener: &RobotsOpener,

@@ -25,15 +25,15 @@ use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::publish_hook::{PublishHooks, PublishedVersion};
 
-/// What all sites of the process share: registry, state, watcher, compile cache, fetcher and the gate of the config.
+/// The resources that all sites of the process share: registry, state, watcher, compile cache, fetcher and the gate of the config.
 #[derive(Clone, Debug)]
 pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
     pub(super) state: StateHandle,
     pub(super) watcher: Watcher,
-    /// What is sent when a version goes live; none where sites are opened and not served.
+    /// The listener that sends requests when a version goes live; none if sites are opened and not served.
     pub(super) publish: Option<PublishListener>,
-    /// What is appended to the robots.txt that is opened.
+    /// The parts that are appended to the robots.txt that is opened.
     parts: Option<AppendedParts>,
     /// Until when opening sites may wait for parts that were never fetched.
     parts_until: Instant,
@@ -47,7 +47,7 @@ pub(super) struct RobotsOpener {
     pub(super) followed: Option<FollowedRegistry>,
     /// Notified when it has changed.
     pub(super) registry_changed: Arc<Notify>,
-    /// Where reloads and troubles of what is opened are written.
+    /// The log of reloads and troubles of what is opened.
     log: Log,
 }
 
@@ -77,7 +77,7 @@ impl OneSite<'_> {
         let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
         let builder = opener.configured(builder, site, &site.name, settings, &counts);
         let live = builder.open().map_err(|rejection| match &rejection.pending {
-            // What the library says besides is for programs.
+            // The rest of the library's message is for programs.
             Some(pending) => {
                 format!("{}: version {} waits to be accepted: {pending}", rejection.origin, pending.hash().short())
             }
@@ -144,7 +144,7 @@ impl RobotsOpener {
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher)
     }
 
-    /// Where the pages of a site's sitemaps are kept over restarts.
+    /// The folder in which the pages of a site's sitemaps are kept over restarts.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
         SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }
@@ -301,7 +301,7 @@ fn with_cause(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// What is live where there is no robots.txt any more.
+/// The mark of the live version if there is no robots.txt any more.
 const NONE: &str = "none";
 
 /// The hooks of all sites, for what is opened with one config.
@@ -323,7 +323,7 @@ impl PublishListener {
         move |reload, snapshot| {
             let version = || own.version(&site, &name, snapshot);
             if reload.cause.is_opening() {
-                // What is live may be what was live before a restart, whatever came of the source. A folder opens files later.
+                // The live version may be the one from before a restart, whatever the source gave. A folder opens files later.
                 if own.is_serving.load(Ordering::Acquire) && snapshot.content.is_some() {
                     own.hooks.serves(&version());
                 }
@@ -333,7 +333,7 @@ impl PublishListener {
         }
     }
 
-    /// What was opened is served from now on. It reads the state directory.
+    /// The opened sites are served from now on. It reads the state directory.
     pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {

@@ -18,7 +18,7 @@ use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 /// The folder of the state directory that lists and keys are saved in.
 pub(crate) const EVIDENCE_FOLDER: &str = "evidence";
 
-/// What is known about the senders of requests, on every site. Cheap to clone; clones share the evidence.
+/// The evidence about the senders of requests, on every site. Cheap to clone; clones share the evidence.
 #[derive(Clone, Debug)]
 pub(super) struct SenderEvidence {
     verifier: Verifier,
@@ -78,7 +78,7 @@ impl SenderEvidence {
     ///
     /// # Errors
     ///
-    /// Where a row names something that cannot be read; the evidence before stays.
+    /// If a row names something that cannot be read; the evidence before stays.
     pub(super) fn follow(&self, registry: &Registry) -> Result<(), String> {
         self.verifier.follow(registry).map_err(|error| error.to_string())
     }
@@ -90,7 +90,7 @@ impl SenderEvidence {
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
-    /// What is at hand.
+    /// The evidence at hand.
     pub(super) fn report(&self) -> IdentityReport {
         let status = self.verifier.status();
         let troubles = status.troubles();

@@ -31,9 +31,9 @@ pub(crate) struct ServedSite {
     pub(super) gate: GateSettings,
     /// The settings it was opened with; their source is that of `robots`.
     pub(super) settings: SiteConfig,
-    /// What its requests' senders are checked by.
+    /// The evidence by which its requests' senders are checked.
     pub(super) evidence: Option<SenderEvidence>,
-    /// What was decided about its requests, also under earlier configs.
+    /// The decisions about its requests, also under earlier configs.
     pub(super) outcomes: SiteOutcomes,
     /// None where the config wants no board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
@@ -67,8 +67,8 @@ impl ServedSite {
         every.into_iter().chain(self.hosts.iter().map(String::as_str))
     }
 
-    /// What decides about its requests on one worker, which wait for evidence as long as this. All layers of a site read the same
-    /// snapshots.
+    /// The layer that decides about its requests on one worker, which wait for evidence as long as this. All layers of a site
+    /// read the same snapshots.
     pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>, wait: Duration) -> SiteJudge {
         let layer = self.observed_layer().with_crawler_records();
         let layer = if store.is_some() { layer.counted_in_store() } else { layer };
@@ -106,7 +106,7 @@ impl ServedSite {
         matches!(self.settings.robots, RobotsSource::Directory { .. })
     }
 
-    /// What was counted of its crawlers until now, for the board.
+    /// The counts of its crawlers until now, for the board.
     pub(super) fn board_moment(&self, now: Second) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
         // A site with a robots.txt for each host has no one version that crawlers could be held to.
@@ -223,7 +223,7 @@ impl SiteOutcomes {
         total
     }
 
-    /// What the board shows of it.
+    /// Its traffic on the board.
     pub(super) fn traffic(&self) -> TrafficTotals {
         let parts = self.0.lock();
         let mut total = parts.ended.outcomes;

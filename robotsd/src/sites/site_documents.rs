@@ -4,7 +4,8 @@
 //! are bounded.
 //!
 //! The pages that gates watch are read anew of them, and those that search engines request most are with them. Nothing waits for that: a
-//! version is compared with the pages that are known. What cannot be read leaves the pages that are known as they are, and a note.
+//! version is compared with the pages that are known. A sitemap that cannot be read leaves the pages that are known as they are, and a
+//! note.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -286,7 +287,7 @@ impl Sites {
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.trouble(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
-        // What answers there for a site that has no sitemap, such as a page of an application, is no trouble.
+        // An answer there for a site that has no sitemap, such as a page of an application, is no trouble.
         let has_usual = walk.read > read_of_named;
         let mut trouble = if known > 0 || has_usual { walk.trouble() } else { of_named };
         let has_read = walk.read > 0;

@@ -31,12 +31,12 @@ const PUBLISH_FOLDER: &str = "on_publish";
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: Vec<ServedSite>,
-    /// What the registry has besides the built-in rows.
+    /// The sources of the registry besides the built-in rows.
     pub(super) registry: RegistrySources,
     pub(crate) state: StateHandle,
-    /// What the senders of requests are checked by, where the config says so.
+    /// The evidence by which the senders of requests are checked, if the config says so.
     pub(super) evidence: Option<SenderEvidence>,
-    /// Where the requests of crawlers are counted with other processes; none where each counts for itself.
+    /// The store in which the requests of crawlers are counted with other processes; none if each counts for itself.
     pub(crate) rate_store: Option<SharedRate>,
     rate_store_unasked: Option<&'static str>,
     /// Locked for a moment only, never while a file is read.
@@ -127,7 +127,7 @@ impl Sites {
         }
     }
 
-    /// What was counted of crawlers until now, by site. Waits for no file.
+    /// The counts of crawlers until now, by site. Waits for no file.
     pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteMoment> {
         self.iter().filter_map(move |site| site.board_moment(now))
     }
@@ -142,7 +142,7 @@ impl Sites {
         self.iter().find_map(|site| Some((site, site.live(name)?)))
     }
 
-    /// What opens sites now.
+    /// The opener of sites now.
     pub(super) fn opener(&self) -> RobotsOpener {
         self.opener.lock().clone()
     }
@@ -204,7 +204,7 @@ impl Sites {
         RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked, published }
     }
 
-    /// What the senders of requests are checked by.
+    /// The evidence by which the senders of requests are checked.
     pub(crate) fn identity_report(&self) -> Option<IdentityReport> {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
@@ -253,7 +253,7 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     })
 }
 
-/// What is said of a switch that is off in the state directory, for a site that the config does not have.
+/// The message about a switch that is off in the state directory, for a site that the config does not have.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
         "{name:?} is switched off in the state directory, and no site is called so: where a site has another name now, it is \
@@ -348,7 +348,7 @@ mod tests {
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
-            // What is taken from it is nothing that it answers for.
+            // A host that is taken from it is nothing that it answers for.
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
         for (were, are, want) in CASES {

@@ -70,7 +70,7 @@ impl ServedSite {
         }
     }
 
-    /// What was done with its requests.
+    /// The actions for its requests.
     fn write_requests(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         let totals = self.outcomes.totals();
         let site = ("site", &*self.name);

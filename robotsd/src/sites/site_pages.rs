@@ -46,7 +46,7 @@ pub(super) struct SitePages {
     log: Log,
 }
 
-/// What a note is about.
+/// The subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NoteAbout {
     Baseline,

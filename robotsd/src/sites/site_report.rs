@@ -59,7 +59,7 @@ impl Sites {
         self.iter().map(ServedSite::traffic).collect()
     }
 
-    /// What was tried for a site, and what came of it.
+    /// The attempts for a site, and their outcomes.
     pub(crate) fn history(&self, name: &str) -> Result<HistoryReport, ChangeError> {
         let (_, live) = self.named(name)?;
         let entries = live.robots.history();

@@ -19,7 +19,7 @@ use crate::report::ReloadCount;
 #[derive(Debug)]
 pub(super) struct SiteRobots {
     kind: RobotsKind,
-    /// What is appended to each robots.txt of it.
+    /// The parts that are appended to each robots.txt of it.
     pub(super) parts: Option<AppendedParts>,
     /// Held by those who read its files on request, one at a time.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
@@ -50,7 +50,7 @@ pub(crate) struct LiveSite {
     pub(crate) hosts: Vec<String>,
     pub(crate) robots: LiveRobots,
     pub(super) counts: ReloadCounts,
-    /// What its gate watches, where it is that of a site.
+    /// The pages that its gate watches, if it is that of a site.
     pub(super) pages: Option<Arc<SitePages>>,
 }
 

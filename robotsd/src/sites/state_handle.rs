@@ -1,4 +1,4 @@
-//! What outlives a version of a site and a config: the state directory, and every kill switch.
+//! The state that outlives a version of a site and a config: the state directory, and every kill switch.
 //!
 //! **A kill switch belongs to the name of a site**, not to an object: a robots.txt that takes the place of another
 //! joins the switch, under the lock under which it is turned. A turn reaches both until they are swapped.
@@ -58,7 +58,7 @@ impl StateHandle {
         }
     }
 
-    /// What the state directory of a config holds, for a dry run: it is not locked, and nothing is written.
+    /// The content of a config's state directory, for a dry run: it is not locked, and nothing is written.
     pub(super) fn read_only(config: &Config) -> Self {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }

@@ -27,7 +27,7 @@ const WELL_KNOWN: &str = ".well-known";
 /// Serves the files of a folder.
 pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, ServedFolder>;
 
-/// What of a folder is served.
+/// The files of a folder that are served.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedFolder {
     /// As `ServeDir` begins its paths.

@@ -167,7 +167,7 @@ impl UpstreamState {
         let candidates = self.candidates.load();
         let servers = candidates.list.iter().map(|candidate| &candidate.server);
         let in_service: Vec<_> = servers.clone().filter(|server| server.health.is_in_service()).collect();
-        // Where none is, all are tried.
+        // If none is, all are tried.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
         if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
             self.shared.reporter.gave_up(&*server, stalled);

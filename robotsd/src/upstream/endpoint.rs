@@ -1,5 +1,5 @@
-//! Where an upstream is, which versions of HTTP it is spoken to in, and its bounds, each with its default: what an operator
-//! writes.
+//! The address of an upstream, the versions of HTTP that it is spoken to in, and its bounds, each with its default: what an
+//! operator writes.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +17,7 @@ pub(crate) struct Endpoint {
     pub(super) scheme: Scheme,
 }
 
-/// Where an endpoint is.
+/// The address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EndpointAddress {
     Server(ServerAddress),
@@ -25,7 +25,7 @@ pub(super) enum EndpointAddress {
     Name(String, u16),
 }
 
-/// Where a server listens.
+/// The address on which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),
@@ -116,7 +116,7 @@ impl Endpoint {
         self.scheme == Scheme::HTTPS
     }
 
-    /// What stands in `Host` where a client named none.
+    /// The value of `Host` if a client named none.
     pub(super) fn authority(&self) -> String {
         match &self.address {
             EndpointAddress::Server(ServerAddress::Unix(_)) => "localhost".to_owned(),
@@ -124,7 +124,7 @@ impl Endpoint {
         }
     }
 
-    /// Whom a certificate has to be for.
+    /// The host that a certificate has to be for.
     pub(super) fn host(&self) -> String {
         match &self.address {
             EndpointAddress::Server(ServerAddress::Tcp(address)) => address.ip().to_string(),
@@ -176,7 +176,7 @@ pub(crate) enum HttpVersions {
 }
 
 impl HttpVersions {
-    /// What the handshake of TLS offers (RFC 7301).
+    /// The protocols that the handshake of TLS offers (RFC 7301).
     pub(super) fn offered(self) -> Vec<Vec<u8>> {
         match self {
             Self::Http1 => vec![b"http/1.1".to_vec()],
@@ -186,7 +186,7 @@ impl HttpVersions {
     }
 }
 
-/// What an upstream is granted, and how much of it may be used at once.
+/// The limits of an upstream, and how much of it may be used at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamLimits {
     /// How long connecting may take, over all servers and with the handshake of TLS.
@@ -195,10 +195,10 @@ pub(crate) struct UpstreamLimits {
     pub(crate) response_header: Duration,
     /// How long a response body may stand still. A body that moves has no deadline.
     pub(crate) body_idle: Duration,
-    /// What is buffered of a response body, and how much may come before its head is complete, interim responses
-    /// included; a head that is complete at a single look may be twice as large.
+    /// The octets that are buffered of a response body, and how many may come before its head is complete,
+    /// interim responses included; a head that is complete at a single look may be twice as large.
     pub(crate) buffer_bytes: usize,
-    /// What is read of an answer whose client has stalled, if that is all of it, so that its connection is free.
+    /// The octets that are read of an answer whose client has stalled, if they are all of it, so that its connection is free.
     pub(crate) buffer: usize,
     /// How much that may be for all answers of the process.
     pub(crate) buffer_total: usize,

@@ -19,7 +19,7 @@ use crate::metrics::EventCounter;
 /// A request that got no answer from its upstream; left in the response's extensions for logs.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamFailure {
-    /// What went wrong.
+    /// The kind of failure.
     pub(crate) kind: FailureKind,
     /// The error behind it, in its own words. Not for clients: it may name addresses.
     pub(crate) detail: String,
@@ -64,7 +64,7 @@ impl fmt::Display for UpstreamFailure {
 /// An event of a site's upstreams.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamEvent {
-    /// What happened.
+    /// The kind of event.
     pub(crate) kind: UpstreamEventKind,
     /// Which upstream, and the error behind it. May quote what an upstream sent.
     pub(crate) detail: String,
@@ -153,7 +153,7 @@ impl UpstreamReporter {
     /// A request got no answer.
     pub(super) fn failed(&self, failure: &UpstreamFailure) {
         let due = self.failures[failure.kind as usize].count(self.start);
-        // What a client does to its own request says nothing about an upstream.
+        // A failure that a client causes to its own request says nothing about an upstream.
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
         }

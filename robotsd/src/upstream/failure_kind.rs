@@ -65,7 +65,7 @@ impl FailureKind {
     }
 }
 
-/// What broke a connection or a stream, as the fast path, hyper or h2 saw it.
+/// The fault that broke a connection or a stream, as the fast path, hyper or h2 saw it.
 #[derive(Debug)]
 pub(crate) enum Cause {
     Socket(io::Error),
@@ -76,7 +76,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Whether the transport failed, and not what was said on it. What is no HTTP/2 breaks the connection.
+    /// Whether the transport failed, and not what was said on it. An answer that is no HTTP/2 breaks the connection.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
@@ -90,7 +90,7 @@ impl Cause {
         match self {
             Self::Socket(_) => false,
             Self::Protocol(error) => error.is_parse(),
-            // What the server did was found out here.
+            // A fault of the server that was found out here.
             Self::Http2(error) => error.is_library(),
             Self::Invalid(_) => true,
         }

@@ -45,7 +45,7 @@ pub(super) struct UpstreamConnection {
     idle_since: Instant,
 }
 
-/// What sends requests and reads responses on a connection.
+/// The driver that sends requests and reads responses on a connection.
 #[derive(Debug)]
 enum Driver {
     /// The fast path, as long as it can take requests and responses.
@@ -250,7 +250,7 @@ impl UpstreamConnection {
         // No task waits on this connection any more, so there is none to wake.
         let mut silent = Context::from_waker(Waker::noop());
         match &mut self.driver {
-            // What has arrived since the response is found out before the next exchange.
+            // Octets that have arrived since the response are found out before the next exchange.
             Driver::Fast(fast) => !fast.is_spoiled,
             Driver::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
             Driver::Closed => false,
@@ -273,7 +273,7 @@ impl UpstreamConnection {
         self.progress.usage.rest();
     }
 
-    /// What the connection becomes after a 101: the socket and what has been read from it beyond the head.
+    /// The connection after a 101: the socket and the octets that have been read from it beyond the head.
     pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(TrackedIo, Bytes)> {
         poll_fn(|cx| self.poll(cx)).await;
         let Driver::Hyper(_, hyper) = self.driver else { return None };
@@ -372,7 +372,7 @@ impl Http1Pool {
             !connection.is_expired(now, self.timeout) && connection.is_alive(Certainty::AskKernel)
         });
         let mut idle = self.idle.lock();
-        // What came meanwhile is younger.
+        // Connections that came meanwhile are younger.
         kept.append(&mut idle);
         *idle = kept;
     }

@@ -44,17 +44,17 @@ pub(super) struct FastConnection {
     pub(super) is_spoiled: bool,
 }
 
-/// What has come of a request.
+/// The outcome of a request.
 pub(super) enum FastAnswer {
     Answer(Response<FastBody>),
     /// Something that is not plain.
     Other(Bytes),
 }
 
-/// What is left of an answer's body.
+/// The rest of an answer's body.
 #[derive(Debug)]
 pub(super) struct FastBody {
-    /// What came with the head.
+    /// The octets that came with the head.
     pub(super) first: Bytes,
     /// Octets still to come after that.
     pub(super) left: u64,

@@ -23,8 +23,8 @@ use super::server::{Health, HealthPolicy, Outage, Server, ServerStatus, ServerSt
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
 use crate::metrics::Counter;
 
-/// What all upstreams of the process share: the resolver, the certificate authorities of the system, and the bound on
-/// buffered responses.
+/// The resources that all upstreams of the process share: the resolver, the certificate authorities of the system,
+/// and the bound on buffered responses.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedResources {
     resolver: Resolver,

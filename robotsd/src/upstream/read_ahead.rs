@@ -1,4 +1,4 @@
-//! What is read of answers before their clients take it, so that the upstream's connection is free.
+//! The octets that are read of answers before their clients take them, so that the upstream's connection is free.
 //!
 //! A client that does not read would else keep a connection that it no longer needs. Only an answer whose client has
 //! stalled is buffered, and the process has one bound for all of them; once that is reached, answers wait in their
@@ -17,7 +17,7 @@ pub(super) struct BufferBudget {
     pub(super) used: AtomicUsize,
 }
 
-/// What has been read ahead of one answer.
+/// The octets that have been read ahead of one answer.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     pub(super) octets: BytesMut,
@@ -122,7 +122,7 @@ mod tests {
         assert!(b.has_room(Some(50)));
         assert_eq!(used(&buffers), 150);
         a.push(&[0; 40]);
-        // What is left of it has its room already.
+        // The rest of it has its room already.
         assert!(a.has_room(Some(60)));
         a.push(&[0; 60]);
         assert_eq!((a.take().len(), used(&buffers)), (100, 50));

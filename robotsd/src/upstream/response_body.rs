@@ -113,7 +113,7 @@ impl ResponseBody {
         }
     }
 
-    /// What comes on a stream, whose place on the connection it keeps.
+    /// A body that comes on a stream, whose place on the connection it keeps.
     pub(super) fn http2(mut body: Http2Body, slot: Option<Box<Http2Slot>>) -> Self {
         if body.is_end_stream() {
             return Self::empty();
@@ -124,7 +124,7 @@ impl ResponseBody {
         Self(Content::Http2(Box::new(body)))
     }
 
-    /// What those who write to the client have to know, where the body holds a connection.
+    /// The transfer that those who write to the client have to know, if the body holds a connection.
     pub(super) fn transfer(&self) -> Option<Transfer> {
         match &self.0 {
             Content::Own(_) | Content::Http2(_) => None,

@@ -1,7 +1,7 @@
 //! One server behind a site: an address, how many connections to it are open, and whether requests go to it, judged by what
 //! has become of those that went there.
 //!
-//! Passive: nothing is probed. What counts against a server is of the transport alone: it could not be connected to, or
+//! Passive: nothing is probed. Only failures of the transport count against a server: it could not be connected to, or
 //! a new connection broke before a single octet of an answer. A status such as 503 may be about one page, and how long
 //! an answer takes may depend on the client that requested it: a client that can provoke them must not be able to take
 //! a server from all others.
@@ -108,7 +108,7 @@ impl Default for HealthPolicy {
     }
 }
 
-/// What is known about a server.
+/// The health of a server.
 #[derive(Debug)]
 pub(super) struct Health {
     policy: HealthPolicy,
@@ -204,7 +204,7 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // What was sent before it was put out says nothing new: a hundred connections break at once.
+        // A request that was sent before it was put out says nothing new: a hundred connections break at once.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -292,7 +292,7 @@ impl Health {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
-    /// What failed last: connecting, shaking hands, or the connection before an answer.
+    /// The last failure: connecting, shaking hands, or the connection before an answer.
     pub(crate) check: FailureKind,
     /// The error behind it.
     pub(crate) why: String,
@@ -319,7 +319,7 @@ pub(crate) enum ServerStatusKind {
 }
 
 word_enum! {
-    /// What a connection is used for.
+    /// The use of a connection.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum ConnectionUse {
         Idle = "idle",

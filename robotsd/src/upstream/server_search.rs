@@ -60,7 +60,7 @@ pub(super) enum LeasedConnection {
     Http2(Box<Http2Slot>),
 }
 
-/// What is known of an exchange that got no response.
+/// The state of an exchange that got no response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExchangeState {
     /// Whether an exchange came before it on the connection.
@@ -72,14 +72,14 @@ pub(super) struct ExchangeState {
     pub(super) is_flooded: bool,
 }
 
-/// What a request needs of its connection.
+/// The requirements of a request for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     /// How sure it has to be that an idle one is open.
     pub(super) certainty: Certainty,
-    /// What the request can be made in.
+    /// The versions of HTTP that the request can be made in.
     pub(super) versions: HttpVersions,
-    /// Whom the connection is for.
+    /// The client that the connection is for.
     pub(super) client: ClientKey,
 }
 
@@ -92,12 +92,12 @@ impl CandidateServer {
 
     /// The connections that a request may share with others.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
-        // Where the server speaks nothing else, it speaks that.
+        // If the server speaks nothing else, it speaks that.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
 
-    /// What is spoken on a connection that is made for a request.
+    /// The versions that are spoken on a connection that is made for a request.
     pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
         match (self.server.versions, wanted) {
             (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,
@@ -246,7 +246,7 @@ impl ServerSearch<'_> {
         for candidate in in_turn {
             let health = &candidate.server.health;
             let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
-                // What is idle there is of no use, and may be in the way.
+                // An idle connection there is of no use, and may be in the way.
                 candidate.clear();
                 out.push(candidate);
                 continue;

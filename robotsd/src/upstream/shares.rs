@@ -10,7 +10,7 @@
 //!    that do not.
 //! 3. For such a request a transfer is given up whose client has stalled: of clients beyond their share by both counts
 //!    first, then by one of them; of those, the one that has stalled for longest, and not before [`STALLED`]. Next come
-//!    tunnels through which nothing has passed for [`LONG`], of addresses beyond their share. Where no client beyond its
+//!    tunnels through which nothing has passed for [`LONG`], of addresses beyond their share. If no client beyond its
 //!    share has stalled at all, it is the client that has stalled for longest, and not before [`LONG`].
 //! 4. For [`STALLED`] after that, clients beyond their share get no further connection: else they would take up at once
 //!    what was freed for others.
@@ -82,7 +82,7 @@ impl Shares {
         ConnectionUse::ALL.map(count).into()
     }
 
-    /// Where a request stands that asks for one more connection of `capacity`.
+    /// The standing of a request that asks for one more connection of `capacity`.
     pub(super) fn standing(&mut self, client: ClientKey, capacity: usize, now: u64) -> Standing {
         self.count(now);
         let is_beyond = |side| {
@@ -178,7 +178,7 @@ pub(super) struct ClientCounts {
     connections: HashMap<u64, usize>,
 }
 
-/// What clients are counted by.
+/// The key by which clients are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountedBy {
     Address,

@@ -50,7 +50,7 @@ const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive
 struct Origin {
     address: SocketAddr,
     connections: &'static AtomicUsize,
-    /// What it is spoken to in.
+    /// The versions that it is spoken to in.
     versions: HttpVersions,
     /// Has one connection of HTTP/2 say that it takes no further requests.
     goodbye: &'static Notify,

@@ -39,7 +39,7 @@ impl ClientKey {
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
-    /// What times are counted from; the same for all connections of a site.
+    /// The origin of times; the same for all connections of a site.
     start: Instant,
     /// The place in [`ConnectionUse::ALL`] of what it is used for.
     what: AtomicU8,
@@ -227,7 +227,7 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         assert!(usage.give_up(usage.stalled().unwrap()) && is_given_up(&usage));
-        // What is taken is not taken twice, nor does waiting for longer change it.
+        // A transfer that is taken is not taken twice, nor does waiting for longer change it.
         usage.stall();
         assert!(usage.stalled().is_none() && is_given_up(&usage));
         usage.begin(ClientKey::default());

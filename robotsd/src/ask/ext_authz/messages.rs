@@ -33,7 +33,7 @@ pub(super) struct AttributeContext {
     pub(super) source: Option<SourcePeer>,
     #[prost(message, optional, tag = "4")]
     pub(super) request: Option<RequestAttributes>,
-    /// What the config of the proxy says of the route.
+    /// The config of the proxy for the route.
     #[prost(message, repeated, tag = "10")]
     pub(super) context_extensions: Vec<HeaderEntry>,
 }
@@ -174,7 +174,7 @@ const OVERWRITE_OR_ADD: i32 = 2;
 
 /// The request goes on, with the verdict where it is tagged. The client's own verdict does not.
 pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> CheckResponse {
-    // What is to be set is not removed besides: Envoy removes last.
+    // A header that is set is not removed besides: Envoy removes last.
     let mut removed = vec!["robots_verdict".to_owned()];
     let headers = match tag {
         Some(tag) => vec![header(&Record::FIELD, tag.as_bytes())],
@@ -206,7 +206,7 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// What the proxy can write to its own log about a crawler's request, in the words of the log of requests.
+/// The fields that the proxy can write to its own log about a crawler's request, in the words of the log of requests.
 pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {

@@ -1,6 +1,6 @@
 //! External authorisation as Envoy asks for it over gRPC (`envoy.service.auth.v3`): one message asks, one answers.
 //!
-//! What a message asks about is decided where every question is; here it is read and answered.
+//! The request in a message is decided where every question is; here it is read and answered.
 
 mod messages;
 
@@ -19,7 +19,7 @@ pub(super) use self::messages::{CallError, CheckQuestion, CheckResponse, allowed
 
 const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 
-/// What a request to the listener is to this service.
+/// The meaning of a request to the listener for this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceRequest {
     /// A question.
@@ -46,7 +46,7 @@ impl ServiceRequest {
 /// Octets of a message. Envoy takes 60 KiB of fields from a client by default, and 8 MiB at most.
 const MAX_MESSAGE: usize = 1024 * 1024;
 
-/// What comes before a message: whether it is compressed, and how long it is.
+/// The octets before a message: whether it is compressed, and how long it is.
 const PREFIX: usize = 5;
 
 /// How long a message may take to arrive where its caller does not wait for less.
@@ -61,7 +61,7 @@ struct MessageReader {
 }
 
 impl MessageReader {
-    /// Takes further octets. What cannot become a message is an error as soon as that is known.
+    /// Takes further octets. Octets that cannot become a message are an error as soon as that is known.
     fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
         if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
             return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {

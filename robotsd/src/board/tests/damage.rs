@@ -119,7 +119,7 @@ proptest! {
         let octets = lines.iter().map(line).collect::<Vec<_>>().join("\n");
         let (mut rows, _) = parse(octets.as_bytes(), START);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
-        // What is kept of it is a file again, that is whole.
+        // The rows that are kept of it are a file again, that is whole.
         rows.bound();
         rows.fold();
         let (again, damage) = parse(&encoded(&rows).unwrap(), START);

@@ -19,7 +19,7 @@ fn summed(board: &Board) -> SiteBoard {
     sum_up("shop", &[rows], Period::days(END, 30), Evidence::Complete, Some("2"))
 }
 
-/// What of it has to stay the same: all but the words, for which a day says less than its hours.
+/// The parts of it that have to stay the same: all but the words, for which a day says less than its hours.
 fn counts(board: &SiteBoard) -> Vec<String> {
     let of = |crawler: &CrawlerBoard| {
         let bars: Vec<_> = crawler.trend.iter().map(|bar| (bar.allowed, bar.disallowed)).collect();
@@ -113,7 +113,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
             assert_eq!(fs::read(path).unwrap(), *octets, "{}", path.display());
         }
     }
-    // What is folded is not looked at again, and what still comes for such a day is added.
+    // A folded day is not looked at again, and rows that still come for it are added.
     let next = Board::new(keeping(2), Some(state), END);
     let late = counted(START + HOUR, ("late", Standing::Verified), What::Public);
     next.add(END + HOUR, [moment(END + HOUR, vec![late])]);

@@ -17,8 +17,8 @@ pub(super) mod site;
 /// Holds what version control keeps of itself, and of its credentials.
 const VERSION_CONTROL: &str = ".git";
 
-// What a command may read where others wrote the files. A link of such files may lead to the keys of the machine, whose lines an
-// error would show, and a URL into its network.
+// The files that a command may read if others wrote them. A link of such files may lead to the keys of the machine, whose lines
+// an error would show, and a URL into its network.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read nothing but what is in this folder: no link that leads out of it, nothing of its .git, and no URL
@@ -66,7 +66,7 @@ pub(in crate::commands) struct SiteHosts {
     /// The name of the site.
     pub(in crate::commands) site: String,
     patterns: Vec<String>,
-    /// Who has a host, and who is meant: by site, then by file where the site has one for each host.
+    /// The owner of a host, and which is meant: by site, then by file if the site has one for each host.
     owners: Vec<(HostMap<String>, String)>,
 }
 
@@ -113,7 +113,7 @@ fn patterns(site: &SiteConfig) -> impl Iterator<Item = &str> {
     every.into_iter().chain(site.hosts.iter().map(String::as_str))
 }
 
-/// Who has a host, by patterns.
+/// The owner of a host, by patterns.
 fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {

@@ -55,7 +55,7 @@ pub(in crate::commands) struct SelectedSite {
     configured: Option<ConfiguredSite>,
 }
 
-/// Where evidence about the senders of requests is; nowhere without a config.
+/// The places of evidence about the senders of requests; none without a config.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
     /// The folder in which a running robotsd saves the lists that it fetches.
@@ -64,7 +64,7 @@ pub(in crate::commands) struct EvidencePlaces {
     files: HashMap<String, PathBuf>,
     /// The resolvers to ask for names; none for those of the system.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
-    /// What came through one of these is no evidence about a client.
+    /// A request that came through one of these is no evidence about a client.
     pub(in crate::commands) trusted_proxies: Vec<Network>,
 }
 
@@ -83,7 +83,7 @@ pub(in crate::commands) struct RobotsFile {
     pub(in crate::commands) bytes: Vec<u8>,
 }
 
-/// What is done with a file that is something else than a robots.txt.
+/// The action for a file that is something else than a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
@@ -295,7 +295,7 @@ impl ConfiguredSite {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, troubles) = sites::parts_at_hand(&self.site.append);
         troubles.iter().for_each(|trouble| complain(trouble));
-        // What is no robots.txt is not appended to.
+        // A file that is no robots.txt gets nothing appended.
         let robots = RobotsTxt::parse(bytes);
         if fragments.is_empty() || FileKind::unreadable(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {
             return Ok(RobotsFile { name, bytes: robots.bytes().to_vec() });

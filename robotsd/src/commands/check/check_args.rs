@@ -177,7 +177,7 @@ fn known_code(code: &str) -> Result<&'static str, String> {
     known.ok_or_else(|| format!("no lint has this code: {}", hint(code)))
 }
 
-/// What to write in place of a code that no lint has.
+/// The advice for a code that no lint has.
 fn hint(code: &str) -> String {
     did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned())
 }

@@ -16,7 +16,7 @@ use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
 use crate::names::did_you_mean;
 
-/// What the file is called.
+/// The name of the file.
 const NAME: &str = "robots-check.toml";
 
 /// Octets of such a file: what is read as TOML takes a hundred times its size.
@@ -137,7 +137,7 @@ impl Deny {
     }
 }
 
-/// What is wrong with a code that no lint of files has, and what to do.
+/// The fault of a code that no lint of files has, and the advice.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("{code:?} is about what a server answers, and this file is for files");

@@ -1,6 +1,6 @@
 //! `--fix`, `--unsafe-fixes` and `--diff`: files corrected in place, or the difference that would make.
 //!
-//! A file is replaced whole or not at all ([`replace`]). What an unsafe fix changes for crawlers is printed, as `robotsd diff`
+//! A file is replaced whole or not at all ([`replace`]). The effect of an unsafe fix on crawlers is printed, as `robotsd diff`
 //! prints it.
 
 use std::collections::BTreeSet;
@@ -24,20 +24,20 @@ use crate::render::{plural, printable, printable_path, stderr};
 /// How long the shortest difference is looked for.
 const MOST_DIFFERENCE: Duration = Duration::from_millis(500);
 
-/// What was corrected in all files so far.
+/// The corrections in all files so far.
 pub(super) struct FixRun<'a> {
     args: &'a CheckArgs,
-    /// What is wrong with files of settings, each of which may be for many files.
+    /// The faults of files of settings, each of which may be for many files.
     faults: BTreeSet<String>,
     corrected: usize,
-    /// What is left: findings, and those of them whose fix is unsafe.
+    /// The remaining findings, and those of them whose fix is unsafe.
     left: usize,
     left_unsafe: usize,
     /// Whether time was over before all was corrected, or compared.
     pub(super) is_cut: bool,
 }
 
-/// What is to be done with a file.
+/// The action for a file.
 pub(super) enum PreparedFile {
     /// Check it, with these settings; the severity fails it.
     Check { bytes: Vec<u8>, settings: Box<EvaluatorSettings>, threshold: Option<Severity> },
@@ -219,8 +219,8 @@ fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8
 /// Puts octets in the place of those that were read from a file: it is replaced whole or not at all.
 ///
 /// The new one is written beside it, with its mode, owner and group, and takes its place. A symbolic link stays, and the file
-/// that it leads to is replaced. What a new file could not keep is refused, and nothing is written: other names of the same
-/// file, its group, and what was saved there since it was read.
+/// that it leads to is replaced. A replacement that would lose something is refused, and nothing is written: other names of
+/// the same file, its group, and changes that were saved there since it was read.
 pub(super) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
     // The file that a link leads to.
     let path = fs::canonicalize(path)?;

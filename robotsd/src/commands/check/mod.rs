@@ -158,7 +158,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
     if site.is_configured() { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
-/// What is written of each file, and what is kept for the end.
+/// The output about each file, and the part that is kept for the end.
 struct CheckOutput<'a> {
     detail: Detail,
     settings: &'a EvaluatorSettings,

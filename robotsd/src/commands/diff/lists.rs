@@ -39,7 +39,7 @@ pub(super) struct PageListArgs {
 
     /// Show the share of search engines' requests in this access log that the change refuses; may be repeated
     ///
-    /// In any format that replay reads. Whoever says to be a search engine counts as one.
+    /// In any format that replay reads. Every client that claims to be a search engine counts as one.
     #[arg(long, value_name = "LOG")]
     log: Vec<PathBuf>,
 
@@ -49,7 +49,7 @@ pub(super) struct PageListArgs {
     host: Option<String>,
 }
 
-/// What a change takes from search engines, by every list.
+/// The pages that a change takes from search engines, by every list.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ListLosses {
     /// The lists that were read.
@@ -63,7 +63,7 @@ struct ListRead {
     pages: usize,
 }
 
-/// What search engines that obey the same groups lose of one list.
+/// The pages of one list that search engines lose which obey the same groups.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Which list it is, as it stands behind "pages".
@@ -87,7 +87,7 @@ pub(super) struct LostRequests {
     pub(super) all: u64,
 }
 
-/// What one rule of the new file takes.
+/// The pages that one rule of the new file takes.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleLoss {
     pub(super) line: usize,

@@ -1,6 +1,6 @@
 //! Changes as text, the worst first, and as Markdown, for the comment on a pull request: what changes for which crawler.
 //!
-//! What stands in a file is code in Markdown: no markup, no name of a person, no link. A comment has a bound, and so has this.
+//! The text of a file is code in Markdown: no markup, no name of a person, no link. A comment has a bound, and so has this.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -76,7 +76,7 @@ fn loss_line(loss: &ListLoss) -> String {
     }
 }
 
-/// What is said of a list of which nothing is lost.
+/// The sentence about a list of which nothing is lost.
 fn nothing_lost(of: &str, count: u64) -> String {
     let list = printable(of);
     match count {
@@ -125,7 +125,7 @@ pub(in crate::commands) fn write(
     writeln!(out, "{}", summary(diff))
 }
 
-/// What changes altogether.
+/// The sum of the changes.
 fn summary(diff: &Diff) -> String {
     if diff.is_empty() {
         return "nothing changes for any crawler".to_owned();
@@ -167,7 +167,7 @@ fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     effect.changes.iter().filter(move |change| !is_held(change))
 }
 
-/// What the change is about: a path, or the site, for which a path would stand without a word.
+/// The subject of the change: a path, or the site, for which a path would stand without a word.
 fn what(change: &Change) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
@@ -208,7 +208,7 @@ fn list(crawlers: &[&Subject], kind: &str) -> String {
     }
 }
 
-/// What changes altogether, as in `3 rules change for 372 crawlers: the whole site is disallowed now for 4 of them, 2 parts of
+/// The sum of the changes, as in `3 rules change for 372 crawlers: the whole site is disallowed now for 4 of them, 2 parts of
 /// it are disallowed now`. A rule is one line of the new file, or one that only the old file has; it may change paths for many
 /// crawlers.
 fn totals(effects: &[Effect]) -> String {

@@ -33,7 +33,7 @@ use crate::target_url::TargetUrl;
 /// Octets of robots.txt files that are cached compiled; beyond it the cache is emptied.
 const KEPT: usize = 64 << 20;
 
-/// What a small file costs besides its octets, compiled.
+/// The cost of a small file besides its octets, compiled.
 const OVERHEAD: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -72,7 +72,7 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
-    /// What the policy does, where the sender is judged.
+    /// The action of the policy, if the sender is judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
 }
@@ -176,8 +176,8 @@ impl BatchQuestion {
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
     }
 
-    /// Who sent the request, where anything is said about the sender, and the crawler whose request it is by its signature alone.
-    /// A URL that only the reference parser reads has no sender.
+    /// The sender of the request, if anything is said about it, and the crawler whose request it is by its signature alone. A URL
+    /// that only the reference parser reads has no sender.
     fn identify(
         &self,
         evaluator: &Evaluator,
@@ -302,7 +302,7 @@ fn decoded(key: &str, text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|error| format!("{key:?} is not base64: {error}"))
 }
 
-/// Who sent the request, as an answer shows it.
+/// The sender of the request, as an answer shows it.
 #[derive(Serialize)]
 struct IdentitySummary {
     #[serde(flatten)]

@@ -17,7 +17,7 @@ use crate::names::QuotedList;
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 
-/// Who sends the request.
+/// The sender of the request.
 #[derive(Clone, Debug)]
 pub(super) enum Requester {
     /// A crawler that obeys these product tokens, without a request of its own: only the file counts. The name is as it was given.
@@ -46,13 +46,13 @@ impl Requester {
         }
     }
 
-    /// What a person writes: the name of a crawler, or a `User-Agent` field.
+    /// The text that a person writes: the name of a crawler, or a `User-Agent` field.
     pub(super) fn user_agent(evaluator: &Evaluator, name: &str) -> Self {
         let (named_as, agents) = evaluator.resolve(name);
         Self::Agents { agents: agents.to_vec(), is_star: named_as == NamedAs::Star }
     }
 
-    /// What a request sends: its lines of `User-Agent`, read as a server reads them. A word that is a crawler's name may be none there.
+    /// The lines of `User-Agent` of a request, read as a server reads them. A word that is a crawler's name may be none there.
     pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
         let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
         let agents = if agents.is_empty() { vec![Agent::empty()] } else { agents };
@@ -67,7 +67,7 @@ impl Requester {
         }
     }
 
-    /// What an answer calls it: the crawler's name, or what kind of agent it is.
+    /// The name in an answer: that of the crawler, or the kind of agent.
     pub(super) fn name(&self) -> String {
         let agent = match self {
             Self::Token { name, .. } => return printable(name),
@@ -82,7 +82,7 @@ impl Requester {
         }
     }
 
-    /// What a column of a table calls it.
+    /// The name in the column of a table.
     pub(super) fn column(&self) -> String {
         match self {
             Self::Agents { is_star: true, .. } => "*".to_owned(),
@@ -91,7 +91,7 @@ impl Requester {
     }
 }
 
-/// Whose policy decides, besides the file.
+/// The policy that decides, besides the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShownPolicy {
     /// That of the site of the config, which is shown.
@@ -100,11 +100,11 @@ pub(super) enum ShownPolicy {
     Default,
 }
 
-/// What is known of the sender of a request.
+/// The evidence about the sender of a request.
 #[derive(Debug, Default)]
 pub(super) struct ExplainedSender {
     pub(super) address: Option<IpAddr>,
-    /// What became of its claim, where an address was named.
+    /// The result of checking its claim, if an address was named.
     pub(super) claim: Option<CheckedClaim>,
 }
 
@@ -202,7 +202,7 @@ impl<'e> Explanation<'e> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
     }
 
-    /// What the file alone says, without exemptions.
+    /// The verdict of the file alone, without exemptions.
     pub(super) fn verdict_of_file(&self, path: &RequestPath<'_>) -> Verdict<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).verdict(path)
     }

@@ -178,7 +178,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
 }
 
 impl ExplainArgs {
-    /// What is missing, with every way to name it: a robots.txt in place of a URL is the usual slip.
+    /// The missing argument, with every way to name it: a robots.txt in place of a URL is the usual slip.
     fn complete(&self) -> Result<(), String> {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if self.robots.is_none() && !self.site.has_config() {
@@ -200,7 +200,7 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// What is known of the sender for each requester.
+    /// The evidence about the sender for each requester.
     fn senders(&self, requesters: &[Requester], site: &SelectedSite) -> io::Result<Vec<ExplainedSender>> {
         let sender = |requester: &Requester| match self.address {
             None => Ok(ExplainedSender::default()),

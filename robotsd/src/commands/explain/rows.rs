@@ -98,7 +98,7 @@ struct ExplanationJson<'a> {
     crawl_delay: Option<ExplainedDelay>,
     reason: Reason,
     action: Option<Action>,
-    /// What became of the claim, where an address was named.
+    /// The result of checking the claim, if an address was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
 }

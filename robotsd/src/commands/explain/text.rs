@@ -208,7 +208,7 @@ impl TextAnswer<'_> {
     }
 }
 
-/// What the policy does about it.
+/// The action of the policy.
 fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<()> {
     let Some(action) = explanation.action else { return Ok(()) };
     let what = match (action, explanation.reason) {

@@ -22,7 +22,7 @@ const LONGEST_LINE: usize = CHUNK / 2;
 /// A line of names of columns longer than this is not one.
 const LONGEST_COLUMNS: usize = 16 << 10;
 
-/// Where a chunk stands.
+/// The place of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkPlace {
     /// It begins an input.
@@ -145,7 +145,7 @@ fn cut(
         chunk.append(&mut rest);
         let missing = CHUNK.saturating_sub(chunk.len());
         chunk.reserve_exact(missing);
-        // What was read before an error counts.
+        // Octets that were read before an error count.
         let read = Read::take(&mut *input, missing as u64).read_to_end(&mut chunk);
         if chunk.len() == columns.len() {
             return read.map(drop);
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// What was read before the octets went bad counts.
+    /// Lines that were read before the octets went bad count.
     #[test]
     fn an_input_with_an_error_does_not_keep_it_and_the_others_from_being_read() {
         for inputs in [vec![input("a\n"), Err(io::Error::other("gone")), input("a\n")], vec![Ok(Box::new(Cut(false)))]]

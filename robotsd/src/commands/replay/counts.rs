@@ -32,7 +32,7 @@ const SAMPLE: usize = 160;
 /// The settings of a replay, the same for every worker.
 #[derive(Debug)]
 pub(super) struct ReplayPlan {
-    /// What the files are called.
+    /// The names of the files.
     pub(super) logs: Vec<String>,
     pub(super) robots: String,
     pub(super) against: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct ReplayPlan {
     /// Requests before this are counted apart: the rules did not hold yet.
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
-    /// Who is who.
+    /// The evidence about senders.
     pub(super) evidence: LogEvidence,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct ReplayCounts {
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) visitors: Visitors,
-    /// What a chunk notes of limited requests, and what all chunks together come to.
+    /// The notes of a chunk about limited requests, and the counts of all chunks together.
     pub(super) pace_notes: PaceNotes,
     pub(super) paces: PaceCounts,
     /// Crawlers whose failed claims say nothing, because the log may not hold their addresses.
@@ -272,8 +272,8 @@ const MOST_TARGETS: usize = 100_000;
 /// Octets of a target that is kept.
 const LONGEST: usize = 2048;
 
-/// The requests of search engines that have an index people use, by the name of each. Who claims to be one counts: a log alone
-/// does not say who sent a request.
+/// The requests of search engines that have an index people use, by the name of each. Every client that claims to be one
+/// counts: a log alone does not say who sent a request.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,
@@ -283,7 +283,7 @@ pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) unread_lines: u64,
 }
 
-/// What one crawler requested, and how often.
+/// The targets that one crawler requested, and how often.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,
@@ -321,7 +321,7 @@ impl SearchRequests {
         read_lines(selection, &mut hosts, chunk, |_, line| match line {
             LogLine::Request(request) => {
                 all.requests += 1;
-                // What is longer is no header of a search engine.
+                // A longer header is not a search engine's.
                 if request.agent.len() <= LONGEST_HEADER {
                     let kind = &headers.identify(slice::from_ref(evaluator), evidence, &request.agent).kind;
                     if kind.is_index_engine {

@@ -43,12 +43,12 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// Where a request is counted.
+/// The part of a row in which a request is counted.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
     pub(super) rules: &'r mut RulePaths,
-    /// Where the claim failed.
+    /// The hours and addresses of failed claims.
     pub(super) failed: Option<(&'r mut Hours, &'r mut FailedAddresses)>,
 }
 
@@ -215,8 +215,8 @@ const FAILED_NODES: usize = 256;
 /// Hours with counts: half a year.
 const HOURS: usize = 4_400;
 
-/// What was requested under the name of a crawler, from addresses that are not its operator's: by impostors, unless the log is found
-/// not to hold the addresses of clients.
+/// The requests under the name of a crawler from addresses that are not its operator's: by impostors, unless the log is found not to
+/// hold the addresses of clients.
 #[derive(Clone, Debug)]
 pub(super) struct FailedClaims {
     pub(super) tally: RequestTally,

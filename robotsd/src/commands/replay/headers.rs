@@ -77,7 +77,7 @@ impl HeaderCache {
 }
 
 impl IdentifiedHeader {
-    /// Who sent a request with this header.
+    /// The sender of a request with this header.
     pub(super) fn sender(&self, evidence: &LogEvidence, address: Option<IpAddr>, time: Option<i64>) -> Identity {
         match (self.agents.last(), self.methods) {
             (Some(judged), Some(methods)) => evidence.identify(&judged.agents, methods, address, time, None),
@@ -104,7 +104,7 @@ impl AgentKind {
         }
     }
 
-    /// What stands for crawlers that get no row of their own.
+    /// The row for crawlers that get none of their own.
     pub(super) fn other_crawlers() -> Self {
         Self::unnamed("other crawlers", Class::Declared, true)
     }
@@ -123,7 +123,7 @@ pub(super) struct JudgedAgents {
     pub(super) is_judged: bool,
 }
 
-/// What became of a request.
+/// The judgement of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// No rule applies, or the rules allow it.

@@ -58,7 +58,7 @@ use crate::expectations::ExpectationsFile;
 use crate::input::{self, named, stdin_once};
 use crate::render::{printable_path, stderr, stdout, write_json};
 
-/// What to do about logs of which no line is a request.
+/// The advice for logs of which no line is a request.
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
                        JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers; name the format with \
                        --log-format where it is not found";
@@ -222,7 +222,7 @@ fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
 
 impl ReplayArgs {
     fn plan(&self, site: &SelectedSite, robots: RobotsFile, against: Option<RobotsFile>) -> io::Result<ReplayPlan> {
-        // What limiting would do is worth knowing before it is on.
+        // The effect of limiting is worth knowing before it is on.
         let policy = site.settings.policy.clone().with_rate_at_least(RateMode::Observe);
         let settings = EvaluatorSettings { policy, ..site.settings.clone() };
         let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &settings, OtherFiles::Refuse);
@@ -262,7 +262,7 @@ impl ReplayArgs {
             )));
         }
         let mut questions = NameQuestions::default();
-        // What cannot be read is said when the requests are counted.
+        // A log that cannot be read is reported when the requests are counted.
         self.read_logs(
             source::open_unchecked,
             |headers, chunk| counts::name_questions(plan, headers, chunk),

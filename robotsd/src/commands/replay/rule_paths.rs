@@ -10,7 +10,7 @@ const NODES_A_RULE: usize = 8;
 /// How trees are made smaller, until that suffices: the values that are kept at each place, and the parts of a target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
-/// What a rule does to requests.
+/// The effect of a rule on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Effect {
@@ -114,13 +114,13 @@ const REPEATED: u64 = 3;
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
 
-/// What a part of a target begins with: a segment, the first name of a query, another name, a value.
+/// The octets that begin a part of a target: a segment, the first name of a query, another name, a value.
 const KINDS: [u8; 4] = *b"/?&=";
 
 /// Requests by the parts of their targets, with paths as patterns: a segment, or a name or value of a query, that varies becomes `*`.
 ///
-/// What the tree loses is how often one of many values was requested, never a request: the counts of its patterns add up to what
-/// was added.
+/// The tree loses how often one of many values was requested, never a request: the counts of its patterns add up to what was
+/// added.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
     /// A segment, name or value with what stands before it; empty at the root.

@@ -61,7 +61,7 @@ impl LogSelection {
         true
     }
 
-    /// What was left out or assumed, as sentences without a stop; `requests` are those that count.
+    /// The lines that were left out and the assumptions, as sentences without a stop; `requests` are those that count.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let Some(hosts) = &self.hosts else { return Vec::new() };
         let (site, RequestedHosts { other, unnamed }) = (&hosts.site, counts);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What became of requests, under the last of the files. As JSON, what stands beside a kind of senders.
+/// The judgements of requests, under the last of the files. As JSON, what stands beside a kind of senders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
@@ -79,7 +79,7 @@ impl Period {
 /// Hours with counts of their own: a little more than four years.
 const HOURS: usize = 40_000;
 
-/// What became of the requests of crawlers, hour by hour.
+/// The judgements of the requests of crawlers, hour by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
     /// How many hours have counts.

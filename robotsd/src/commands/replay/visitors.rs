@@ -1,10 +1,10 @@
 //! Suspected people behind crawlers' names.
 //!
-//! A person's tool or browser may carry the name of a crawler, and a mistaken registry row may take a browser for one.
-//! What a browser does gives it away whatever it calls itself: it fetches a page's styles, scripts, pictures and fonts
-//! from the same address with the same header, and names a page of the site in the Referer. Crawlers
-//! that render pages do that too, so this is a suspicion, to be looked at before the agent is refused. Search engines, which
-//! are known to render, are not suspected.
+//! A person's tool or browser may carry the name of a crawler, and a mistaken registry row may take a browser for one. The
+//! requests of a browser give it away under every name: it fetches a page's styles, scripts, pictures and fonts from the
+//! same address with the same header, and names a page of the site in the Referer. Crawlers that render pages do that too,
+//! so this is a suspicion, to be looked at before the agent is refused. Search engines, which are known to render, are not
+//! suspected.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -24,7 +24,7 @@ const KINDS: u32 = 3;
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
     pub(super) address: Vec<u8>,
-    /// What the header claims to be.
+    /// The claim of the header.
     pub(super) claims: String,
     kinds: u8,
     /// The host of the first Referer, where the log has no virtual host.

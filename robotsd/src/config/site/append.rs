@@ -1,4 +1,4 @@
-//! What is appended to a site's robots.txt: `[[site.robots.append]]`.
+//! The parts that are appended to a site's robots.txt: `[[site.robots.append]]`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ tables! {
 /// A part that is appended to a robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppendSettings {
-    /// What comments in the file that is served call it.
+    /// The title in comments of the file that is served.
     pub(crate) title: String,
     pub(crate) source: AppendSource,
 }
 
-/// Where such a part is kept.
+/// The source of such a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AppendSource {
     File(PathBuf),

@@ -1,4 +1,4 @@
-//! What is behind a site: its upstreams, or a folder of static files.
+//! The backend of a site: its upstreams, or a folder of static files.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -67,19 +67,19 @@ pub(crate) struct SiteConfig {
     /// `None` where no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
-    /// What names it in the text.
+    /// The place in the text that names it.
     pub(crate) robots_span: Range<usize>,
-    /// What is appended to it, in order.
+    /// The parts that are appended to it, in order.
     pub(crate) append: Vec<AppendSettings>,
-    /// What is sent when a version goes live.
+    /// The requests that are sent when a version goes live.
     pub(crate) on_publish: Vec<Arc<HookSettings>>,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
     /// A file of expectations.
     pub(crate) expectations: Option<PathBuf>,
-    /// What names that in the text.
+    /// The place in the text that names that.
     pub(crate) expectations_span: Range<usize>,
-    /// What its gate compares versions with, and by which pages.
+    /// The version with which its gate compares others, and the pages by which it does.
     pub(crate) gate_basis: GateBasis,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
@@ -175,7 +175,7 @@ pub(super) fn resolve(
     })
 }
 
-/// What names the robots.txt of a site: its own keys, or those that stand for it.
+/// The place that names the robots.txt of a site: its own keys, or those that stand for it.
 fn robots_span(site: &RawSite) -> Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);

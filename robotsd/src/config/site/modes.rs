@@ -40,7 +40,7 @@ pub(crate) struct Exception {
     pub(crate) modes: Spanned<RawMode>,
 }
 
-/// Whom an exception is for.
+/// The subject of an exception.
 #[derive(Debug)]
 enum Scope {
     Agent(String),

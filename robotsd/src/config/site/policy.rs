@@ -74,16 +74,16 @@ words! {
     }
 }
 
-/// What a config says of all its sites. As text it has what policy, checks and gate are made from.
+/// The settings of a config for all its sites. As text it has what policy, checks and gate are made from.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
-    /// Where no exception fits; a site may have another.
+    /// The mode if no exception fits; a site may have another.
     pub(crate) mode: Mode,
     #[serde(skip)]
     pub(crate) grace: Duration,
     pub(crate) agents: &'f RawAgents,
     pub(crate) exempt: &'f RawExempt,
-    /// What becomes of impostors, and what exemptions need.
+    /// The action for impostors, and the identity that exemptions need.
     pub(crate) identity: (Impostors, IdentityNeeded),
     pub(crate) check: &'f RawCheck,
     pub(crate) gate: &'f RawGate,
@@ -169,7 +169,7 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// What a policy refuses a crawler, if it does.
+/// The refusal of a crawler by a policy, if there is one.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;

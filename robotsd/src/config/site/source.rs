@@ -63,7 +63,7 @@ words! {
     }
 }
 
-/// Where a site's robots.txt comes from.
+/// The source of a site's robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RobotsSource {
     File(PathBuf),

@@ -1,11 +1,11 @@
-//! What holds for every connection of a listener: its bounds, each with its default, and how heads are parsed.
+//! The settings of every connection of a listener: its bounds, each with its default, and how heads are parsed.
 //!
 //! **One parser policy** holds for the fast path and for hyper: what a head may be, and how large. A head of HTTP/1.1
 //! is what httparse accepts in its strict default. There is one space between the parts of a request line, no folded
 //! lines, no space before a colon, and no invalid field line that is skipped. hyper parses with the same crate and the
 //! same default, and sets nothing else here. The bounds of a head are [`EdgeLimits::head_bytes`] and
 //! [`EdgeLimits::fields`]. Targets that `http::Uri` refuses are escaped [before](crate::edge::http1_fast) either parser
-//! reads them. Whatever the fast path leaves to hyper is a narrower set of requests, not another reading of them.
+//! reads them. The fast path takes a narrower set of requests than hyper, not another reading of them.
 //!
 //! A property test sends the same octets through the edge and through hyper alone: the responses, their framing and
 //! what becomes of the connection are the same.

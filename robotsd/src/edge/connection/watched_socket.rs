@@ -37,9 +37,9 @@ use crate::socket::poll_write_slices;
 #[derive(Debug)]
 pub(crate) struct WatchedSocket<T> {
     socket: T,
-    /// What has been read before.
+    /// Octets that have been read before.
     early: Bytes,
-    /// What has been looked at, and is read once more, before all else.
+    /// Octets that have been looked at, and are read once more, before all else.
     pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
     writing: IdleTimeout,
@@ -53,11 +53,11 @@ pub(crate) struct WatchedSocket<T> {
     partial: Option<u32>,
 }
 
-/// What the connection carries.
+/// The protocol of the connection.
 #[derive(Debug)]
 enum Protocol {
     Http1,
-    /// What has come so far may become the preface of HTTP/2, of which so many octets are there.
+    /// The octets so far may become the preface of HTTP/2, of which so many octets are there.
     Preface {
         octets: usize,
         /// No other protocol is possible.
@@ -164,7 +164,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         if self.unsent != Unsent::Nothing {
             return false;
         }
-        // What has just begun may become a request.
+        // Octets that have just begun may become a request.
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }
@@ -249,7 +249,7 @@ enum Operation {
     Flush,
 }
 
-/// What ends a connection here.
+/// The violation that ends a connection here.
 enum ProtocolViolation {
     Preface,
     Flood(TooManyFrames),

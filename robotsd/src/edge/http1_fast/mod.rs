@@ -47,7 +47,7 @@ use crate::socket::Socket;
 /// A connection for hyper or HTTP/2.
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
-    /// What has been read.
+    /// The octets that have been read.
     pub(crate) octets: Bytes,
     /// None where the first octets decide.
     pub(crate) protocol: Option<SettledProtocol>,
@@ -68,7 +68,7 @@ pub(crate) async fn serve<S: EdgeService>(
         Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
     let mut stop_signal = StopSignal::new(stop.clone(), settings);
-    // Where requests are answered: as large as a response can become, and kept while requests come.
+    // The buffer in which requests are answered: as large as a response can become, and kept while requests come.
     let mut response = None;
     loop {
         let octets = match wait.as_mut().next(&mut client, &mut stop_signal, &service.connection, &mut response).await {

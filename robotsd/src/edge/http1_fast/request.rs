@@ -77,7 +77,7 @@ fn is_delicate(name: &HeaderName) -> bool {
 }
 
 /// Octets that begin with a request line, with its target escaped; none where nothing is to be escaped, or the line is not
-/// whole. Where the head ends is not changed, so this cannot make two readers see two messages.
+/// whole. The end of the head is not changed, so this cannot make two readers see two messages.
 pub(crate) fn escaped(head: &Bytes) -> Option<Bytes> {
     let after_method = &head[memchr::memchr(b' ', head)? + 1..];
     let end = after_method.iter().position(|octet| octet.is_ascii_control() || *octet == b' ')?;

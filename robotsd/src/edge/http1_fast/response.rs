@@ -21,7 +21,7 @@ use crate::exchange::yield_before_write;
 /// vectored write.
 const SMALL: usize = 4 * 1024;
 
-/// What becomes of the connection.
+/// The state of the connection after a response.
 pub(crate) enum AfterResponse {
     /// It may take another request.
     Next,

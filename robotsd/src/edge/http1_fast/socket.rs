@@ -68,7 +68,7 @@ impl FastSocket {
         self.poll_read(cx)
     }
 
-    /// Ready when the client has left. What it sends meanwhile, up to a [`READ`], is kept for later.
+    /// Ready when the client has left. Octets that it sends meanwhile, up to a [`READ`], are kept for later.
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
@@ -217,7 +217,7 @@ fn text(second: u64) -> HeaderValue {
 /// In tests nearly at once, so that they meet parked connections.
 pub(crate) const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };
 
-/// What ended the wait.
+/// The event that ended the wait.
 pub(crate) enum Next {
     Octets(Bytes),
     Closed(io::Result<()>),
@@ -227,7 +227,7 @@ pub(crate) enum Next {
 }
 
 impl Next {
-    /// What a read has found.
+    /// The result of a read.
     pub(crate) fn received(read: io::Result<Option<Bytes>>) -> Self {
         match read {
             Ok(Some(octets)) => Self::Octets(octets),
@@ -283,7 +283,7 @@ impl RequestWait {
         response: &mut Option<D>,
     ) -> Next {
         poll_fn(|cx| {
-            // What has arrived by now is served, whatever else is due.
+            // Octets that have arrived by now are served, whatever else is due.
             if let Poll::Ready(read) = client.poll_receive(cx) {
                 return Poll::Ready(Next::received(read));
             }

@@ -124,7 +124,7 @@ impl FrameAccounting {
         (!self.received.is_between() || self.in_fields).then_some(self.begun)
     }
 
-    /// Where streams have a response to send: a number that changes whenever the first of them moves.
+    /// The turn of the streams that have a response to send: a number that changes whenever the first of them moves.
     pub(crate) fn unsent(&self) -> Option<u32> {
         (!self.open.streams.is_empty()).then_some(self.open.turn)
     }

@@ -77,7 +77,7 @@ impl<S> Http2ServerConnection<S> {
 /// The most that RFC 9113, section 6.9.1, allows.
 const MOST_WINDOW: u32 = i32::MAX as u32;
 
-/// What the HTTP library charges at most for an octet that waits to be read: 256 for a frame, less its length, where frames have
+/// The most that the HTTP library charges for an octet that waits to be read: 256 for a frame, less its length, if frames have
 /// at least sixteen octets.
 const CHARGE_PER_OCTET: usize = 16;
 
@@ -196,7 +196,7 @@ impl KeepAlive {
         loop {
             let taken = connection.delivery.taken();
             let has_taken = std::mem::replace(&mut self.taken, taken) != taken;
-            // Whatever comes is an answer.
+            // Anything that comes is an answer.
             if self.is_asked && (pings.poll_pong(cx).is_ready() || connection.take_heard() || has_taken) {
                 self.is_asked = false;
                 self.timer.as_mut().reset(Instant::now() + self.interval);
@@ -212,7 +212,7 @@ impl KeepAlive {
             let wait = if connection.take_heard() {
                 self.interval
             } else {
-                // One whose answer something else has come before is over with. Where it has had no answer at all, it still stands.
+                // One whose answer something else has come before is over with. A PING without any answer still stands.
                 let _ = pings.poll_pong(cx);
                 let _ = pings.send_ping(Ping::opaque());
                 self.is_asked = true;

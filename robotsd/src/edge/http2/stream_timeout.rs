@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::edge::connection_state::ConnectionState;
 use crate::exchange::{IdleTimeout, InterimClient, InterimQueue, InterimResponses, Transfer};
 
-/// What takes the frames of a response body, shared by the stream's task, the body and its exchange.
+/// The consumer of the frames of a response body, shared by the stream's task, the body and its exchange.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl InterimClient for StreamDelivery {
 }
 
 impl StreamDelivery {
-    /// Where interim responses for the stream are sent.
+    /// The way of interim responses for the stream.
     pub(crate) fn interim_responses(self: &Arc<Self>) -> InterimResponses {
         InterimResponses::to(Arc::clone(self))
     }

@@ -49,7 +49,7 @@ pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 pub(crate) struct PendingRecord {
     record: Option<Box<AccessRecord>>,
     began: Instant,
-    /// Where the services behind the edge add fields.
+    /// The fields that the services behind the edge add.
     pub(crate) fields: AccessFields,
     /// Octets of content that the head of the response says: after them a connection does not ask for its end.
     pub(crate) length: Option<u64>,

@@ -70,7 +70,7 @@ pub(crate) fn settle_question(head: &mut Parts) -> Result<(), RequestRefusal> {
 ///
 /// The protocol is the one that the handshake settled on (RFC 9113, section 3.2). And the host is one that the certificate
 /// of this connection covers: a client that named one site and requests another, whose certificate it has not seen, has to
-/// make a connection for it (RFC 9110, section 15.5.20). Where it named none, `Host` is all there is to go by.
+/// make a connection for it (RFC 9110, section 15.5.20). If it named none, only `Host` is left to go by.
 pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), RequestRefusal> {
     if (head.version == Version::HTTP_2) != (secured.protocol == SettledProtocol::Http2) {
         return Err(RequestRefusal::bad_request("not the protocol that was agreed on"));

@@ -1,4 +1,4 @@
-//! What a request goes through before its site is chosen, and its response on the way back.
+//! The steps of a request before its site is chosen, and those of its response on the way back.
 //!
 //! [`service`] is the chain, from top to bottom: forwarded fields, request id, admission, host; each step is a file.
 

@@ -71,7 +71,7 @@ pin_project! {
         Inner {
             #[pin]
             body: B,
-            // What a client of HTTP/1.1 was announced.
+            // The trailers that were announced to a client of HTTP/1.1.
             announced: Option<AnnouncedTrailers>,
         },
     }

@@ -51,7 +51,7 @@ pub(crate) struct ConnectionInfo {
     pub(crate) secured: Option<Secured>,
 }
 
-/// What writes the response to a request.
+/// The writer of the response to a request.
 pub(crate) enum ResponseWriter {
     /// The fast path of HTTP/1.1, on which a connection cannot switch.
     Fast,
@@ -225,7 +225,7 @@ impl<S: EdgeService> RequestService<S> {
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // What stands still is the client, for which an upstream connection may have to be given up.
+        // The client stands still, for which an upstream connection may have to be given up.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }

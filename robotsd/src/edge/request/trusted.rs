@@ -27,7 +27,7 @@ pub(crate) struct Trusted {
     pub(crate) agent_header: Option<HeaderName>,
 }
 
-/// What the fields of trusted proxies say about a request.
+/// The fields of trusted proxies about a request.
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
     /// The first on the way back that is not trusted, else the one furthest away.
@@ -183,7 +183,7 @@ mod tests {
         for (given, expected_client, expected_way) in [
             ("192.0.2.1", "192.0.2.1", "192.0.2.1, 10.0.0.1"),
             ("192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
-            // What the client has made up stands before it.
+            // Entries that the client has made up stand before it.
             ("127.0.0.1, 10.9.9.9, 192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),

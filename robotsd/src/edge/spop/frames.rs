@@ -37,7 +37,7 @@ pub(crate) enum HaproxyFrame {
     Unknown,
 }
 
-/// What both sides have agreed on.
+/// The values that both sides have agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
     /// The bound on frames.
@@ -104,7 +104,7 @@ fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
     }
 }
 
-/// What can be agreed on with a HELLO.
+/// The values that can be agreed on with a HELLO.
 pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
     let versions = items.octets(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
@@ -176,7 +176,7 @@ pub(crate) struct VariableList {
 /// The head of an ACK at its longest.
 const HEAD: usize = 1 + 4 + 10 + 10;
 
-/// What an action has besides name and value, at its longest.
+/// The octets of an action besides name and value, at most.
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {

@@ -1,9 +1,9 @@
 //! SPOP: how HAProxy asks an agent about its requests (SPOE), on a listener that other proxies ask.
 //!
-//! A connection is one of SPOP by its first octet: a frame begins with its length in four octets, the first of which is 0, and no
-//! request of HTTP begins so. A message in a NOTIFY frame becomes a request, goes through the same [chain](super::request) and the same
-//! service as a question over HTTP, and the response becomes the variables of the ACK. What the arguments and the variables are called is known
-//! behind the edge ([`SpopMessages`]).
+//! A connection is one of SPOP by its first octet: a frame begins with its length in four octets, the first of which is 0, and no request
+//! of HTTP begins so. A message in a NOTIFY frame becomes a request, goes through the same [chain](super::request) and the same service as
+//! a question over HTTP, and the response becomes the variables of the ACK. The names of the arguments and variables are known behind the
+//! edge ([`SpopMessages`]).
 //!
 //! Of the protocol there is what an agent has to have: the handshake and its health check, NOTIFY and ACK, several of them on the way at a
 //! time, and DISCONNECT in both directions. Fragments of a payload are not announced and end the connection, as everything does that is
@@ -37,12 +37,12 @@ use crate::exchange::{EdgeService, RequestBody};
 pub(crate) use self::frames::push_string;
 pub(crate) use self::frames::{Arguments, Value, VariableList, split_string};
 
-/// What the messages of a listener mean.
+/// The meaning of a listener's messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpopMessages {
     /// The request that the arguments of a message make.
     pub(crate) request: fn(Arguments<'_>) -> Request<()>,
-    /// What the proxy is told of the response.
+    /// The variables of the response for the proxy.
     pub(crate) variables: fn(&Response<Bytes>, &mut VariableList),
 }
 
@@ -54,11 +54,11 @@ pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
 /// Questions of a connection that wait for their answer at a time.
 const MOST_WAITING: usize = 64;
 
-/// What follows a frame.
+/// The next step after a frame.
 enum AfterFrame {
     /// Octets are waited for.
     Wait,
-    /// What has been answered is sent first, so that it has a bound.
+    /// Answers are sent first, so that they have a bound.
     Send,
     /// The connection ends here, and HAProxy knows why.
     End,
@@ -91,7 +91,7 @@ pub(crate) async fn serve<S: EdgeService>(
         let waiting = octets.len();
         let after = session.answer(&mut octets, &mut client.out).await;
         if octets.len() < waiting {
-            // What is left is of another frame.
+            // The rest is of another frame.
             partial_since = None;
         }
         if let Err(error) = after {
@@ -130,14 +130,14 @@ pub(crate) async fn serve<S: EdgeService>(
             if takes_no_more && session.waiting.is_empty() {
                 return Poll::Ready(Some(Next::Stop));
             }
-            // What has arrived by now is answered, whatever else is due.
+            // Octets that have arrived by now are answered, whatever else is due.
             if !takes_no_more
                 && session.waiting.len() < MOST_WAITING
                 && let Poll::Ready(read) = client.poll_receive(cx)
             {
                 return Poll::Ready(Some(Next::received(read)));
             }
-            // What waits is answered first.
+            // Waiting frames are answered first.
             if session.waiting.is_empty() && stopped.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Some(Next::Stop));
             }
@@ -239,8 +239,8 @@ impl<S: EdgeService> Session<S> {
         if self.waiting.len() < before { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// The variables for the messages of a frame. What cannot be read in a frame that HAProxy made from its config is a fault of that config;
-    /// the connection ends then, and HAProxy does what is configured for an error.
+    /// The variables for the messages of a frame. A fault in a frame that HAProxy made from its config is a fault of that config; the
+    /// connection ends then, and HAProxy does what is configured for an error.
     fn decide(
         &self,
         payload: &[u8],

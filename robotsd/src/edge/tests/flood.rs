@@ -68,7 +68,7 @@ async fn a_flood_of_any_frame_is_closed() {
         client.send(&begin).await;
         let flood = frame.repeat(4_000);
         let (mut read, mut write) = client.socket.split();
-        // What is answered has to be read, or the flood would only stand still.
+        // Answers have to be read, or the flood would only stand still.
         let drained = async {
             let mut received = Vec::new();
             let mut room = [0; 4096];
@@ -93,7 +93,7 @@ async fn a_flood_of_any_frame_is_closed() {
     }
 }
 
-/// What is sent stands still within a frame when the client floods the connection, and reads only then.
+/// The answer stands still within a frame when the client floods the connection, and reads only then.
 #[tokio::test]
 async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
     let (edge, dropped) = endless_once(EdgeLimits::default());

@@ -121,7 +121,7 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
         let error = client.ask(get(&format!("http://h.test{path}"))).await.unwrap_err();
         assert!(error.is_reset(), "{path}: {error}");
     }
-    // What the edge refuses is no connection's end there, and has no body for HEAD.
+    // A request that the edge refuses does not end the connection there, and the answer has no body for HEAD.
     let refused = client.ask(get("http://h.test/200/3/abc").method("HEAD").header("host", "evil")).await.unwrap();
     assert_eq!((refused.status().as_u16(), refused.body().len()), (400, 0));
     assert!(!refused.headers().contains_key("connection"));

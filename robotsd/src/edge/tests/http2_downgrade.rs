@@ -20,7 +20,7 @@ fn headers(flags: u8, section: &[u8]) -> Vec<u8> {
     frame(frames::HEADERS, END_HEADERS | flags, 1, section)
 }
 
-/// What reached the service: heads, and bodies to their end.
+/// The requests that reached the service: heads, and bodies to their end.
 #[derive(Debug, Default)]
 struct Reached {
     heads: AtomicUsize,

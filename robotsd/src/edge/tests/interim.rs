@@ -23,7 +23,7 @@ async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>,
     Ok(Response::new(Full::new(body)))
 }
 
-/// What a client of HTTP/1.1 reads: two interim responses and the final one.
+/// The responses that a client of HTTP/1.1 reads: two interim ones and the final one.
 async fn read_hinted(client: &mut Raw) -> test_peer::RawMessage {
     for (status, link) in [(103, "</a>"), (102, "</b>")] {
         let interim = client.message().await;

@@ -89,7 +89,7 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
             for stream in (1..=199).step_by(2) {
                 let head = [&b"\0\0\x0F\x01\x05\0\0\0"[..], &[stream], b"\x82\x86\x04\x05/tail\x01\x04h.te"];
                 client.try_send(head.concat()).await;
-                // What is asked for meanwhile is answered, and does not keep what is not taken.
+                // Other requests are answered meanwhile, and do not keep the response that is not taken.
                 if !renews || timeout(MOMENT / 3, client.rest()).await.is_ok() {
                     break;
                 }

@@ -30,7 +30,8 @@ use super::certificates::{HTTP_2, LiveCertificates, ServedCertificate};
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
 
-/// What a listener needs to speak TLS. Cheap to clone, and shared by every thread that accepts for the listener.
+/// The settings and certificates with which a listener speaks TLS. Cheap to clone, and shared by every thread that accepts for the
+/// listener.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
@@ -191,7 +192,7 @@ async fn accept(socket: &mut TcpStream, hello: Vec<u8>) -> io::Result<Accepted> 
         while !rest.is_empty() {
             acceptor.read_tls(&mut rest)?;
             match acceptor.accept() {
-                // What follows the hello has to follow it into the session.
+                // Octets behind the hello have to follow it into the session.
                 Ok(Some(_)) if !rest.is_empty() => return Err(io::Error::other("more than a ClientHello at once")),
                 Ok(Some(accepted)) => return Ok(accepted),
                 Ok(None) => {}

@@ -88,7 +88,7 @@ pub(super) struct ServedCertificate {
     pub(super) config: Arc<ServerConfig>,
 }
 
-/// What all handshakes of a listener share.
+/// The config that all handshakes of a listener share.
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
@@ -168,7 +168,7 @@ impl LiveCertificates {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Where they are kept, in their order.
+    /// Their paths, in their order.
     pub(crate) fn paths(&self) -> &[PairPaths] {
         &self.0.paths
     }

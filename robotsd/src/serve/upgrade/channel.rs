@@ -1,4 +1,4 @@
-//! What the two processes of an upgrade say to each other: one packet of JSON each, with a socket where it names one.
+//! The messages between the two processes of an upgrade: one packet of JSON each, with a socket if it names one.
 //!
 //! **They talk over a pair of sockets, the new process's standard input.** It needs neither `unsafe` nor a descriptor
 //! of a known number, and each notices the end of the other.
@@ -19,7 +19,7 @@ use super::SocketPlace;
 /// The largest packet: reasons are cut to fit.
 const MOST: usize = 16 * 1024;
 
-/// What is said. Fields are added and never change their meaning: the two may be of different versions.
+/// A message. Fields are added and never change their meaning: the two may be of different versions.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
@@ -86,7 +86,7 @@ impl UpgradeChannel {
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, RecvFlags::CMSG_CLOEXEC) {
-                // It ended with packets unread. What it said before is still there, and then its end.
+                // It ended with packets unread. Its earlier messages are still there, and then its end.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }

@@ -1,4 +1,4 @@
-//! Where there is no upgrade in place, there are no such processes.
+//! If there is no upgrade in place, there are no such processes.
 
 use std::convert::Infallible;
 

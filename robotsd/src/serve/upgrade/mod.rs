@@ -15,9 +15,9 @@
 //!   lets go of the sockets, ends
 //! ```
 //!
-//! Both accept on the same sockets until "serves", so every connection is accepted by one of them. What fails before ends the
-//! new process, and the one before takes back what it gave up: it has served all the time. Where the process before ends in between,
-//! the new one goes on: whichever is left serves.
+//! Both accept on the same sockets until "serves", so every connection is accepted by one of them. A failure before ends the new
+//! process, and the one before takes back what it gave up: it has served all the time. If the process before ends in between, the
+//! new one goes on: whichever is left serves.
 //!
 //! A new process that dies after "serves" without having said "leaves" is followed by the one before, as long as that
 //! is there: it reads anew what the other has written, and accepts what has waited in the queues of the sockets
@@ -31,9 +31,10 @@
 //! **The process before keeps the sockets while it drains**, and accepts nothing on them: a queue lives as long as one
 //! descriptor of its socket, so what the new process has not accepted outlives it.
 //!
-//! **What was handed over is opened again, not resumed** (`Sites::take_back`): a robots.txt is opened as at a start,
-//! from what the other process wrote, and swapped in as another config is. Only then are the listeners opened, so that
-//! no request is decided by a kill switch that was turned since; connections wait in the queue meanwhile.
+//! **The state that was handed over is opened again, not resumed** (`Sites::take_back`): a robots.txt is opened as at
+//! a start, from what the other process wrote, and swapped in as another config is. Only then are the listeners
+//! opened, so that no request is decided by a kill switch that was turned since; connections wait in the queue
+//! meanwhile.
 //!
 //! **The state directory is handed over, not shared**: it is flushed and unlocked, and what comes meanwhile waits in
 //! memory for the case that it is taken back. A client that changes something at the admin interface waits, or asks the
@@ -59,7 +60,7 @@ pub(super) use self::elsewhere::{Predecessor, Successor};
 #[cfg(target_os = "linux")]
 pub(super) use self::processes::{Predecessor, Successor};
 
-/// What a socket listens for.
+/// The purpose of a socket.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SocketPlace {
@@ -71,7 +72,7 @@ pub(super) enum SocketPlace {
     AdminSocket { path: std::path::PathBuf, is_made: bool },
 }
 
-/// What comes of a new process.
+/// An event of a new process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SuccessorEvent {
     /// Its config can be used.

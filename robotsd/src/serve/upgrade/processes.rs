@@ -68,7 +68,7 @@ impl Predecessor {
 
     /// This process serves, and listens no more at places where the one before does.
     pub(in crate::serve) fn serves(&self, summary: &str, unused: Vec<SocketPlace>) {
-        // Where the process before has ended, the message has no reader.
+        // If the process before has ended, the message has no reader.
         let _ = self.channel.send(&UpgradeMessage::serves(summary, unused), None);
     }
 
@@ -95,7 +95,7 @@ pub(in crate::serve) struct Successor {
     /// How long it has for its next word, and until when.
     patience: Duration,
     deadline: Instant,
-    /// What went wrong, while the process is being ended.
+    /// The failure, while the process is being ended.
     failure: Option<String>,
     serves: bool,
 }
@@ -138,7 +138,7 @@ impl Successor {
         self.child.id()
     }
 
-    /// What only one process may have is free for it.
+    /// The resources that only one process may have are free for it.
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
         // One that has ended is noticed by what it says no more.

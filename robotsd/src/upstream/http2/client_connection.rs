@@ -4,8 +4,7 @@
 //! A PING, and a deadline for its answer, say whether a server that sends nothing is still there. Servers of gRPC close
 //! a connection that is sent more than a PING in five minutes while they send no DATA and no HEADERS. So one is sent
 //! when a request has run into its deadline in silence, which says more than the time, and else after [`QUIET`]. Until
-//! it is answered no new request is sent on the connection. Where it is too early for a PING, none is sent on it any
-//! more.
+//! it is answered no new request is sent on the connection. If it is too early for a PING, none is sent on it any more.
 //!
 //! **The window of a connection has room for all its streams**, 128 of them, so a client that does not read stops its
 //! own stream and no other. The price is bounded: 32 MiB a connection whose 128 clients all stand still.
@@ -51,7 +50,7 @@ const STREAM_ERRORS: usize = 8192;
 /// have room for as many again before they meet [`STREAM_ERRORS`].
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// What h2 charges at most for an octet that waits to be read: 256 for a frame, less its length, where frames have at least
+/// The most that h2 charges for an octet that waits to be read: 256 for a frame, less its length, if frames have at least
 /// sixteen octets. So streams full of small messages that nobody reads do not end the connection for the others.
 const CHARGE_PER_OCTET: usize = 16;
 
@@ -326,7 +325,7 @@ impl KeepAlive {
                     if self.timer.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;
                     }
-                    // What it sends meanwhile shows that it is there; its answer may be behind that.
+                    // Octets that it sends meanwhile show that it is there; its answer may be behind them.
                     let latest = self.activity.received_at();
                     if latest <= asked {
                         return Poll::Ready(());
@@ -353,7 +352,7 @@ pub(super) struct GuardedSocket {
     _permit: Permit,
 }
 
-/// What a client says before its first frame (RFC 9113, section 3.4).
+/// The octets of a client before its first frame (RFC 9113, section 3.4).
 const PREFACE: usize = 24;
 
 impl GuardedSocket {

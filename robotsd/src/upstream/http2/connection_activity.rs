@@ -1,4 +1,4 @@
-//! What has passed on an HTTP/2 connection: its socket notes it, and what keeps, shares or gives up the connection asks.
+//! The activity of an HTTP/2 connection: its socket notes it, and the code that keeps, shares or gives up the connection asks.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::exchange::frames::Frame;
 /// Faults that are remembered: more than streams that a connection has at a time.
 const FAULTS: usize = 256;
 
-/// What has passed on a connection.
+/// The activity of a connection.
 #[derive(Debug)]
 pub(super) struct ConnectionActivity {
     opened: Instant,
@@ -22,7 +22,7 @@ pub(super) struct ConnectionActivity {
     resets: AtomicUsize,
     /// DATA and HEADERS frames from the server.
     content: AtomicUsize,
-    /// What the server did wrong on streams that were reset for it, and which no request has looked up.
+    /// The faults of the server on streams that were reset for them, and which no request has looked up.
     faults: Mutex<Vec<(u32, &'static str)>>,
     /// Whether the server's SETTINGS are in force, or never will be because the connection has ended.
     is_settled: AtomicBool,
@@ -50,7 +50,7 @@ impl ConnectionActivity {
         self.content.load(Ordering::Relaxed)
     }
 
-    /// What the server did wrong on a stream, where it was reset for that. Said once.
+    /// The fault of the server on a stream, if it was reset for that. Said once.
     pub(super) fn fault(&self, stream: u32) -> Option<&'static str> {
         let mut faults = self.faults.lock();
         let at = faults.iter().position(|(other, _)| *other == stream)?;

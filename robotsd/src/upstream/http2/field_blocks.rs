@@ -12,11 +12,11 @@ use http::header::HeaderName;
 /// The size of the table that a server may use, unless a setting says otherwise.
 const TABLE: usize = 4096;
 
-/// What an entry takes beside its octets.
+/// The octets of an entry beside its text.
 const ENTRY: usize = 32;
 
-/// A piece of what belongs into the table is no larger, so that it fits a frame. What takes more, in codes of up to thirty bits an
-/// octet, is larger than the table.
+/// A piece of what belongs into the table is no larger, so that it fits a frame. A text that takes more, in codes of up to thirty
+/// bits an octet, is larger than the table.
 const PIECE: usize = 16_000;
 
 /// The fields of all sections of a connection so far, as far as its table remembers them.
@@ -28,17 +28,17 @@ pub(super) struct FieldBlocks {
     most: usize,
     /// The string that was read last.
     text: Vec<u8>,
-    /// What of the current section belongs into the table, in pieces of whole fields.
+    /// The part of the current section that belongs into the table, in pieces of whole fields.
     kept: Vec<Vec<u8>>,
 }
 
-/// What is to be known of a field.
+/// The properties of a field that have to be known.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     name: NameKind,
     name_length: usize,
     value_length: usize,
-    /// What is wrong with it.
+    /// The fault.
     fault: Option<&'static str>,
 }
 
@@ -53,7 +53,7 @@ enum NameKind {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadSection {
     pub(super) why: &'static str,
-    /// What of it belongs into the table, without anything that h2 would stop at.
+    /// The part of it that belongs into the table, without anything that h2 would stop at.
     pub(super) kept: Vec<Vec<u8>>,
 }
 
@@ -140,7 +140,7 @@ impl FieldBlocks {
         Ok(field)
     }
 
-    /// What an index stands for.
+    /// The field of an index.
     fn field(&self, index: usize) -> Result<Field, NotHpack> {
         let at = index.checked_sub(1).ok_or(NotHpack)?;
         let Some(length) = STATIC_NAMES.get(at) else {
@@ -204,7 +204,7 @@ impl NameKind {
         }
     }
 
-    /// What is wrong with a field of this name that has this value.
+    /// The fault of a field of this name that has this value.
     fn fault_with(self, value: &[u8]) -> Option<&'static str> {
         let is_allowed = |octet: &u8| matches!(octet, b'\t' | b' '..=b'~' | 0x80..);
         match self {
@@ -261,7 +261,7 @@ impl Octets<'_> {
     }
 }
 
-/// A string of this length that any name or value may have. What is larger than the table empties it, however large it is.
+/// A string of this length that any name or value may have. An entry that is larger than the table empties it, however large it is.
 fn filler(length: usize) -> Vec<u8> {
     let length = length.min(TABLE);
     let mut octets = Vec::with_capacity(length + 3);
@@ -382,7 +382,7 @@ mod tests {
             let block = [&[0x88][..], &good, &fault].concat();
             assert_eq!(blocks.check(&block, 65_536), bad(why, &[&good]), "{fault:?}");
         }
-        // What is bad and is kept has its size there, and stays bad: a name, and a value only as long as it is meant.
+        // A bad entry that is kept has its size there, and stays bad: a name, and a value only as long as it is meant.
         let kept = literal(0x40, "x-c", "a\nb");
         assert_eq!(blocks.check(&kept, 65_536), bad(BAD_VALUE, &[&literal(0x40, "x-c", "xxx")]));
         assert_eq!(blocks.check(&[0xbe], 65_536), bad(BAD_VALUE, &[]));

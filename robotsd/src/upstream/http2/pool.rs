@@ -82,7 +82,7 @@ impl Http2Pool {
         slot
     }
 
-    /// A stream as of [`slot_since`](Self::slot_since). Where there is none, but a connection whose server has not said yet how
+    /// A stream as of [`slot_since`](Self::slot_since). If there is none, but a connection whose server has not said yet how
     /// many it takes, this waits for that.
     pub(in crate::upstream) async fn settled_slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         loop {

@@ -34,7 +34,7 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Octets that wait for the server.
     waiting: Bytes,
-    /// What comes after them, if it is no data and has come already.
+    /// The frame after them, if it is no data and has come already.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// All that has been taken from the client; none once it is too much.
     kept: Option<Vec<Bytes>>,

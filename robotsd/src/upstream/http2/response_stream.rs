@@ -1,4 +1,4 @@
-//! The body of a response on a stream. What the client does not read, the server has no window for.
+//! The body of a response on a stream. The server has no window for octets that the client does not read.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,8 +19,8 @@ use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 /// How long a stream is waited for whose body is complete by its length and whose end has not come.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// What is still to come of a response. Dropped before its end, it resets the stream, so the server sees that the client has
-/// left; unless only the frame with the end is missing, for which it is then waited.
+/// The rest of a response. Dropped before its end, it resets the stream, so the server sees that the client has left; unless
+/// only the frame with the end is missing, for which it is then waited.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
@@ -38,7 +38,7 @@ pub(in crate::upstream) struct Http2Body {
     failed: Option<ResponseBodyError>,
 }
 
-/// What the head says of the octets still to come.
+/// The number of octets still to come by the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedBody {
     /// There are none, whatever length the head gives.

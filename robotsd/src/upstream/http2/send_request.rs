@@ -192,7 +192,7 @@ fn failed(
 
 /// Turns the head of a request for HTTP/1.1 into one for HTTP/2; `None` where its host cannot be an authority.
 ///
-/// `Host` becomes `:authority`, and is not said twice. What HTTP/1.1 says of its connection goes.
+/// `Host` becomes `:authority`, and is not said twice. Fields of HTTP/1.1 about its connection are removed.
 pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_trailers: bool) -> Option<Request<()>> {
     let host = request.headers().get(HOST)?;
     let mut uri = http::uri::Parts::default();

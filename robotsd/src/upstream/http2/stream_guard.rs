@@ -1,5 +1,5 @@
-//! What a server says that h2 would end the connection for, although one stream alone is concerned: that stream is
-//! reset instead.
+//! Frames of a server for which h2 would end the connection, although one stream alone is concerned: that stream
+//! is reset instead.
 //!
 //! The guard stands between the socket and h2, so that a bad response ends no other:
 //!
@@ -43,7 +43,7 @@ const PADDING: usize = 50;
 /// Frames that may be left out, more than are under way when a stream is reset; every other frame of a message allows one more.
 const SPARE: usize = 65_536;
 
-/// What h2 takes in one frame.
+/// The octets that h2 takes in one frame.
 const FRAME: usize = 16_384;
 
 /// A field section is held back until it is whole, up to so many times the octets that a head may have, and so many frames.
@@ -80,11 +80,11 @@ struct Section<'a> {
     /// Of all of them.
     length: usize,
     frames: usize,
-    /// What they say together; none where that is no field section.
+    /// The block that they make together; none if that is no field section.
     block: Option<Cow<'a, [u8]>>,
 }
 
-/// What becomes of the octets that come next.
+/// The action for the octets that come next.
 enum Passage {
     Pass(usize),
     /// More have to come first.
@@ -315,7 +315,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// What the frames of a section say together.
+/// The block that the frames of a section make together.
 fn block(frames: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (first, mut left) = part(frames)?;
     let mut block = Cow::Borrowed(first);
@@ -327,7 +327,7 @@ fn block(frames: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(block)
 }
 
-/// What the next frame says, without padding and without a priority, and those after it.
+/// The content of the next frame, without padding and without a priority, and those after it.
 fn part(frames: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, left) = frames.split_first_chunk()?;
     let frame = Frame::of_head(*head);
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
     use crate::exchange::test_peer::frame;
 
-    /// What h2 gets of what a server says in pieces of a size, with two streams open.
+    /// The octets that h2 gets of a server's in pieces of a size, with two streams open.
     fn through(octets: &[u8], size: usize) -> (Vec<u8>, Arc<ConnectionActivity>) {
         let activity = Arc::new(ConnectionActivity::new(Instant::now()));
         let (mut guard, mut got) = (StreamGuard::new(1_024, Arc::clone(&activity)), Vec::new());

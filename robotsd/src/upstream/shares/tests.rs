@@ -31,7 +31,7 @@ impl Site {
         usage
     }
 
-    /// Whose transfer is given up for a request of this client.
+    /// The transfer that is given up for a request of this client.
     fn victim(&mut self, client: (u64, u64)) -> Option<Arc<Usage>> {
         let capacity = self.shares.usages.len();
         self.shares.victim(by(client), capacity, NOW, |_| true).map(|(usage, _)| usage)
@@ -64,7 +64,7 @@ fn of_those_beyond_their_share_the_one_that_has_stalled_for_longest_goes() {
     let longest = site.open((1, 1), Some(3));
     site.open((1, 1), None);
     assert!(Arc::ptr_eq(&site.victim((3, 3)).unwrap(), &longest));
-    // What has been taken is not taken twice.
+    // A transfer that has been taken is not taken twice.
     assert!(longest.give_up(longest.stalled().unwrap()));
     let next = site.victim((3, 3)).unwrap().stalled().unwrap();
     assert_eq!(next.lasts(NOW), Duration::from_secs(2));

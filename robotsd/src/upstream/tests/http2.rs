@@ -297,7 +297,7 @@ async fn idle_connections_are_closed() {
     let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
     assert_eq!(status(&upstream, "GET").await, 200);
     wait_until(|| open_connections(&upstream) == 0).await;
-    // Where none are kept, it is closed at once.
+    // If none are kept, it is closed at once.
     let upstream = origin.upstream_with(|limits| limits.idle_connections = 0);
     assert_eq!(status(&upstream, "GET").await, 200);
     wait_until(|| open_connections(&upstream) == 0).await;

@@ -1,4 +1,4 @@
-//! What a server of HTTP/2 does wrong on one stream is that stream's end, and no other's.
+//! A fault of a server of HTTP/2 on one stream ends that stream, and no other.
 
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;
@@ -38,7 +38,7 @@ fn sound_body() -> Vec<u8> {
     (0..40_000_u32).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// What became of a bad response, and of the one beside it.
+/// The outcome of a bad response, and of the one beside it.
 #[derive(Debug)]
 struct Outcome {
     status: u16,

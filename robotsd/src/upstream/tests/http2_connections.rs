@@ -1,4 +1,4 @@
-//! What one client or one answer does to a connection of HTTP/2 that others use too.
+//! The effects of one client or one answer on a connection of HTTP/2 that others use too.
 
 use std::collections::HashMap;
 

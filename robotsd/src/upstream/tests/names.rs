@@ -114,7 +114,7 @@ async fn all_addresses_of_a_name_take_turns() {
     for _ in 0..4 {
         bodies.push_str(&super::answer(&upstream, "GET").await.1);
     }
-    // Where the first request had to wait for the name, its turn is the first one's too.
+    // If the first request had to wait for the name, its turn is the first one's too.
     assert!(bodies.contains('1') && bodies.contains('2'), "{bodies}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

@@ -14,7 +14,7 @@ use hyper::ext::ReasonPhrase;
 use super::*;
 use crate::exchange::test_peer::as_escaped;
 
-/// What a connection is used for first, which settles who speaks on it.
+/// The first use of a connection, which settles who speaks on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Plain,
@@ -300,7 +300,7 @@ fn is_refused(heard: &[String]) -> bool {
     heard.get(1).is_some_and(|message| message.starts_with("[\"400 "))
 }
 
-/// Where hyper refuses octets of a target that are escaped on the plain way, that is to answer as hyper does when they
+/// If hyper refuses octets of a target that are escaped on the plain way, that is to answer as hyper does when they
 /// come escaped.
 #[tokio::test]
 async fn a_request_comes_to_the_same_either_way() {
@@ -341,7 +341,7 @@ async fn the_preface_of_http_2_comes_first_or_not_at_all() {
     }
 }
 
-/// What becomes of an answer: what the client gets of it, and whether the connection is used again.
+/// The outcome of an answer: what the client gets of it, and whether the connection is used again.
 async fn outcome(way: Way, method: &'static str, answer: &'static [u8], then_closes: bool) -> String {
     let origin = Origin::start(move |number, mut peer| async move {
         if number == 0 {

@@ -35,7 +35,7 @@ impl TestAuthority {
     }
 }
 
-/// What a server behind TLS saw of its clients.
+/// The requests that a server behind TLS saw.
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,

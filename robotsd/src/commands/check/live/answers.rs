@@ -14,7 +14,7 @@ use crate::retrieval::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codi
 /// As many redirects are a long way: more than half of what crawlers follow.
 const LONG: usize = 3;
 
-/// What crawlers make of an answer, as a sentence without its subject.
+/// The reading of an answer by crawlers, as a sentence without its subject.
 pub(super) fn meaning(kind: AnswerKind) -> String {
     let reading = kind.reading();
     let others = reading.other_readings.map_or_else(String::new, |others| format!("; {others}"));

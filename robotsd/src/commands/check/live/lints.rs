@@ -1,4 +1,4 @@
-//! What answers are checked for: the table that `--explain` and the chapter `answers` show.
+//! The lints of answers: the table that `--explain` and the chapter `answers` show.
 
 use tower_robots::check::Severity;
 

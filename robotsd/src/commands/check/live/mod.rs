@@ -1,8 +1,8 @@
 //! `robotsd check https://example.com`: what crawlers meet where a site is served.
 //!
-//! The robots.txt is fetched as crawlers fetch it, by each name and scheme of the site ([`names_of_site`]). What is found about the
-//! answers is in [`answers`] and [`sitemaps`], with the table of everything that can be found in [`lints`]; the
-//! file is then checked like any other, and [`FrontPage`] shows who may fetch `/`.
+//! The robots.txt is fetched as crawlers fetch it, by each name and scheme of the site ([`names_of_site`]). The findings about the
+//! answers are in [`answers`] and [`sitemaps`], with the table of all of them in [`lints`]; the file is then checked like any
+//! other, and [`FrontPage`] shows who may fetch `/`.
 //!
 //! Nothing else is fetched: no page, no link, and sitemaps only where that is wished.
 

@@ -1,4 +1,4 @@
-//! What is written about a site in the format of the command; for people, a line for each of its names, and who may fetch the
+//! The output about a site in the format of the command; for people, a line for each of its names, and who may fetch the
 //! front page.
 
 use std::fmt::Write as _;
@@ -73,7 +73,7 @@ fn write_markdown(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Who may fetch the front page.
+/// The crawlers that may fetch the front page.
 fn write_front_page(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
     if report.front_page.rows.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What was found where a site is served, before it is written.
+//! The findings at the place where a site is served, before they are written.
 
 use serde::Serialize;
 use tower_robots::agent::{Category, Crawler, Obeys};
@@ -65,7 +65,7 @@ pub(super) struct RedirectSummary {
     pub(super) to: String,
 }
 
-/// What another name of a site has to do with the one that was named.
+/// The relation of another name of a site to the one that was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {

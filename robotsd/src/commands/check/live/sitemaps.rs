@@ -30,7 +30,7 @@ pub(super) struct SitemapSummary {
     pub(super) is_index: bool,
 }
 
-/// What a sitemap lists, counted.
+/// The URLs that a sitemap lists, counted.
 #[derive(Debug, Default)]
 struct ListedUrls {
     urls: u64,

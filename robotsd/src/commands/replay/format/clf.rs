@@ -47,7 +47,7 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequ
     Some(LoggedRequest { host, address, time, method, target, referer, agent })
 }
 
-/// Where the time begins; a host in front of all may be an address in brackets.
+/// The start of the time; a host in front of all may be an address in brackets.
 pub(super) fn time_bracket(line: &[u8]) -> Option<usize> {
     let host = line.strip_prefix(b"[").and_then(|_| memchr::memchr(b']', line)).unwrap_or(0);
     memchr::memchr(b'[', &line[host..]).map(|at| host + at)

@@ -40,7 +40,7 @@ pub(super) struct ChunkReader {
     is_found: bool,
 }
 
-/// What a line of a log is.
+/// The kind of a line of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LogLine<'a> {
     Request(LoggedRequest<'a>),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::clf::{LoggedRequest, rfc3339};
 
-/// What begins the line that names the columns.
+/// The start of the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
 /// Which column is what; a log has those that its server is configured to write.

@@ -1,4 +1,4 @@
-//! Who sent the requests of a log, by the evidence of today.
+//! The senders of the requests of a log, by the evidence of today.
 //!
 //! A report is about the past, and the evidence may be older or newer than a request:
 //!
@@ -93,7 +93,7 @@ impl LogEvidence {
         }
     }
 
-    /// Who sent a request of these agents, logged with this address and time. Notes what names have to be looked up for it.
+    /// The sender of a request of these agents, logged with this address and time. Notes what names have to be looked up for it.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
@@ -104,7 +104,7 @@ impl LogEvidence {
     ) -> Identity {
         let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
         let evidence = EvidenceAt { evidence: self, methods, time, questions };
-        // What the evidence says depends on the time of the request, which is part of it.
+        // The result depends on the time of the request, which is part of the evidence.
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 

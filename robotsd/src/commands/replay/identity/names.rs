@@ -145,7 +145,7 @@ pub(crate) struct NameQuestions {
     is_cut: bool,
 }
 
-/// What names say about claims.
+/// The results by names for claims.
 #[derive(Debug)]
 pub(crate) struct NameAnswers {
     pub(crate) outcomes: HashMap<NameQuestion, MethodOutcome>,

@@ -27,7 +27,7 @@ use crate::html::{counted, grouped};
 /// Names that may be made up with a count of their own, in the order of the log; the rest share one.
 const UNKNOWN_NAMES: usize = 1024;
 
-/// What the rest is called.
+/// The name of the rest.
 const OTHERS: &str = "other crawlers";
 
 /// Counts of all chunks until now.
@@ -83,8 +83,8 @@ impl PaceCounts {
         }
     }
 
-    /// Once all is counted. What impostors of these crawlers did counts as what the crawlers did: the log may not hold the addresses of
-    /// clients.
+    /// Once all is counted. Requests of impostors of these crawlers count as those of the crawlers: the log may not hold the addresses
+    /// of clients.
     pub(crate) fn conclude(&mut self, suspects: &[String]) {
         self.order.finish(&mut |next| self.judge.take_next(next));
         let mut counts = mem::take(&mut self.judge.counts);
@@ -186,7 +186,7 @@ impl PaceJudge {
         let quota = Quota::new(limit.count.interval, self.burst);
         let key = RateKey { token: limit.token.as_ref(), sender: noted.sender };
         let buckets = if limit.count.senders == PacedSenders::Doubted { &self.doubted } else { &self.buckets };
-        // What comes too soon takes nothing, so all after it in the same moment come too soon.
+        // A request that comes too soon takes nothing, so all after it in the same moment come too soon.
         let passed = (0..noted.requests).take_while(|_| buckets.take(&key, quota, self.now).is_ok()).count();
         let (requests, too_soon) = (u64::from(noted.requests), u64::from(noted.requests) - passed as u64);
         count.paced.add(PacedRequests {
@@ -203,7 +203,7 @@ fn new_buckets() -> SiteBuckets {
     SiteBuckets::new(0, Arc::new(NetworkBuckets::reproducible()))
 }
 
-/// Who sends requests under the name of a crawler.
+/// The senders of requests under the name of a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PacedSenders {
@@ -249,7 +249,7 @@ struct LoggedLimit {
     count: PaceCount,
     /// Whether that is a name of the registry or of the file, or a class. There may be any number of others.
     is_known: bool,
-    /// Whose requests count together; `None` for all names that may be made up.
+    /// The token whose requests count together; `None` for all names that may be made up.
     token: Option<ProductToken>,
     mode: RateMode,
 }

@@ -1,4 +1,4 @@
-//! What is counted does not depend on how a log is cut, and is what a layer counts.
+//! The counts do not depend on how a log is cut, and are those of a layer.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -57,7 +57,7 @@ fn counts_of_inputs(evaluator: &Evaluator, inputs: &[Vec<Line<'_>>]) -> PaceCoun
     all
 }
 
-/// What a chunk notes.
+/// The notes of a chunk.
 fn noted(evaluator: &Evaluator, chunk: &[Line<'_>]) -> PaceNotes {
     let mut notes = PaceNotes::default();
     for &(header, identity, address, time) in chunk {
@@ -257,7 +257,7 @@ fn a_log_of_requests_to_a_layer_has_as_many_that_come_too_soon() {
     }
 }
 
-/// What only the file names, and what names nobody, has a row as well.
+/// A name that only the file has, and an agent that names nobody, has a row as well.
 #[test]
 fn rows_are_named_by_the_crawler_its_token_or_its_class() {
     let robots = "User-agent: Foo\nCrawl-delay: 10\n\nUser-agent: *\nCrawl-delay: 10\n";

@@ -1,4 +1,4 @@
-//! What is logged, in the order of its times.
+//! The entries of logs, in the order of their times.
 //!
 //! Servers log a request when it ends, some with the time at which it began, and several workers write to one log. So a line may
 //! be a little earlier than the one before it. One that is much earlier is a download that took long; where only such lines
@@ -28,7 +28,7 @@ pub(super) struct TimeOrder<T> {
     begins_input: bool,
 }
 
-/// What comes next.
+/// The next entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InOrder<T> {
     /// An item, in the order of times.

@@ -57,7 +57,7 @@ async fn a_handshake_has_a_deadline() {
     edge.reports(ConnectionErrorKind::Slow).await;
 }
 
-/// What a client says first.
+/// The first message of a client.
 fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
     let name = ServerName::try_from("a.test").unwrap();
     let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
