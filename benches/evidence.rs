@@ -1,4 +1,4 @@
-//! What a request costs that a `Verifier` judges by evidence which is at hand.
+//! The cost of a request that a `Verifier` judges by evidence which is at hand.
 //!
 //! A list is served on the loopback, a directory's keys are in a folder as an earlier process saved them, and names are played by
 //! a DNS server: nothing leaves the machine.
@@ -182,7 +182,7 @@ fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields:
     verifier.identify(&request.signed(&message, &signers), PATH, now).identity
 }
 
-/// What calling [`judge`] costs.
+/// The cost of calling [`judge`].
 #[inline(never)]
 fn nothing(_: &Verifier, _: &[Agent], _: Option<IpAddr>, _: &Fields) -> Identity {
     Identity::Unclaimed

@@ -1,4 +1,4 @@
-//! Who a crawler is: membership in lists, and signatures.
+//! The identification of a crawler: membership in lists, and signatures.
 //!
 //! First a million addresses are looked up in the embedded lists and compared with a scan of all their prefixes.
 

@@ -1,4 +1,4 @@
-//! What a decision about the rate costs: the bucket alone, with the clock, and a whole request with and without a delay.
+//! The cost of a decision about the rate: the bucket alone, with the clock, and a whole request with and without a delay.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 

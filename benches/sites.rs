@@ -1,4 +1,4 @@
-//! What ten thousand sites cost, and how soon a new version is live: `cargo bench -p tower-robots --bench sites`.
+//! The cost of ten thousand sites, and how soon a new version is live: `cargo bench -p tower-robots --bench sites`.
 //!
 //! Makes a folder of 10,000 different files, 5 MB in all, with bad ones among them, opens it and says how long that
 //! took, what it takes of memory (also under traffic to every site), what finding a site takes, and what the watching

@@ -142,7 +142,7 @@ mod tests {
         (status, String::from_utf8(body.to_vec()).expect("text"))
     }
 
-    /// What is accepted is accepted after a restart too: by the hash in the row, by a state directory, and by neither not.
+    /// An accepted version is accepted after a restart too: by the hash in the row, by a state directory, and by neither not.
     #[tokio::test]
     async fn what_was_accepted_outlives_a_restart() {
         for with_state in [false, true] {

@@ -12,7 +12,7 @@ use tower_robots::source::fetch::{CrawlerCache, CrawlerReading, FetchRequest, Fe
 
 const AGENT: &str = "OurBot/1.0 (+https://example.com/our-bot)";
 
-/// What came of each path: a line of the output.
+/// The outcome for each path: a line of the output.
 async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
     let fetcher = Fetcher::builder().user_agent(HeaderValue::from_static(AGENT)).start()?;
     // One cache for each site: it says when the file is fetched again.
@@ -59,7 +59,7 @@ mod tests {
     use axum::http::StatusCode;
     use axum::routing::get;
 
-    /// What is crawled of a site on the loopback that answers so for its robots.txt.
+    /// The outcome for a site on the loopback that answers so for its robots.txt.
     async fn crawled(robots: (u16, &'static str)) -> Result<Vec<String>, Box<dyn std::error::Error>> {
         let (status, text) = robots;
         let status = StatusCode::from_u16(status)?;

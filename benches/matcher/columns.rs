@@ -1,5 +1,5 @@
-//! What is measured: files and the paths they are asked about, from a seeded generator, and real files where the shared
-//! cases are beside the project.
+//! The objects of the measurement: files and the paths they are asked about, from a seeded generator, and real files if
+//! the shared cases are beside the project.
 
 use std::collections::HashMap;
 use std::io::Read;

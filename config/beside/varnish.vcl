@@ -36,7 +36,7 @@ backend site {
 
 sub vcl_recv {
     if (req.restarts == 0) {
-        # What only we say, in every spelling.
+        # The fields that only robotsd may write, in every spelling.
         unset req.http.Robots-Verdict;
         unset req.http.Robots_Verdict;
         unset req.http.X-Original-URI;

@@ -78,7 +78,7 @@ fn run(folder: &Path, sites: usize) -> Measured<f64> {
     // No one reads it further: it must not fill up.
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
     crawl(address, sites)?;
-    // What was counted last is written within a minute.
+    // The last counts are written within a minute.
     std::thread::sleep(Duration::from_secs(if sites == SITES { 70 } else { 1 }));
     peak(serving.0.id())
 }

@@ -1,4 +1,4 @@
-//! What counting adds to a request: `cargo bench -p robotsd --bench counting`.
+//! The cost that counting adds to a request: `cargo bench -p robotsd --bench counting`.
 //!
 //! The same requests go through the layer of a site without counters, with those that the layer calls, and with all of `/metrics`, in
 //! short turns, so that other work on the machine meets all of them. The least turn of each counts.

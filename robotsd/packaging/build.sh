@@ -51,7 +51,7 @@ licenses=$(python3 "$packaging/third_party.py" expression)
 # The bill of materials lists every crate in the program with version, licence and checksum.
 python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$stage/notices"
 
-# What the packages hold. Manual pages and completions are those of the command line as the program has it.
+# The files of the packages. Manual pages and completions are those of the command line as the program has it.
 mkdir -p "$stage"/usr/{bin,lib/systemd/system} "$stage"/usr/share/{bash-completion/completions,fish/vendor_completions.d} \
     "$stage"/{debian,doc/chapters,doc/examples,etc/robotsd,licenses,man1}
 install -m 755 "$robotsd" "$stage/usr/bin/robotsd"

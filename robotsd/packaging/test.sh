@@ -35,7 +35,7 @@ deb=$(echo "$out"/*.deb) rpm=$(echo "$out"/*.rpm) wheel=$(echo "$out"/*.whl) bil
 version=$("$robotsd" --version)
 pass "two builds are alike"
 
-# What the files are made of.
+# The sources of the files.
 shellcheck --severity=warning "$packaging"/*.sh "$packaging"/scripts/*.sh "$project/robotsd/tests/sarif.sh"
 host=$(rustc -vV | sed -n 's/^host: //p')
 (cd "$project" && cargo tree --locked -p robotsd -e normal --target "$host" --prefix none --no-dedupe --format '{p}') | sort -u > "$folder/tree"
@@ -51,7 +51,7 @@ assert validator.validate_str(text.replace('"bomFormat"', '"format"')) is not No
 document = json.loads(text)
 components = document["components"]
 assert all(component.get("licenses") for component in components), "each has a licence"
-# What cargo links into the program for this machine, and nothing that only Windows has.
+# The crates that cargo links into the program for this machine, and none that only Windows has.
 tree = {tuple(line.replace(" v", " ").split()[:2]) for line in pathlib.Path(sys.argv[2]).read_text().splitlines()}
 listed = [(component["name"], component["version"]) for component in [document["metadata"]["component"], *components]]
 assert len(tree) > 150 and sorted(listed) == sorted(tree), f"the bill and cargo tree differ in {set(listed) ^ tree}"
@@ -158,7 +158,7 @@ pass "manual pages"
 # Those of Elvish and PowerShell are not read by a program that runs here.
 completions=$folder/extras/completions
 bash -n "$completions/robotsd.bash"
-# What is completed at the end of a line.
+# The completion at the end of a line.
 bash -c 'source "$1"; COMP_WORDS=(robotsd rep) COMP_CWORD=1; _robotsd robotsd rep robotsd; [ "${COMPREPLY[*]}" = replay ]' - \
     "$completions/robotsd.bash" || fail "bash completes"
 zsh -n "$completions/robotsd.zsh"
@@ -284,7 +284,7 @@ mkdir -p "$root"/{bin,lib64,tmp,usr/bin,run,var/lib}
 cp "$(command -v busybox)" "$root/bin/busybox"
 ln -s busybox "$root/bin/sh"
 ldd "$robotsd" | grep -o '/[^ ]*' | while read -r library; do cp -L "$library" "$root/lib64/"; done
-# Where the loader of this machine looks.
+# The path at which the loader of this machine looks.
 mkdir -p "$root/lib"
 ln -s ../lib64 "$root/lib/$(uname -m)-linux-gnu"
 rpm --root "$root" --initdb

@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-# What a crate says about its licence, in every folder: C code has its own. The tails are of code that is named for licences.
+# The text of a crate about its licence, in every folder: C code has its own. The tails are of code that is named for licences.
 TEXT = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense|authors|patents)", re.IGNORECASE)
 CODE = {".c", ".cc", ".h", ".json", ".py", ".rs", ".sh", ".toml", ".yaml", ".yml"}
 

@@ -61,7 +61,7 @@ name = "attacked"
 upstreams = ["http://127.0.0.1:$upstream"]
 upstream.http2 = $http2
 robots.path = "site/robots.txt"
-# What the suite asks for: a header deadline of at most ten seconds, five towards the upstream.
+# The settings that the suite asks for: a header deadline of at most ten seconds, five towards the upstream.
 [limits]
 $limits
 TOML

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the public test suite for HTTP caches (npm `http-cache-tests`) against its own server, directly and through robotsd, and compares
-# test by test: robotsd is no cache, so a test ends as it does without it. It is run through one robotsd, and through two that
-# speak HTTP/2 with each other. What may differ stands in cases/cache_suite_differences.txt, with the reason.
+# Runs the public test suite for HTTP caches (npm `http-cache-tests`) against its own server, directly and through
+# robotsd, and compares test by test: robotsd is no cache, so a test ends as it does without it. It is run through one robotsd, and
+# through two that speak HTTP/2 with each other. Tests that may differ stand in cases/cache_suite_differences.txt, with the reason.
 # Usage: robotsd/tests/cache_suite.sh ROBOTSD FOLDER-OF-THE-SUITE
 set -euo pipefail
 robotsd=$(realpath "$1") suite=$2

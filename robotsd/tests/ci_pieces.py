@@ -25,7 +25,8 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 ROBOTSD = pathlib.Path(sys.argv[1]).resolve()
 WHEELS = pathlib.Path(sys.argv[2]).resolve()
 
-# What pip installs comes from here, and from no index: the wheel under test, and what the empty package of pre-commit is built with.
+# The packages that pip installs come from here, and from no index: the wheel under test, and those that the empty package of pre-commit is
+# built with.
 NO_INDEX = {
     "PIP_NO_INDEX": "1",
     "PIP_FIND_LINKS": f"{WHEELS} {pathlib.Path(virtualenv.__file__).parent / 'seed/wheels/embed'}",
@@ -374,7 +375,7 @@ def what_others_wrote_is_no_command(folder):
             action.run()
             assert all(name in ("error", "warning", "notice") for name, _ in action.commands), action.commands
             assert not any(text.lstrip().startswith("planted") for _, text in action.commands), f"{inputs}\n{action.log}"
-            # What is ours is obeyed nevertheless.
+            # The action's own commands are obeyed nevertheless.
             assert action.commands, f"{inputs}\n{action.log}"
 
 
@@ -470,7 +471,7 @@ def what_is_denied_is_reported_too(folder):
         assert "| line |" in action.summary, action.summary
     outputs = passes(Action(scene, options="--deny=warnings\n--exit-zero"))
     assert json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"]
-    # What cannot be run at all is said, and is no document.
+    # A run that is not possible at all is reported, and is no document.
     action = Action(scene, options="--no-such-option")
     outputs = fails(action, "does not pass its check")
     assert outputs["sarif"] == "" and "'--no-such-option'" in action.summary, f"{outputs}\n{action.summary}"
@@ -639,7 +640,7 @@ def a_link_is_compared_by_what_it_leads_to(folder):
     # A link in place of a file with the same content changes nothing.
     outputs = passes(change("Googlebot:/", robots=pathlib.Path("conf/live")))
     assert outputs["diff"] == "" and outputs["compared"] == "true"
-    # What it leads to changes.
+    # The file behind the link changes.
     action = change("Googlebot:/news/", live=NEWS)
     fails(action, "changes what it may not")
     assert "/news/" in action.summary and "robots.txt" in action.summary
@@ -841,7 +842,7 @@ def the_job_of_gitlab_runs(folder):
     status, printed, effect = job_after({"live": NEWS, "-x/robots.txt": NEWS})
     assert status == 0 and effect.count("/news/") >= 2 and "link/robots.txt" in effect and "-x/robots.txt" in effect, f"{printed}\n{effect}"
     assert job_after({"page.html": "y"})[2] == "", "nothing changes"
-    # What is not known fails.
+    # An unknown version fails.
     assert job_after({"page.html": "z"}, before="1" * 40)[0] != 0
     (folder / "secret").write_text("hunter2 hunter2\n")
     status, printed, effect = job_after({"page.html": "w"}, link=str(folder / "secret"))
@@ -912,7 +913,7 @@ def the_files_fit_their_schemas(folder):
     run([*schema, "vendor.gitlab-ci", "--data-transform", "gitlab-ci", ci / "gitlab.yml"], folder)
     run(["pre-commit", "validate-manifest", PROJECT / ".pre-commit-hooks.yaml"], folder)
     run(["pre-commit", "validate-config", ci / "pre-commit-config.yaml"], folder)
-    # What the schemas do not see: values in scripts, rights that nothing needs. The examples name versions, which people read.
+    # Faults that the schemas do not see: values in scripts, rights that nothing needs. The examples name versions, which people read.
     settings = folder / "zizmor.yml"
     settings.write_text("rules: { unpinned-uses: { disable: true } }\n")
     run(["zizmor", "--offline", "--no-progress", "--config", settings, PROJECT / "action.yml", ci / "github.yml"], folder)

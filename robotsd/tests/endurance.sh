@@ -147,7 +147,7 @@ if [ "$soak" -gt 0 ]; then
         turn=$((turn + 1))
         resident | tee -a "$folder/curve" | sed "s/^/$turn       /"
     done
-    # What it holds after the first fifth is what it needs; from there on it must stay flat.
+    # The memory that it holds after the first fifth is the memory that it needs; from there on it must stay flat.
     awk '{ at[NR] = $1 } END {
         from = int(NR / 5) + 1; third = int((NR - from + 1) / 3)
         if (third < 1) exit

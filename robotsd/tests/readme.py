@@ -20,7 +20,7 @@ import urllib.request
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "CRATE.md"]
 
-# What takes a release, wherever it is written.
+# The texts that take a release, wherever they are written.
 TAKES_A_RELEASE = re.compile(r"(pip|pipx) install robotsd|cargo install( --locked)? robotsd|cargo add tower-robots|tower-robots@v\d|version = \"0")
 # Run by .ci/run itself, of which this is a part.
 ELSEWHERE = {"cargo test --all-features"}

@@ -42,7 +42,7 @@ fn spread(names: &[Vec<u8>], most: usize) -> impl Iterator<Item = &Vec<u8>> {
     names.iter().step_by((names.len() / most).max(1)).take(most)
 }
 
-/// What each reading makes of the file, the list and both.
+/// The rules of the file, the list and both under each reading.
 struct Readers {
     reading: Reading,
     own: RuleSet,
@@ -70,7 +70,7 @@ fn hold_the_rule(file: &[u8], list: &Fragment, counts: &mut Counts) {
         .collect::<HashSet<_>>()
         .into_iter()
         .collect();
-    // What the readings read alike is compared with rules that apply.
+    // Names that all readings take alike are compared with rules that apply.
     let patterns = own.groups().flat_map(|group| group.rules().map(|rule| rule.pattern().to_vec()).collect::<Vec<_>>());
     let mut paths: Vec<Vec<u8>> = PATHS.iter().map(|path| path.as_bytes().to_vec()).collect();
     paths.extend(patterns.filter(|pattern| pattern.starts_with(b"/")).step_by(7).take(4));
@@ -170,7 +170,7 @@ fn for_real_files_and_a_real_list_the_rule_holds() {
     let (mut counts, mut tried) = (Counts::default(), 0);
     for case in &files {
         let body = body(case);
-        // What crawlers read no more says nothing; the check warns of it.
+        // Lines that crawlers read no more say nothing; the check warns of them.
         if body.len() + 2 * list.robots.bytes().len() < Reading::STANDARD_LIMIT {
             tried += 1;
             hold_the_rule(&body, &list, &mut counts);

@@ -96,7 +96,7 @@ async fn a_disallowed_crawler_is_refused_wherever_the_layer_is_nested() {
     assert_eq!((live.status().stripped_targets, live.status().faults), (0, 0));
 }
 
-/// What a newcomer writes first. It passes a crawler, and the status says so.
+/// The layers as a newcomer writes them first. It passes a crawler, and the status says so.
 #[tokio::test]
 async fn the_plain_layer_counts_what_it_judges_by_a_target_without_its_prefix() {
     let live = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
@@ -286,7 +286,7 @@ async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
     assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
 }
 
-/// What was judged outside is not what comes here any more.
+/// A request that was judged outside is not the one that comes here any more.
 #[tokio::test]
 async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));

@@ -12,7 +12,7 @@ fn checked(file: &[u8]) -> Report {
     check(&RobotsTxt::parse(file), &Options::new())
 }
 
-/// What was found, as `line:column code`.
+/// The findings, as `line:column code`.
 fn found(file: &[u8]) -> Vec<String> {
     let place = |finding: &Finding| format!("{}:{} {}", finding.line, finding.column, finding.code);
     checked(file).findings.iter().map(place).collect()

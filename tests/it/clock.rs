@@ -1,4 +1,4 @@
-//! What something costs, whatever else the machine does meanwhile.
+//! The cost of something, whatever else the machine does meanwhile.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the crate brings into an app's build, as its page says: each crate costs a download, an audit and compile time.
+//! The crates that this one brings into an app's build, as its page says: each costs a download, an audit and compile time.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,11 +1,11 @@
-//! Where `Reading::Standard` and `Reading::Legacy` differ from `Reading::Reference`: one test for each row of the table
-//! of `Reading`.
+//! The differences of `Reading::Standard` and `Reading::Legacy` from `Reading::Reference`: one test for each row of the
+//! table of `Reading`.
 
 use tower_robots::rules::{Access, Fallback, NoteKind, ProductToken, Reading, RequestPath, RobotsTxt};
 
 const READINGS: [Reading; 3] = [Reading::Reference, Reading::Standard, Reading::Legacy];
 
-/// What the three readings say, `Reference` first: whether the token may fetch the path.
+/// The verdicts of the three readings, `Reference` first: whether the token may fetch the path.
 fn allowed(file: impl AsRef<[u8]>, token: &str, path: &str) -> [bool; 3] {
     READINGS.map(|reading| {
         let rules = RobotsTxt::parse(file.as_ref()).compile(reading);

@@ -15,7 +15,7 @@ use crate::shared::cases;
 /// Agents of each file that its verdicts are compared for, besides those that its cases name.
 const AGENTS: [&str; 4] = ["Googlebot", "bingbot", "GPTBot", "some-other-bot"];
 
-/// What happened to the findings of one lint.
+/// The outcome for the findings of one lint.
 #[derive(Default)]
 struct Row {
     found: usize,

@@ -25,8 +25,8 @@ const THIRD: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\nDisallo
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
 const BAD: &str = "<html>";
 
-/// Where a disk is read-only, it takes not even other octets for those it holds, as one does that is full and copies what
-/// is overwritten.
+/// Remounts a disk: a read-only one takes not even other octets for those it holds, as one does that is full and copies
+/// what is overwritten.
 fn remount(disk: &Path, how: &str) {
     let mut mount = Command::new("mount");
     mount.args(["-o", &format!("remount,{how}")]).arg(disk);

@@ -1,4 +1,4 @@
-//! What does not go live by itself: what the gate refuses, what is rolled back, and how it is accepted.
+//! Versions that do not go live by themselves: those that the gate refuses, those that are rolled back, and how they are accepted.
 
 use std::fs;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ fn objections(live: &LiveRobots) -> Vec<ObjectionKind> {
     pending.into_iter().flatten().collect()
 }
 
-/// What a gate says about a file that is to replace another one.
+/// The objections of a gate to a file that is to replace another one.
 fn replaced(gate: Gate, old: &str, new: &str) -> Vec<ObjectionKind> {
     let site = Site::new(old);
     let live = site.builder().gate(gate).open().unwrap();
@@ -284,7 +284,7 @@ fn the_history_says_what_was_tried_and_what_it_changes() {
     assert!(history[3].detail.contains("HTML"), "{history:?}");
 }
 
-/// What is left in place of a robots.txt by an application that fails, or by a deployment that copies the wrong file.
+/// The texts that are left in place of a robots.txt by an application that fails, or by a deployment that copies the wrong file.
 const OTHER_TEXTS: [&str; 12] = [
     "Error: cannot connect to database\n",
     "404: Not Found",

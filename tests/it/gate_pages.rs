@@ -19,7 +19,7 @@ struct Edit {
     file: String,
     why: String,
     pages: Vec<String>,
-    /// What is added behind which line; none for the end.
+    /// The added lines, and the line behind which each stands; none for the end.
     added: Vec<(Option<String>, Vec<String>)>,
     without: Vec<String>,
     passes: bool,

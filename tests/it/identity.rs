@@ -62,7 +62,7 @@ fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
     ))
 }
 
-/// What is at hand in a situation: keys alone.
+/// The evidence at hand in a situation: keys alone.
 struct KeysAtHand<'a> {
     situation: &'a str,
     key: &'a Value,

@@ -1,4 +1,4 @@
-//! What a configuration spells: each value reads back what it writes, and writes what serde does.
+//! The spellings of a configuration: each value reads back what it writes, and writes what serde does.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;

@@ -71,5 +71,5 @@ mod trace_events;
 #[cfg(any(feature = "fetch", feature = "watch"))]
 mod waiting;
 
-/// Where the full case sets are, if they are there.
+/// The folder of the full case sets, if they are there.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");

@@ -54,7 +54,7 @@ fn telephones_and_televisions_whose_maker_has_a_crawlers_syllable_are_people() {
         "XBMC/10.1 r35648 (Mac OS X; 11.4.2 x86_64; http://www.xbmc.org)",
         "gPodder/3.10.1 (+http://gpodder.org/) Linux",
         "castero/0.8.4 (https://github.com/xgi/castero)",
-        // What is heard, and where.
+        // Programs that play media, and stations.
         "ExampleMediaPlayer/1.19 (+https://player.example)",
         "Example Launcher/2.6 (+http://games.example; Windows)",
         "Peapod/1.0 +http://www.peapodpy.example",

@@ -1,4 +1,4 @@
-//! What holds for any file and any path.
+//! The properties of any file and any path.
 
 use proptest::prelude::*;
 use tower_robots::rules::{
@@ -256,7 +256,7 @@ proptest! {
                 4 => next.extension("Comment", &value),
                 _ => next.comment(&String::from_utf8_lossy(&value)),
             };
-            // What was refused is left out, so that there is a file.
+            // A setting that was refused is left out, so that there is a file.
             if next.clone().build().is_ok() {
                 builder = next;
                 if *kind < 5 {

@@ -3,7 +3,7 @@
 
 use tower_robots::rules::{Access, Reading, RobotsTxt, Rule};
 
-/// What the rules say about one form of a path, and the line that decided (0 for none).
+/// The verdict of the rules about one form of a path, and the line that decided (0 for none).
 pub(crate) type Answer = (Access, usize);
 
 /// Asks a file about a path for a chain of tokens, in lower case; `star` says whether `*` may apply.
@@ -92,7 +92,7 @@ enum Piece {
     Any,
 }
 
-/// What is behind a `*` can be met in the path or, from some literal on, in the query.
+/// Text behind a `*` can be met in the path or, from some literal on, in the query.
 pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
     let stars = written.iter().filter(|octet| **octet == b'*').count();
     let mut differing: Vec<usize> = (1..=stars)

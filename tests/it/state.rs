@@ -1,4 +1,4 @@
-//! What is remembered over restarts, and what becomes of a site whose memory is damaged or cannot be written.
+//! The state that is remembered over restarts, and the behaviour of a site whose memory is damaged or cannot be written.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -427,7 +427,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     let site = Site::new();
     drop(site.open(OPEN));
     drop(site.open(newer));
-    // What a release without stamps writes when it rolls back: the same versions, another fate, and no record.
+    // The file of a release without stamps when it rolls back: the same versions, another standing, and no record.
     let path = site.own().join("state.json");
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let stamp = document["stamp"].as_u64().unwrap();
@@ -508,7 +508,7 @@ fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_i
     assert!(read_only.flush());
     drop((shut, read_only));
     assert_eq!(files(), before);
-    // Where there is none, none is made.
+    // If there is none, none is made.
     let nowhere = site.path().join("nowhere");
     let nothing = StateDir::read_only(&nowhere);
     drop(site.builder(OPEN).state(&nothing, "shop").open().unwrap());

@@ -12,7 +12,7 @@ use tower_robots::source::{HostMap, SiteMap};
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
 const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /drafts/\n";
 
-/// What the other process opens.
+/// The folder that the other process opens.
 const FOLDER: &str = "TOWER_ROBOTS_TEST_STATE_DIR";
 
 fn folder() -> (TempDir, PathBuf) {
@@ -94,7 +94,7 @@ fn a_second_handle_in_one_process_is_refused_until_the_last_clone_and_site_are_d
     assert!(StateDir::open(&path).is_err(), "the site goes on writing");
     clone.publish(SECOND).unwrap();
     drop(clone);
-    // What was written at the end is found, although nothing was flushed.
+    // A version that was written at the end is found, although nothing was flushed.
     let live = open(&path, SECOND);
     assert_eq!(live.rollback().unwrap().outcome.hash(), Some(tower_robots::live::VersionHash::of(FIRST.as_bytes())));
 }
@@ -122,7 +122,7 @@ fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_onc
         assert!(live.history().iter().all(was_live) && !live.history().is_empty(), "{:?}", live.history());
         drop(live);
     }
-    // Who has it now is another: what the last one left in the file is no lock.
+    // Another process has it now: the number that the last one left in the file is no lock.
     let left = fs::read_to_string(path.join("lock")).unwrap();
     assert!(left.starts_with(&format!("{} ", std::process::id())), "{left}");
     fs::write(path.join("lock"), "4711 1\n").unwrap();

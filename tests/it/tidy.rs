@@ -154,8 +154,8 @@ const ROBOTSD_ROOMS: &[Room] = &[
 const PACKAGES: [(&str, &[Room]); 3] =
     [("robots-core/src", CORE_ROOMS), ("src", ROOMS), ("robotsd/src", ROBOTSD_ROOMS)];
 
-/// What the core, without I/O, clocks and HTTP types, never names.
-/// A moment may be a value there (an override ends); the caller hands the current time over.
+/// The names that the core, without I/O, clocks and HTTP types, never uses. A moment may be a value
+/// there (an override ends); the caller hands the current time over.
 const IMPURE: [&str; 10] = [
     "std::fs",
     "std::net::Tcp",

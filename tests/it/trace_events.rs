@@ -58,7 +58,7 @@ impl Subscriber for Events {
     fn exit(&self, _: &Id) {}
 }
 
-/// What `work` emits on this thread, with all fields.
+/// The events that `work` emits on this thread, with all fields.
 fn events_with_fields(work: impl FnOnce()) -> Vec<Emitted<Fields>> {
     let events = Events::default();
     tracing::subscriber::with_default(events.clone(), work);
@@ -85,7 +85,7 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
 }
 
-/// What no crawler reads as it is meant is a warning at the start, with the lines, and so is an override for no crawler.
+/// Lines that no crawler reads as they are meant are a warning at the start, with their numbers, and so is an override for no crawler.
 #[test]
 fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     let policy = Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap()).build();
@@ -183,7 +183,7 @@ fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
 
 #[test]
 fn an_event_names_host_path_and_rule() {
-    // Where another test's thread meets the place of the event first while this one subscribes, it would stay without a subscriber.
+    // If another test's thread meets the place of the event first while this one subscribes, it would stay without a subscriber.
     status(drafts().1, by_gptbot("/drafts/"));
     let events = events_with_fields(|| {
         let (_, layer) = drafts();

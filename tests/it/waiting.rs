@@ -13,7 +13,7 @@ use tower_robots::live::LiveRobots;
 /// Far more than any condition takes; a machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a site serves as its robots.txt, if anything.
+/// The robots.txt that a site serves, if it serves one.
 pub(crate) fn body(live: &LiveRobots) -> Option<String> {
     live.snapshot().content.as_ref().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
 }

@@ -44,7 +44,7 @@ SCENES = {
     "a question of nginx": ("decision", "/-/auth/nginx", {**BROWSER, **ASKED, "X-Original-URI": "/1k"}, 200),
     "a question of Envoy": ("decision", "/envoy.service.auth.v3.Authorization/Check", GRPC, 200),
 }
-# What a peer has no scene for. HAProxy answers no condition of a file that it serves itself.
+# The scenes that a peer does not have. HAProxy answers no condition of a file that it serves itself.
 PEERS = {
     "nginx": {"page", "HTTP/2 over TLS"},
     "nginx-list": {"page", "refused", "/robots.txt", "304", "429", "HTTP/2 over TLS"},
@@ -74,7 +74,7 @@ class Counted:
     def __init__(self, server, ports):
         self.server, self.ports, self.dumps = server, {"http": server.port, **ports}, 0
         self.out = server.folder / f"{server.name}.callgrind"
-        # Where vgdb finds it: in this folder, which goes, and not in /tmp.
+        # The folder in which vgdb finds it: this one, which goes, and not /tmp.
         self.prefix = f"--vgdb-prefix={server.folder}/vgdb"
         server.command = ["valgrind", "-q", "--tool=callgrind", self.prefix, f"--callgrind-out-file={self.out}", *server.command]
 

@@ -65,7 +65,7 @@ class Server:
 
     def __init__(self, name, core, folder, command, port, http2_port=None):
         self.name, self.core, self.folder, self.command, self.port = name, core, folder, command, port
-        # Where it speaks HTTP/2 without TLS.
+        # The port on which it speaks HTTP/2 without TLS.
         self.http2_port = http2_port
         self.process = None
 
@@ -247,7 +247,7 @@ def idle_memory(server):
             answer += piece
 
     server.start()
-    # What the first requests cost for good is not the connections'.
+    # The lasting cost of the first requests is not that of the connections.
     load(server, "1 KiB", 1)
     time.sleep(3)
     before = server.memory()

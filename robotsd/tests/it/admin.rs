@@ -208,7 +208,7 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
     assert_eq!(command(&["status", "--json"]).json()["sites"][0]["name"], "a site");
     let out = command(&["reload", "--site", "a site"]).succeeded();
     assert!(out.starts_with("a site: unchanged: "), "{out}");
-    // What is not taken is an error for a script too.
+    // A file that is not taken is an error for a script too.
     folder.remove("robots.txt");
     assert_eq!(command(&["reload", "--json"]).ends_with(1).json()["sites"][0]["outcome"], "kept");
     let error = command(&["reload", "--site", "b"]).failed(2);
@@ -317,7 +317,7 @@ fn further_listeners_come_and_go_with_the_config() {
     let enforce = |address| status_of(address, "POST /enforce?to=on");
     assert_eq!(enforce(first), 200);
 
-    // What it is for changes, and its port is open all the while.
+    // The purpose of a listener changes, and its port is open all the while.
     configure(&listener(first, "access = \"read\"\n"), &format!("listens on http://{first} (for reading)"));
     assert_eq!((enforce(first), status_of(first, "GET /status")), (403, 200));
     let both = listener(first, "access = \"full\"\n") + &listener(second, "");

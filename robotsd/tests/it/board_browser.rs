@@ -1,7 +1,7 @@
 //! The board in a real browser: Chromium, driven by WebDriver, with axe-core looking for what hinders people.
 //!
 //! They are `chromedriver` in `PATH`, Debian's packages `chromium` and `chromium-driver`, and the file `axe.min.js` of npm's `axe-core`,
-//! which `ROBOTSD_AXE` names. What is not there is left out with a word; in CI it has to be there.
+//! which `ROBOTSD_AXE` names. A missing program is left out with a message; in CI it has to be there.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

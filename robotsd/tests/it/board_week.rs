@@ -112,7 +112,7 @@ fn settle(running: &Running) {
     wait_until("a moment of the board", || allowed() > before);
 }
 
-/// What the rows say, without those of claims that only came to be known.
+/// The rows of a report, without those of claims that only came to be known.
 fn said(report: &Value) -> Vec<String> {
     let crawlers = report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default();
     let counts =
@@ -191,7 +191,7 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
     request_as(&running[0], "Obeyer", IMPOSTOR, "refuted", "/robots.txt");
     request_as(&running[0], "Obeyer", IMPOSTOR, "refuted", "/private/9");
 
-    // What was counted is written once the clock has gone on for a minute.
+    // Counts are written once the clock has gone on for a minute.
     clock.set(91 * 3600);
     running.iter().for_each(settle);
     wait_for("the words of both", || Some(merged()).filter(|words| words == &WEEK));

@@ -77,7 +77,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     let found = (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]);
     assert_eq!(found, (&1.into(), &0.into(), &true.into()));
 
-    // What it has read allows the page, for a day.
+    // The version that it has read allows the page, for a day.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
     // The board knows a version within a second; what comes before that is not judged.
@@ -96,7 +96,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     let page = running.ask_admin("GET /board").body;
     assert_has(&page, &["<strong>ignores</strong>", "verified"]);
 
-    // What the table of sites has besides.
+    // The further columns of the table of sites.
     let never = &board(&running)["sites"][0]["never_hit"];
     assert_eq!((&never["of"], &never["count"]), (&2.into(), &0.into()), "{never}");
     let traffic = wait_for("the requests of the last minute", || {

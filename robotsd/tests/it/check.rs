@@ -54,7 +54,7 @@ fn a_finding_is_shown_with_the_line_of_the_file() {
     assert_eq!(output.error, "");
 }
 
-/// What a site's settings find is known with its config only, and a check without one says so.
+/// A finding that depends on a site's settings is known with its config only, and a check without one says so.
 #[test]
 fn a_check_without_a_config_says_what_it_leaves_out() {
     let site = site();
@@ -151,7 +151,7 @@ fn several_files_are_lines_and_a_table() {
     assert!(rows[3].is_empty(), "a clean file has no row: {table}");
     let fixes = "--fix corrects 101 of them or more, with --unsafe-fixes 6 more\n";
     assert!(shown.ends_with(&format!(" (--notes shows the notes)\n{fixes}{WITHOUT_SITE}")), "{shown}");
-    // What programs read stays one finding a line, notes included.
+    // Output for programs stays one finding a line, notes included.
     let lines = checked(site.path(), &["--format=json", "clean.txt", "bad.txt", "noisy.txt"]).json_lines();
     let of = |code: &str| lines.iter().filter(|line| line["code"] == code).count();
     assert_eq!((of("redundant-star"), of("path-without-slash")), (100, 6));
@@ -232,7 +232,7 @@ fn standard_input_has_the_name_it_is_given() {
     assert_eq!(output.out, want);
 }
 
-/// What others wrote: a link to a key beside the checkout, one into its `.git`, and settings that are a link.
+/// Files that others wrote: a link to a key beside the checkout, one into its `.git`, and settings that are a link.
 #[test]
 fn nothing_outside_of_the_folder_is_read() {
     use std::os::unix::fs::symlink;

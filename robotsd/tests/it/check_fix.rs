@@ -145,7 +145,7 @@ fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
     ];
     assert_has(&error, &parts);
     assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));
-    // What was left is not counted as fixed.
+    // A finding that was left is not counted as fixed.
     assert_has(&out, &["fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"]);
     // It is checked without --fix, and corrected where it is named.
     assert_eq!(run(&folder, &["site/de"], "").failed(1), "");

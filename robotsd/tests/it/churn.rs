@@ -38,7 +38,7 @@ fn is_of_one_version(body: &str) -> bool {
     (0..40).any(|version| body.contains(&format!("Disallow: {}        (line {})", rule(version), line(version))))
 }
 
-/// What every asker asks, again and again.
+/// The requests of every client, again and again.
 fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) {
     let (status, body) = get("/robots.txt", FIREFOX);
     assert_eq!(status, 200, "{body}");

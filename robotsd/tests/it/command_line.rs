@@ -1,4 +1,4 @@
-//! What describes the command line itself: manual pages and completions.
+//! The description of the command line itself: manual pages and completions.
 
 use crate::harness::*;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// Where a program is, or why it cannot be run.
+/// The path of a program, or why it cannot be run.
 pub(super) fn find(name: &str) -> Result<PathBuf, String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     // Debian keeps servers where PATH of an ordinary user does not look.

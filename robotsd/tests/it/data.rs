@@ -39,7 +39,7 @@ fn no_whole_address_and_no_value_of_a_query_is_on_the_disk() {
                 }
             }
         }
-        // What is refused before a site is chosen is logged too.
+        // A request that is refused before a site is chosen is logged too.
         running.request("GET", "/", &[("Host", "a b"), ("X-Forwarded-For", address)]);
     }
     // The networks are in the logs, so the addresses would be found.

@@ -228,7 +228,7 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     stream.write_all(&[b'x'; 5000]).unwrap();
     let long = short.replace("envoy/", "envoy/drafts/").replace("5000", "50000000");
     stream.write_all(long.as_bytes()).unwrap();
-    // What is beyond the bound is never read, so it may be never taken.
+    // Octets beyond the bound are never read, so they may be never taken.
     let _ = stream.write_all(&vec![b'x'; 1_000_000]);
     let mut answers = Vec::new();
     let _ = stream.read_to_end(&mut answers);

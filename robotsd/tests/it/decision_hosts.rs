@@ -103,7 +103,7 @@ fn no_host_that_a_client_writes_is_a_way_past_a_rule() {
     let hosts = hosts();
     assert!(hosts.len() >= 2000, "{}", hosts.len());
     let (mut held, mut passed) = (0, 0);
-    // What else the config says changes little for a host: every host once, and every fifth in the other ways.
+    // The rest of the config changes little for a host: every host once, and every fifth in the other ways.
     let named = "[\"h.test\"]";
     for (on_error, pattern, step) in [("pass", named, 1), ("refuse", named, 5), ("pass", "[]", 5), ("refuse", "[]", 5)]
     {
@@ -171,7 +171,7 @@ fn an_unknown_host_passes_or_is_judged_by_the_strictest_site() {
             |host: &str, target: &str| ask(running.address, &[question("/-/auth/", "caddy", target, host, GPTBOT)])[0];
         assert_eq!(status("unknown.test", "/private/b"), want, "{key}");
         assert_eq!(status("open.test", "/private/b"), 200);
-        // What is no host may be that of each site: the strictest decides, and where none refuses, the one that would is in the log.
+        // A text that is no host may be that of each site: the strictest decides, and if none refuses, the one that would is in the log.
         assert_eq!((status("b.test:,x", "/private/b"), status("b.test:,x", "/private/a")), (403, 200), "{key}");
         running.wait_for_event("refused", |line| line["site"] == "b" && line["path"] == "/private/b");
         running.wait_for_event("observed", |line| line["site"] == "a" && line["path"] == "/private/a");

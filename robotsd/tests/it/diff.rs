@@ -236,7 +236,7 @@ fn a_list_that_cannot_be_read_fails_and_is_named() {
         assert_eq!((code, out.is_empty()), (Some(2), true), "{arguments:?}: {error}");
         assert_has(&error, &[want]);
     }
-    // What an index names is fetched; nothing listens there.
+    // The sitemaps that an index names are fetched; nothing listens there.
     let connect = "a.example:443:127.0.0.1:1";
     let arguments = ["diff", "old.txt", "new.txt", "--sitemap", "index.xml", "--connect-to", connect];
     let Ended { code, error, .. } = folder.run(arguments);

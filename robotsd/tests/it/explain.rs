@@ -216,7 +216,7 @@ fn a_registered_token_has_the_further_groups_of_its_crawler() {
     }
 }
 
-/// What an expectation says of a name, `explain` says too.
+/// The verdict of an expectation about a name is that of `explain` too.
 #[test]
 fn a_name_means_the_same_for_explain_and_test() {
     let file = "User-agent: Stripe\nUser-agent: HouseBot\nDisallow: /x\n\nUser-agent: Googlebot\nDisallow: /g\n\nUser-agent: *\nDisallow: /a\n";
@@ -265,7 +265,7 @@ fn an_explanation_in_json_holds_the_same() {
 
 const DRAFTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
-/// What follows `explain --robots`, and the first line of the answer.
+/// The arguments of `explain --robots`, and the first line of the answer.
 const SENTENCES: &str = "
 f --user-agent GPTBOT /drafts/x
     GPTBot may not fetch /drafts/x: line 3, `Disallow: /drafts/`, in the group for GPTBot

@@ -277,7 +277,7 @@ async fn what_asks_about_nothing_is_passed_or_refused_as_configured() {
             assert_eq!(outcome(&ask(&channel, &asked).await), want, "{place} {reason}");
         }
         assert_eq!(outcome(&call(&channel, CHECK, Vec::new()).await.unwrap()), want);
-        // What is there and odd is judged, by every site there is.
+        // A field that is there and odd is judged, by every site there is.
         for asked in [
             Asked { path: b"drafts/x", ..whole.clone() },
             Asked { path: b"ftp://h/drafts/x", ..whole.clone() },

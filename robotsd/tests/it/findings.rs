@@ -1,4 +1,4 @@
-//! What the check finds in a file that goes live: the log, the status and the answer to a reload say it in the library's words.
+//! The findings of the check in a file that goes live: the log, the status and the answer to a reload report them in the library's words.
 
 use std::collections::BTreeMap;
 use std::fs;

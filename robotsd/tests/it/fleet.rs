@@ -27,7 +27,7 @@ fn recipe(language: &str, title: &str) -> &'static str {
     of_language.find(|block| block.starts_with(title)).unwrap_or_else(|| panic!("no recipe {title:?}"))
 }
 
-/// What a database answers to a recipe whose `/mnt/*` are these folders; none where the database is not here.
+/// The answer of a database to a recipe whose `/mnt/*` are these folders; none if the database is not here.
 fn answer(title: &str, machines: &str) -> Option<Value> {
     let (module, package, program) = match title.split(',').next()? {
         "-- DuckDB" => ("duckdb", "duckdb", DUCKDB),
@@ -124,7 +124,7 @@ fn play(running: &Running, at: usize) {
         get("198.51.100.7", "CCBot/2.0 (https://commoncrawl.org/faq/)", "/a.html");
         get("198.51.100.7", FIREFOX, "/drafts/2");
     }
-    // What was read on the first replica is not heeded on the last.
+    // A read on the first replica does not count on the last.
     for path in ["/drafts/1", "/a.html", "/%64rafts/2"] {
         (0..at).for_each(|_| get(REAL, EXAMPLE, path));
     }
@@ -143,7 +143,7 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     for (at, name) in REPLICAS.into_iter().enumerate() {
         let mut running = Running::start_with(&path(name).join("robotsd.toml"));
         play(&running, at);
-        // What is counted last is written at the end.
+        // The last counts are written at the end.
         running.signal("TERM");
         running.wait_for_end();
     }

@@ -23,7 +23,7 @@ fn a_first_version_that_shuts_everyone_out_is_not_invented_into_a_disallow() {
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
 }
 
-/// What a probe of a roll-out gets.
+/// The answer to a probe of a roll-out.
 fn rollout(running: &Running) -> (u16, String) {
     let answer = running.ask_admin("GET /readyz?require=sites");
     (answer.status, answer.body)
@@ -95,7 +95,7 @@ fn a_site_that_a_running_process_gets_takes_no_replica_out() {
 #[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
     let (folder, running) = config("").robots(OPEN).start();
-    // What is live is written behind it, and the end of the process here waits for nothing.
+    // The live version is written behind it, and the end of the process here waits for nothing.
     let state = folder.at("state/sites/shop/state.json");
     wait_until("the version to be remembered", || state.exists());
     drop(running);

@@ -11,7 +11,7 @@ const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
 /// The accident that shuts no crawler out at large.
 const ACCIDENT: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
-/// What a reasonable owner does.
+/// The edit of a reasonable owner.
 const EDIT: &str = "User-agent: *\nDisallow: /cart/\nDisallow: /admin/\n";
 
 fn urlset(urls: impl Iterator<Item = String>) -> Vec<u8> {
@@ -108,7 +108,7 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
     let said = running.command(&["accept", "shop", hash]).succeeded();
     assert_eq!(live(&running), ACCIDENT);
     let copy = said.lines().find(|line| line.trim().starts_with("cp ")).expect(&said).trim();
-    // What it says can be typed.
+    // The suggested command can be typed.
     assert!(std::process::Command::new("sh").arg("-c").arg(copy).status().unwrap().success());
     assert_eq!(folder.read("robots.accepted.txt"), ACCIDENT);
 }

@@ -45,12 +45,12 @@ fn python() -> Option<Command> {
     python_with("grpc", "grpcio")
 }
 
-/// What each call to a port brought.
+/// The results of each call to a port.
 fn calls(port: u16) -> Value {
     run(python().unwrap().arg(project(SCRIPT)).args(["call", &port.to_string()])).ends_with(0).json()
 }
 
-/// What a refused call to a port under this name brought: its code, its message and its fields.
+/// The result of a refused call to a port under this name: its code, its message and its fields.
 fn refused(port: u16, agent: &str) -> Option<Value> {
     Some(run(python()?.arg(project(SCRIPT)).args(["refused", &port.to_string(), agent])).ends_with(0).json())
 }

@@ -143,7 +143,7 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What reads a robots.txt that a pull request brings; for the files of lints the first two do.
+/// The commands that read a robots.txt which a pull request brings; for the files of lints the first two do.
 const COMMANDS: [&[&str]; 6] = [
     &["check", "robots.txt"],
     &["check", "--unsafe-fixes", "--diff", "robots.txt"],
@@ -167,7 +167,7 @@ fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
         let held =
             status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
         peak = peak.max(held.unwrap_or(0));
-        // What stands before the closing bracket is the name of the program.
+        // The text before the closing bracket is the name of the program.
         let stat = read("stat");
         let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
         let ticks: u32 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();

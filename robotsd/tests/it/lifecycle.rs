@@ -97,7 +97,7 @@ fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
     });
     wait_until("both", || running.events("listening") == 2);
     drop(running);
-    // What is no listening socket at all.
+    // A descriptor that is no listening socket at all.
     let connection = TcpStream::connect(address).unwrap();
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(connection)));

@@ -40,7 +40,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     } else {
         println!("skipped: another robotsd has a socket in /run/robotsd");
     }
-    // What an earlier one left in another runtime folder is not taken for the one that runs.
+    // A socket that an earlier process left in another runtime folder is not taken for the one that runs.
     let left = folder(&[]);
     drop(std::os::unix::net::UnixListener::bind(left.at(found.file_name().unwrap())).unwrap());
     let mut command = robotsd();

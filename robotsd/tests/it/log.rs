@@ -10,7 +10,7 @@ use super::log_schema;
 use super::tls::certify;
 use crate::harness::*;
 
-/// What takes more than a test may do to a machine, or what the library does not do today.
+/// The events that take more than a test may do to a machine, or that the library does not cause today.
 const NOT_DRIVEN: [(&str, &str); 6] = [
     ("clock", "a clock before 1970: `start::a_clock_before_1970_ends_no_start`, where there is a faketime"),
     ("descriptors", "a limit of descriptors that cannot be raised although it says so"),

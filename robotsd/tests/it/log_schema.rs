@@ -12,7 +12,7 @@ pub(super) fn events() -> impl Iterator<Item = &'static str> {
     SCHEMA["oneOf"].as_array().unwrap().iter().map(|event| event["title"].as_str().unwrap())
 }
 
-/// What of a line the schema does not allow: an event or a field that is not named, one that is missing, or another type.
+/// The part of a line that the schema does not allow: an event or a field that is not named, one that is missing, or another type.
 pub(super) fn disagreement(line: &Value) -> Option<String> {
     let fields = line.as_object()?;
     let Some(event) = SCHEMA["oneOf"].as_array().unwrap().iter().find(|event| event["title"] == line["event"]) else {

@@ -86,5 +86,5 @@ mod trusted;
 mod upgrade;
 mod upstreams;
 
-/// Where the full case sets are, if they are there.
+/// The folder of the full case sets, if they are there.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared");

@@ -14,7 +14,7 @@ const ROBOTS: &str =
 
 const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
 
-/// What a client makes up; none of it may be a label.
+/// A text that a client makes up; none of it may be a label.
 const MADE_UP: &str = "made-up-by-a-client";
 
 /// A proxy with an upstream, a site name that has to be escaped, and both kinds of listeners.
@@ -151,7 +151,7 @@ fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
     let site = "root = \".\"\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"";
     let config = Config::new().keys("workers = 2").site("shop", site).admin();
     lookups_are_counted_once(&config);
-    // Where requests may wait for evidence, two layers look up who sent them.
+    // If requests may wait for evidence, two layers look up who sent them.
     lookups_are_counted_once(&config.tables("[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\""));
 }
 

@@ -57,7 +57,7 @@ impl Row {
         }
     }
 
-    /// What is done about a request of GPTBot's that robots.txt disallows.
+    /// The action for a request of GPTBot's that robots.txt disallows.
     fn disallowed(&self) -> &'static str {
         if self.over.starts_with("\"pattern") { "refuse" } else { self.bound() }
     }
@@ -143,7 +143,7 @@ fn a_site_that_observes_answers_as_no_layer_would() {
     let ask =
         |host: &str, path: &str, agent: &str| running.request("GET", path, &[("Host", host), ("User-Agent", agent)]);
     assert_eq!(compare(ask), (240, 24));
-    // What would have been done is in the log.
+    // The action that would have been taken is in the log.
     let observing: Vec<_> = Row::all().into_iter().filter(|row| row.over.is_empty() && row.mode == 1).collect();
     for row in &observing {
         let of = |event: &str, agent: &str, would: &str| {

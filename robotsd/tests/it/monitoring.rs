@@ -161,7 +161,7 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
         asked += 1;
     }
     for (_, expression) in alerts() {
-        // Whatever the value is; and nothing is an hour old here.
+        // The value does not matter; and nothing is an hour old here.
         prometheus.answers(&of_any_value(&expression).replace(" offset 1h", ""));
         asked += 1;
     }

@@ -1,4 +1,4 @@
-//! What an operator decides: the kill switch, versions accepted and rolled back by hand, and what every command says.
+//! The decisions of an operator: the kill switch, versions accepted and rolled back by hand, and the output of every command.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ impl Operated {
         Self(folder.start())
     }
 
-    /// Ends it as its operator does. What is live is written behind it, which a process that is killed may not get to.
+    /// Ends it as its operator does. The live version is written behind it, which a process that is killed may not get to.
     fn end(mut self) {
         self.0.end();
     }
@@ -163,7 +163,7 @@ fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
     let said = operated.said(&["enforce", "on"]);
     assert!(said.ends_with("; off still by a switch of their own: \"the blog\""), "{said}");
     assert_eq!(operated.pages(), [403, 200]);
-    // What the status suggests, typed as it is.
+    // The command that the status suggests, typed as it is.
     type_in(&suggested(&operated.out(&["status"]), "robotsd enforce on --site 'the blog'")).succeeded();
     assert_eq!(operated.page("blog.test"), 403);
     assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was on already\n");
@@ -406,7 +406,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
         let is_said = said.contains(&way_out) && said.contains("--admin PLACE; else");
         assert_eq!(is_said, arguments[0] == "enforce", "{said}");
     }
-    // What only reads needs no lock.
+    // A command that only reads needs no lock.
     folder.configured(["config", "check"]).succeeded();
     assert_eq!((operated.page("shop.test"), operated.json(&["status"])["enforcement"].clone()), (403, "on".into()));
     drop(operated);
@@ -479,7 +479,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     assert_has(output.error, &["no process listens there: robotsd does not run"]);
 }
 
-/// What `config check` says about the config of a folder, and its exit status.
+/// The output of `config check` about the config of a folder, and its exit status.
 fn checked(folder: &Folder) -> (Option<i32>, String) {
     let output = folder.configured(["config", "check"]);
     (output.code, output.error + &output.out)
@@ -501,7 +501,7 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
     assert_has(checked(&folder).1, &["can be served; "]);
     assert!(!folder.at("state").exists(), "a check writes nothing");
     folder.write("state/sites/shop/enforcement", "no");
-    // Where root runs this no mode keeps it out; a folder in place of the file does.
+    // If root runs this no mode keeps it out; a folder in place of the file does.
     fs::create_dir(folder.at("state/enforcement")).unwrap();
     let [of_all, of_site] =
         ["state/enforcement", "state/sites/shop/enforcement"].map(|path| folder.at(path).display().to_string());

@@ -41,7 +41,7 @@ pub(super) fn python_with(module: &str, package: &str) -> Option<Command> {
     is_there.then(python)
 }
 
-/// What was found; where it was not, that is said, and in CI that is a failure.
+/// The program that was found; if there is none, that is said, and in CI that is a failure.
 pub(super) fn present<T>(found: Result<T, impl Display>) -> Option<T> {
     let missing = found.as_ref().err().map(ToString::to_string);
     if let Some(why) = missing {

@@ -88,7 +88,7 @@ fn a_list_at_a_url_outlives_its_server() {
     assert_has(served(&running), &["\n# From AI crawlers\n"]);
     assert_eq!(running.all("published").len(), 1);
     assert_eq!(running.get("/x", GPTBOT).status, 403);
-    // What is live is written behind: a process that is killed may not have got to it.
+    // The live version is written behind: a process that is killed may not have got to it.
     running.end();
     server.show(503, "");
     let running = folder.start();
@@ -223,7 +223,7 @@ fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
     running.end();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     drop(running);
-    // What was not announced is, once the server is back.
+    // A version that was not announced is, once the server is back.
     server.show(204, "");
     let running = folder.start();
     running.wait_for_event("on-publish", |line| line["status"] == 204);

@@ -170,7 +170,7 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
     let kept = running.wait_for_message("config", "its source before");
     assert_has(message(&kept), &["other.txt: there is no such file"]);
     serves(REFUSES).unwrap();
-    // What is edited of the one before still goes live.
+    // An edit of the one before still goes live.
     folder.replace("robots.txt", format!("# edited\n{REFUSES}"));
     wait_for("the edited one", || serves(&format!("# edited\n{REFUSES}")));
     // Once it is there it is taken, without being asked for.

@@ -41,7 +41,7 @@ impl Published {
         self.folder.configure(config.tables(registry));
     }
 
-    /// What a command writes about the running server, or beside it.
+    /// The output of a command about the running server, or beside it.
     fn command(&self, arguments: &[&str]) -> String {
         self.with_config(arguments).out
     }

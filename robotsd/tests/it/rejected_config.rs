@@ -104,7 +104,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
         assert_has(ends(&["accept", "a"], 2), &["no version waits"]);
         assert_has(ends(&["reload"], 1), &["config: kept:"]);
     }
-    // Where the place itself cannot be read, the message says how to name it.
+    // If the place itself cannot be read, the message says how to name it.
     folder.configure(good.replace("[admin]", "[admin"));
     let said = ends(&["enforce", "off"], 2);
     assert_has(&said, &["robotsd.toml:2:"]);

@@ -389,7 +389,8 @@ fn requests_faster_than_the_delay_are_counted() {
     assert_eq!(replay.run("json", &[]).json()["paces"], want);
 }
 
-/// What `serve` does with the same config: at most 30 s, by address, for the methods of `*`, the strictest of all names, and 429.
+/// Replay counts as `serve` does with the same config: at most 30 s, by address, for the methods of `*`, the strictest of all names, and
+/// 429.
 #[test]
 fn what_comes_too_soon_is_what_a_server_would_find() {
     let line = |address: &str, second: u32, method: &str, agent: &str| {
@@ -426,7 +427,7 @@ fn what_comes_too_soon_is_what_a_server_would_find() {
 #[test]
 fn what_a_log_lacks_is_said() {
     let say = |log: &str, form: &str| {
-        // Where no request names an agent, there is no answer.
+        // If no request names an agent, there is no answer.
         let is_nameless = !log.contains(GPTBOT);
         let replay = Replay::by("User-agent: *\nCrawl-delay: 10\nDisallow: /cart\n", log);
         let output = replay.run(form, &[]).ends_with(if is_nameless { 2 } else { 0 });

@@ -98,7 +98,7 @@ fn because(report: &Value, name: &str) -> Value {
     crawler(report, name)["identity"]["claimed_because"].clone()
 }
 
-/// What becomes of one request, beside one that is verified.
+/// The judgement of one request, beside one that is verified.
 fn fate(site: &Site, address: &str, time: u64, agent: &str) -> String {
     let log = [line("66.249.66.1", NOON, "/", GOOGLEBOT), line(address, time, "/cart", agent)];
     let (report, said, _) = site.report(&log, &[]);
@@ -257,7 +257,7 @@ fn an_older_copy_verifies_what_the_list_lost_since() {
     let lost = "192.178.4.5";
     assert_eq!(fate(&site, lost, NOON - DAY, GOOGLEBOT), "verified");
     assert_eq!(fate(&site, lost, NOON + HOUR, GOOGLEBOT), "impostor");
-    // What was saved counts also where it is older than the embedded copy, as for a server; and that verifies all the same.
+    // A saved list counts also if it is older than the embedded copy, as for a server; and that verifies all the same.
     site.save(GOOGLE_LIST, NOON - 400 * DAY, &["8.8.8.0/24"]);
     let (report, _, _) = site.report(&[line("8.8.8.8", NOON - 400 * DAY, "/", GOOGLEBOT)], &[]);
     assert_eq!(split(&report, "Googlebot"), [1, 0, 0]);
@@ -290,7 +290,7 @@ fn the_operators_own_copy_verifies_and_its_resolvers_are_asked() {
     assert_eq!((&*said, split(&report, "Googlebot"), split(&report, "YandexBot")), ("", [1, 1, 0], [1, 0, 0]));
     assert_eq!(report["identity"]["lists_of"], "2026-10-01");
     assert_eq!(report["identity"]["lists"][0]["origin"], "file");
-    // What was saved later is newer.
+    // A list that was saved later is newer.
     site.save(GOOGLE_LIST, NOON, &["9.9.9.0/24"]);
     let (report, _, _) = site.report(&log, &[]);
     assert_eq!((split(&report, "Googlebot"), &report["identity"]["lists"][0]["origin"]), ([1, 0, 1], &json!("saved")));

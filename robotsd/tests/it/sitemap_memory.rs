@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// What the sitemaps of all sites together may take above what the process holds anyway.
+/// The memory that the sitemaps of all sites together may take above what the process holds anyway.
 const BUDGET_KIB: u64 = 64 << 10;
 
 /// Octets of a sitemap, unpacked: nearly what the protocol allows.
@@ -47,7 +47,7 @@ fn read_sitemaps(running: &Running) {
     running.command(&["reload"]).succeeded();
 }
 
-/// What is noted about the sitemaps of a site, once it is.
+/// The note about the sitemaps of a site, once there is one.
 fn note(running: &Running, site: usize) -> Option<String> {
     let lines = running.all("gate");
     let mut notes = lines.iter().filter(|line| line["level"] == "warn");
@@ -117,7 +117,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             "{note}"
         );
     }
-    // What is kept over a restart is bounded like what is kept in memory.
+    // The pages that are kept over a restart are bounded like those in memory.
     let saved = fs::read_dir(folder.at("state/pages")).unwrap().flatten();
     let saved: u64 = saved.map(|file| file.metadata().unwrap().len()).sum();
     assert!(saved > 0 && saved <= BUDGET_KIB << 10, "{saved} octets");

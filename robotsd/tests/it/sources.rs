@@ -1,4 +1,4 @@
-//! Where a robots.txt can come from: a folder with one for each host, the upstream itself, a URL.
+//! The sources of a robots.txt: a folder with one for each host, the upstream itself, a URL.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};

@@ -13,7 +13,7 @@ fn open() -> Config {
     good().robots("# open\n")
 }
 
-/// What `serve` says first of a config: the place of the problem and the problem. Its line stands below, with a caret.
+/// The first message of `serve` about a config: the place of the problem and the problem. Its line stands below, with a caret.
 fn said(config: &str) -> String {
     let folder = folder(&[("robotsd.toml", config), ("robots.txt", "# open\n")]);
     let path = folder.at("robotsd.toml");
@@ -25,7 +25,7 @@ fn said(config: &str) -> String {
     format!("{}: {message}", place.unwrap_or_else(|| panic!("{error}")))
 }
 
-/// What stands below the name of the only site, with its lines on one, and how what is said of it begins.
+/// The lines below the name of the only site, written on one, and the beginning of the message about them.
 const BAD_SITES: &str = r##"
 root = "nope" => 5:8: …
 root = "." | upstreams = ["http://127.0.0.1:1"] => 5:8: a site has upstreams or a root, not both
@@ -326,7 +326,7 @@ fn a_clock_before_1970_ends_no_start() {
     }
 }
 
-/// Where the library is, if it does its work here.
+/// The path of the library, if it does its work here.
 pub(super) fn faketime() -> Option<std::path::PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let library = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1")).find(|path| path.exists())?;

@@ -1,4 +1,4 @@
-//! What the status says about connections, requests and upstreams.
+//! The parts of the status about connections, requests and upstreams.
 
 use crate::harness::*;
 

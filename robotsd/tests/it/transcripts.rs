@@ -59,7 +59,7 @@ fn every_mention_of_the_repository_is_that_of_the_manifest() {
     }
     let mut mentions = 0;
     for path in texts {
-        // What is no text names nothing.
+        // A file that is no text names nothing.
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         for (at, _) in text.match_indices("/tower-robots") {
             let before = &text[..at];

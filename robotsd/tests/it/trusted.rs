@@ -10,7 +10,7 @@ fn proxy(origin: &Origin, listener: &str) -> (Folder, Running) {
     config.tables(exempt).log_requests().tables("address = \"keep\"").start()
 }
 
-/// What the upstream saw of a field, every line of it.
+/// The lines of a field that the upstream saw.
 fn seen(answer: &Answer, name: &str) -> Vec<String> {
     let fields = answer.body.lines().filter_map(|line| line.split_once(": "));
     fields.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
@@ -72,7 +72,7 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "10.0.0.1, 192.0.2.7, 10.0.0.2")], 200, "192.0.2.7"),
         (&[("Forwarded", "for=192.0.2.7")], 200, "192.0.2.7"),
         (&[("X-Forwarded-For", "198.51.100.1")], 403, "198.51.100.1"),
-        // What the client has sent itself stands to the left of where it really is.
+        // The address that the client has sent itself stands to the left of its real one.
         (&[("X-Forwarded-For", "192.0.2.7, 198.51.100.2")], 403, "198.51.100.2"),
         (&[("X-Forwarded-For", "192.0.2.7"), ("X-Forwarded-For", "198.51.100.3, 10.0.0.1")], 403, "198.51.100.3"),
         (&[("X-Forwarded-For", "198.51.100.4"), ("Forwarded", "for=192.0.2.7")], 403, "198.51.100.4"),

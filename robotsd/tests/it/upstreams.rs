@@ -124,7 +124,7 @@ fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream
     }
     let socket = sent(address, &said);
     let mut reader = socket.try_clone().unwrap();
-    // What is not a body is read, as every client would.
+    // Octets that are not a body are read, as every client would.
     std::thread::spawn(move || while matches!(reader.read(&mut [0; 4096]), Ok(1..)) {});
     socket
 }

@@ -1,4 +1,4 @@
-//! Whatever a server sends, there is an answer or a failure: no panic, no hang, nothing live that was not sent.
+//! For anything that a server sends, there is an answer or a failure: no panic, no hang, nothing live that was not sent.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tower_robots::source::fetch::{Fetcher, Schedule};
 use super::server::{Server, robots};
 use crate::waiting::PATIENCE;
 
-/// What answers are made of, and other things.
+/// A part of an answer, or something else.
 fn part() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::sample::select(vec![

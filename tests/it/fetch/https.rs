@@ -23,7 +23,7 @@ fn trusting(authority: &Authority) -> FetcherBuilder {
     Fetcher::builder().trust(authority.pem().as_bytes()).unwrap()
 }
 
-/// What a site at that URL starts with: its file, or why it has none.
+/// The state in which a site at that URL starts: its file, or why it has none.
 fn opened(builder: FetcherBuilder, url: &str) -> Result<String, String> {
     let fetcher = builder.start().unwrap();
     let live = LiveRobots::url(url).unwrap().fetcher(&fetcher).when_missing(WhenMissing::Fail).open();

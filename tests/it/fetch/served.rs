@@ -1,4 +1,4 @@
-//! What a client of the site gets, while its robots.txt is fetched from where it is kept.
+//! The answers to a client of the site, while its robots.txt is fetched from where it is kept.
 
 use std::convert::Infallible;
 

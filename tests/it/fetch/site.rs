@@ -223,7 +223,7 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
     assert_eq!(kept(&reload(&live)), RejectionKind::Unreachable);
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     drop(live);
-    // What is missing after a restart was there before it, so it is held.
+    // A file that is missing after a restart was there before it, so it is held.
     server.now_says(response("404 N", "", ""));
     let live = remembering(&state, &server.url("/robots.txt")).open().unwrap();
     assert_eq!(kept(&reload(&live)), RejectionKind::Held);

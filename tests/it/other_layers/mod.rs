@@ -53,7 +53,7 @@ async fn assert_enforces(app: Router) {
     assert!(refusal.starts_with(b"403 Forbidden\n\n"), "{refusal:?}");
 }
 
-/// A test for each layer: the layer of this crate above it, and below it. What stands after `under` is put above
+/// A test for each layer: the layer of this crate above it, and below it. The handler after `under` is put above
 /// both: axum wants errors handled.
 macro_rules! in_both_orders {
     ($($name:ident: $layer:expr $(, under $handler:expr)?;)+) => {$(

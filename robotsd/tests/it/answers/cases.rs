@@ -11,12 +11,12 @@ const HTML: &str = "Content-Type: text/html; charset=utf-8";
 const PAGE: &str =
     "<!DOCTYPE html>\n<html><meta http-equiv=refresh content=\"0; url=/rules\"><body>Welcome</body></html>\n";
 
-/// What crawlers do after an answer, as the JSON output has it.
+/// The behaviour of crawlers after an answer, as the JSON output has it.
 pub(super) const GO_BY_RULES: &str = "rules";
 pub(super) const ALLOW_ALL: &str = "allow-all";
 pub(super) const DISALLOW_ALL: &str = "disallow-all";
 
-/// What crawlers do, and the exit status.
+/// The behaviour of crawlers, and the exit status.
 type Outcome = (&'static str, i32);
 const KEPT: Outcome = (GO_BY_RULES, 0);
 const SPOILT: Outcome = (GO_BY_RULES, 1);
@@ -26,7 +26,7 @@ const SHUT: Outcome = (DISALLOW_ALL, 1);
 
 /// A server's answer, and what is expected of the check.
 pub(super) struct Case {
-    /// What the server does, for the table.
+    /// The behaviour of the server, for the table.
     pub(super) says: &'static str,
     pub(super) outcome: Outcome,
     /// The codes of the findings, errors first.

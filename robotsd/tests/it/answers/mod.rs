@@ -17,18 +17,18 @@ use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use crate::harness::*;
 
-/// Where the server of a case is: a port that has no other names to look at.
+/// The URL of a case's server: a port that has no other names to look at.
 const URL: &str = "http://example.com:8080";
 
 /// Long enough for a busy machine, and too short for a server that is silent.
 const TIMEOUT: &str = "--timeout=3s";
 
-/// What a check says in JSON.
+/// The JSON output of a check.
 struct Checked {
     output: Ended,
     /// The findings, with their codes.
     findings: Vec<Value>,
-    /// What was answered; none where the word names no robots.txt.
+    /// The answers; none if the word names no robots.txt.
     answers: Option<Value>,
 }
 

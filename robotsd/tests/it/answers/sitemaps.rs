@@ -9,7 +9,7 @@ fn sitemap(site: &str, urls: usize) -> String {
     format!("<?xml version=\"1.0\"?>\n<urlset>{urls}</urlset>")
 }
 
-/// What is found about a site whose robots.txt has these lines, and the sitemaps that are shown.
+/// The findings about a site whose robots.txt has these lines, and the sitemaps that are shown.
 fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
     let server = Origin::answering(move |asked| {
         let text = match asked.target.as_str() {

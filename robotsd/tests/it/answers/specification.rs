@@ -9,7 +9,7 @@ fn rows(table: &str) -> Vec<Value> {
     spec[table].as_array().unwrap().clone()
 }
 
-/// What crawlers are said to do at a server of this kind.
+/// The behaviour of crawlers, as reported, at a server of this kind.
 fn crawlers<R: Into<Reply>>(reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> String {
     checked_at(&Origin::answering(reply)).crawlers().to_owned()
 }
@@ -69,7 +69,7 @@ fn the_specification_of_answers_row_by_row() {
     }
 }
 
-/// What crawlers are said to do at servers with each of these statuses.
+/// The behaviour of crawlers, as reported, at servers with each of these statuses.
 fn all<const N: usize>(statuses: [u16; N], want: &str) {
     for status in statuses {
         assert_eq!(of_status(status), want, "{status}");

@@ -7,7 +7,7 @@ use crate::harness::*;
 
 const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|---|---|\n";
 
-/// What follows table and notes.
+/// The text behind table and notes.
 const NEXT: &str = "\n## Every finding";
 
 /// The table as it stands in the chapter.
@@ -16,7 +16,7 @@ pub(super) struct Table {
     chapter: String,
 }
 
-/// What a check of one server says.
+/// The report of a check of one server.
 pub(super) struct Row {
     says: String,
     crawlers: String,
@@ -37,7 +37,7 @@ impl Row {
         };
         let finding = |finding: &Value| {
             let [code, severity, message] = ["code", "severity", "message"].map(|name| finding[name].as_str().unwrap());
-            // What follows is in the column beside.
+            // The rest is in the column beside.
             let message = message.split(": crawlers ").next().unwrap_or(message);
             format!("{severity} `{code}`: {}", plain(message))
         };

@@ -14,7 +14,7 @@ pub(super) struct Authority {
     folder: Folder,
 }
 
-/// What a server's certificate is like.
+/// The kind of a server's certificate.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Valid,

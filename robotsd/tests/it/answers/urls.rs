@@ -65,7 +65,7 @@ fn an_answer_that_is_no_robots_txt_is_one_clear_message() {
         ("ftp://example.com/robots.txt", ftp.to_owned()),
         ("https://user:secret@example.com/", "\"https://…@example.com/\" holds a user name".to_owned()),
     ] {
-        // What is said of a document begins with its URL.
+        // A line about a document begins with its URL.
         let is_here = url.starts_with('/');
         let (url, want) =
             if is_here { (format!("{URL}{url}"), format!("{URL}{url}{want}")) } else { (url.to_owned(), want) };

@@ -36,7 +36,7 @@ fn no_host_or_url_is_a_way_past_a_rule_through_real_servers() {
     assert_eq!(faults.concat(), "");
 }
 
-/// What is wrong with the answers to a request. A question may take longer than a server waits on a busy machine, and then the
+/// The fault of the answers to a request. A question may take longer than a server waits on a busy machine, and then the
 /// request goes on: what is wrong stays so.
 fn fault(stage: &Stage, head: &str) -> Option<String> {
     let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
@@ -49,7 +49,7 @@ fn fault(stage: &Stage, head: &str) -> Option<String> {
     if is_wrong(GPTBOT, &serves_the_page) {
         return Some(format!("a crawler gets the page: {head:?}"));
     }
-    // What a server refuses by itself is 400 or another; Envoy says 403 to https without TLS, and not in our words.
+    // A server's own refusal is 400 or another; Envoy says 403 to https without TLS, and not in our words.
     let is_own = |answer: &Answer| head.contains("HTTPS://") && answer.field("vary").is_none();
     is_wrong(FIREFOX, &|answer| answer.status == 403 && !is_own(answer))
         .then(|| format!("a browser is refused: {head:?}"))

@@ -225,7 +225,7 @@ fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
         layouts.refused(&refused);
         layouts.refused(&Request { method: "HEAD", ..refused });
         layouts.refused(&Request { method: "POST", body: "a=form", ..refused });
-        // Where it may go it goes, with the answer of the site.
+        // If it may pass, it passes, with the answer of the site.
         layouts.same(&Request { site, target, agent: GPTBOT, ..GET });
     }
 }
@@ -395,7 +395,7 @@ fn nginx_starts_with_the_file_for_http_alone() {
     assert!(checked.code == Some(0), "{}", checked.error);
 }
 
-/// What the sites beside robotsd have more is what the files and the chapter say, or a line of their own in another place.
+/// Further lines of the sites beside robotsd are those of the files and the chapter, or a line of their own in another place.
 #[test]
 fn the_two_forms_differ_by_the_documented_lines() {
     let text = fs::read_to_string(project("robotsd/tests/it/beside/layouts.diff")).unwrap();

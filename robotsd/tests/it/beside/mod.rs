@@ -26,7 +26,7 @@ use self::table::Table;
 /// How long a scene is played again for.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// What a server did in every scene.
+/// The outcomes of a server in every scene.
 struct Column {
     server: &'static str,
     outcomes: Vec<String>,
@@ -56,7 +56,7 @@ fn every_server_gives_the_outcomes_of_the_table() {
     table.check(&columns);
 }
 
-/// What the chapter says of each server.
+/// The chapter says this of each server.
 #[test]
 fn a_status_of_the_site_for_refusals_is_passed_on() {
     with_each(|server, program| {
@@ -115,9 +115,9 @@ fn the_config_for_standing_beside_others_observes_first_and_passes_its_check() {
     running.wait_for_event("observed", |line| line["path"] == "/drafts/x");
 }
 
-/// Plays every scene. Where something else comes of one than is expected, it is played again for a while: on a machine
-/// that is busy enough robotsd may take longer than the quarter of a second it is given, and then requests go on. What a
-/// file gets wrong stays wrong.
+/// Plays every scene. If a scene ends otherwise than expected, it is played again for a while: on a machine that is busy
+/// enough robotsd may take longer than the quarter of a second it is given, and then requests go on. A fault of a file
+/// stays.
 fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
     let mut report = format!("== {}\n", stage.version());
     let mut outcomes = Vec::new();

@@ -49,13 +49,13 @@ fn three_nginx_allow_the_rate_of_one() {
         }
     });
     let allowed = BURST + usize::try_from(began.elapsed().as_millis() / 100).unwrap();
-    // What the store said nothing of in time a process decides alone, and what robotsd said nothing of nginx lets pass.
+    // A process decides alone about a request to which the store did not answer in time, and nginx lets one pass to which robotsd did not.
     let alone: usize = stages.iter().map(|stage| counted(&stage.robotsd_folder, "requests", "alone")).sum();
     let unanswered: usize = stages.iter().map(|stage| stage.log().matches("upstream timed out").count()).sum();
     let (passed, asked) = (passed.into_inner(), asked.into_inner());
     println!("{passed} of {allowed} passed, {asked} asked, {alone} alone, {unanswered} unanswered");
     assert!(passed <= allowed + alone + unanswered, "{passed} of {allowed}, {alone} alone, {unanswered} unanswered");
-    // What a bucket loses while no request comes is lost: a second of it, on a machine that is busy.
+    // Tokens that a bucket loses while no request comes are lost: a second of it, on a machine that is busy.
     assert!(passed + 10 >= allowed, "{passed} of {allowed}");
     // Browsers are counted nowhere.
     for stage in &stages {

@@ -1,4 +1,4 @@
-//! What happens, and what comes of it.
+//! The scenes, and their outcomes.
 
 use super::server::Stage;
 use super::site::OWN_ROBOTS_TXT;
@@ -159,7 +159,7 @@ fn many_fields(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &fields)
 }
 
-/// What is named in `Connection` is for the next hop only, so it could hide who asks (RFC 9110, section 7.6.1).
+/// A field named in `Connection` is for the next hop only, so it could hide who asks (RFC 9110, section 7.6.1).
 fn agent_named_in_connection(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test\r\nUser-Agent: {GPTBOT}\r\nConnection: close, User-Agent\r\n\r\n");
     let answer = stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes());
@@ -181,7 +181,7 @@ fn two_agents(stage: &mut Stage, agents: [&str; 2]) -> String {
     with_agents(&stage.ask("GET", b"/drafts/x", &fields, ""))
 }
 
-/// Where a request goes on: whether the site learns of the crawler.
+/// The outcome of a request that goes on: whether the site learns of the crawler.
 fn with_agents(answer: &Answer) -> String {
     match of(answer) {
         goes_on if goes_on == "goes on" && !answer.body.contains("GPTBot") => {
@@ -197,7 +197,7 @@ fn back(stage: &mut Stage) -> String {
     wait_for("a refusal", || Some(get(stage, b"/drafts/x", GPTBOT)).filter(|outcome| outcome.starts_with("403")))
 }
 
-/// What came of a request, as its client sees it and the site did.
+/// The outcome of a request, as its client sees it and the site did.
 fn of(answer: &Answer) -> String {
     let quotes = answer.body.lines().any(|line| line.trim().starts_with("Disallow: ") && line.contains("(line "));
     let lower = answer.body.to_lowercase();

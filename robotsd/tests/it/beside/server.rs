@@ -21,11 +21,11 @@ pub(super) struct Server {
 
 /// How it is run, in the folder of the files: `CONFIG` is its config, `FOLDER` the whole path.
 struct Program {
-    /// Where it may be: a program of `PATH`, or a path in the folder `ROBOTSD_BESIDE_BIN` names.
+    /// The place of the program: in `PATH`, or a path in the folder `ROBOTSD_BESIDE_BIN` names.
     place: Place,
     version: &'static str,
     arguments: &'static str,
-    /// What checks the files and does nothing else.
+    /// The command that checks the files and does nothing else.
     check: &'static str,
 }
 

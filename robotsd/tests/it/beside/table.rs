@@ -26,7 +26,7 @@ impl Table {
         Self { path, chapter, start, end }
     }
 
-    /// What a server is expected to do in each scene; empty where that is what is asked.
+    /// The expected outcome for a server in each scene; empty if that is what is asked.
     pub(super) fn column(&self, server: &str) -> Vec<String> {
         if is_written() {
             return Vec::new();

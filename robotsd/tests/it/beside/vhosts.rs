@@ -50,7 +50,7 @@ fn a_login_and_pages_for_errors_of_the_site_stay_its_own() {
     assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
     let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
-    // What the site forbids has the site's page, and no rule.
+    // A page that the site forbids has the site's page, and no rule.
     for agent in [FIREFOX, GPTBOT] {
         get(&stage, "site.test", "/open", agent, &mallory).comes_with(403, "the site's page for 403");
     }
@@ -108,7 +108,7 @@ fn what_is_cached_is_asked_about_and_no_refusal_is_cached() {
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
     refused(&stage, "cached.test", "/drafts/x", "");
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
-    // What is tagged may be answered otherwise, so it is neither from the cache nor for it.
+    // A tagged request may be answered otherwise, so it is neither from the cache nor for it.
     let tagged = get(&stage, "cached.test", "/drafts/x", GOOGLEBOT, "");
     assert!(tagged.body.contains("Robots-Verdict: disallow;agent=\"Googlebot\""), "{tagged:?}");
     let answer = get(&stage, "cached.test", "/drafts/x", FIREFOX, "");

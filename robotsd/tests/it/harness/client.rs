@@ -95,7 +95,7 @@ pub(crate) fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> TcpStream {
     stream
 }
 
-/// What comes until the end of a connection.
+/// The octets that come until the end of a connection.
 pub(crate) fn rest(mut stream: impl Read) -> Vec<u8> {
     let mut octets = Vec::new();
     stream.read_to_end(&mut octets).expect("a connection that is not reset");

@@ -19,7 +19,7 @@ impl Config {
         Self { keys: String::new(), listener: String::new(), tables: String::new(), files: Vec::new() }
     }
 
-    /// What robots.txt disallows is refused.
+    /// A request that robots.txt disallows is refused.
     pub(crate) fn refusing() -> Self {
         Self::new().keys("mode = \"refuse\"")
     }

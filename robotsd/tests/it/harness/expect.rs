@@ -1,4 +1,4 @@
-//! What texts and reports hold, said whole where they do not.
+//! Assertions about parts of texts and reports, which print the whole if they fail.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub(crate) fn assert_part(report: &Value, part: &Value) {
     assert!(found == *part, "{found} in place of {part}, in {report}");
 }
 
-/// What a report has of the fields of a part.
+/// The fields of a report that a part has.
 fn common(report: &Value, part: &Value) -> Value {
     match part {
         Value::Object(fields) if report.is_object() => {

@@ -70,17 +70,17 @@ impl Folder {
         command
     }
 
-    /// What robotsd says with these arguments.
+    /// Runs robotsd with these arguments.
     pub(crate) fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
         run(self.robotsd().args(arguments))
     }
 
-    /// What a command says whose last argument is the path of the config here.
+    /// Runs a command whose last argument is the path of the config here.
     pub(crate) fn configured(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
         run(robotsd().args(arguments).arg(self.at("robotsd.toml")))
     }
 
-    /// What a command says with the config here.
+    /// Runs a command with the config here.
     pub(crate) fn with_config(&self, arguments: &[&str]) -> Ended {
         self.run(arguments.iter().chain(&["--config", "robotsd.toml"]))
     }

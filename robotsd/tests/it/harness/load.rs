@@ -5,7 +5,7 @@ use std::thread::ScopedJoinHandle;
 
 use super::process::wait_until;
 
-/// What one client does again and again.
+/// The requests of one client, again and again.
 pub(crate) type Client<'c> = Box<dyn FnMut() + Send + 'c>;
 
 /// Clients that are at it.

@@ -1,4 +1,4 @@
-//! What every test here stands on: robotsd as a process, a config and a folder with a site, a client and an upstream.
+//! The base of every test here: robotsd as a process, a config and a folder with a site, a client and an upstream.
 //! Reports and lines of the log are values of JSON.
 
 #[path = "../../../../src/source/evidence/tests/certificate.rs"]

@@ -20,9 +20,9 @@ pub(crate) struct Asked {
     pub(crate) target: String,
 }
 
-/// What a server does about a request.
+/// The reaction of a server to a request.
 pub(crate) enum Reply {
-    /// Sends these octets. Where there are none, the connection stays open without an answer.
+    /// Sends these octets. If there are none, the connection stays open without an answer.
     Octets(Vec<u8>),
     /// Sends these octets and closes.
     Last(Vec<u8>),
@@ -236,7 +236,7 @@ impl Origin {
     }
 }
 
-/// What an upstream does on each of its connections, and notes of them.
+/// The behaviour of an upstream on each of its connections, and notes of them.
 #[derive(Clone)]
 struct Script {
     reply: Arc<dyn Fn(&Asked) -> Reply + Send + Sync>,

@@ -21,7 +21,7 @@ pub(crate) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +htt
 pub(crate) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
     command.current_dir(project(""));
-    // Where a config has no [admin], its socket is here, and not where one that serves in earnest has it.
+    // If a config has no [admin], its socket is here, and not where one that serves in earnest has it.
     command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR")).env_remove("ROBOTSD_CONFIG");
     command
 }
@@ -53,13 +53,13 @@ impl Ended {
         self
     }
 
-    /// What was written by a command that has to succeed.
+    /// The output of a command that has to succeed.
     #[track_caller]
     pub(crate) fn succeeded(self) -> String {
         self.ends_with(0).out
     }
 
-    /// What was complained about by a command that has to end with this status.
+    /// The complaint of a command that has to end with this status.
     #[track_caller]
     pub(crate) fn failed(self, code: i32) -> String {
         self.ends_with(code).error
@@ -211,7 +211,7 @@ impl Running {
         admin_answer(self.admin(), request)
     }
 
-    /// What a command for it says.
+    /// Runs a command for it.
     pub(crate) fn command(&self, arguments: &[&str]) -> Ended {
         run(robotsd().args(arguments).arg("--admin").arg(self.admin().to_string()))
     }
@@ -226,7 +226,7 @@ impl Running {
         assert!(signal(name, self.id()));
     }
 
-    /// What the kernel says it holds in memory.
+    /// The memory that it holds, by the kernel.
     pub(crate) fn resident_kib(&self) -> u64 {
         self.status_kib("VmRSS:")
     }

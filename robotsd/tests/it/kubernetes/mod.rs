@@ -9,7 +9,7 @@ use crate::harness::*;
 /// With robotsd itself in them.
 const PODS: [&str; 2] = ["config/kubernetes.yaml", "config/beside/kubernetes.yaml"];
 
-/// What asks it.
+/// The gateways that ask it.
 const GATEWAYS: [&str; 3] =
     ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml", "config/beside/ingress-nginx.yaml"];
 
@@ -184,7 +184,7 @@ fn the_manifests_are_valid_by_published_schemas() {
         "HTTPRoute site-robots-txt",
     ];
     assert_eq!(names.lines().collect::<Vec<_>>(), expected);
-    // What is misspelled or of another type is found.
+    // A misspelling and a wrong type are found.
     for (right, wrong) in [("\"failOpen\"", "\"failopen\""), ("\"HTTP\"", "\"HTPP\""), ("\"250ms\"", "250")] {
         assert!(objects.contains(right), "{right}");
         assert!(valid(&objects.replace(right, wrong)).code != Some(0), "{wrong}");

@@ -83,7 +83,7 @@ fn three_replicas_allow_exactly_what_one_bucket_holds() {
             passed += tokio::time::timeout(PATIENCE, tried).await.expect("in time").unwrap();
         }
         let unheard: u64 = replicas.iter().map(|rate| rate.report().counts.alone).sum();
-        // What came too late was counted by the store.
+        // A request whose answer came too late was counted by the store.
         assert!(passed <= 20 && passed + unheard >= 20, "{name}: {passed} passed, {unheard} without an answer");
         if unheard == 0 {
             assert_eq!(passed, 20, "{name}");
@@ -128,7 +128,7 @@ fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
     });
 }
 
-/// What a site only observes waits for no answer, and is counted for all replicas.
+/// A site that only observes waits for no answer, and its requests are counted for all replicas.
 #[test]
 fn what_is_noted_is_counted_and_waits_for_nothing() {
     each_store(async |name, store| {
@@ -301,8 +301,8 @@ async fn what_is_no_answer_denies_nothing() {
     }
 }
 
-/// What the server wrote, as if its clock had been so many seconds ahead then: it went back since. Of several numbers only the first
-/// `numbers` are moved.
+/// Rewrites what the server wrote, as if its clock had been so many seconds ahead then: it went back since. Of several numbers only
+/// the first `numbers` are moved.
 fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
     let key = store.key();
     let written = store.send(&format!("GET {key}"));
@@ -333,7 +333,7 @@ async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: 
     }
 }
 
-/// What a replica hears that knows nothing of the bucket.
+/// The verdict that a replica hears which knows nothing of the bucket.
 async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedVerdict {
     let rate = replica(settings(&store.url()));
     let start = Instant::now();
@@ -417,7 +417,7 @@ async fn a_password_is_sent_and_never_shown() {
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
 
-/// What its user may not do is said, and what it should be allowed.
+/// A command that its user may not run is named, and the right that it needs.
 #[test]
 fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {
@@ -427,7 +427,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
         let why = why(&rate);
         assert_has(&why, &["allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix"]);
         assert!(!why.contains("hunter2"), "{why}");
-        // What the chapter says is enough.
+        // The rights that the chapter names suffice.
         assert_eq!(
             store.send("ACL SETUSER robotsd resetkeys ~robotsd:rate:* -@all +eval +evalsha +time +get +set"),
             "+OK"

@@ -116,7 +116,7 @@ fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     let [one, other] = [(); 2].map(|()| using(&config));
     let ask = |running: &Running| assert_eq!(running.get("/a.html", GPTBOT).status, 200);
     (0..10).for_each(|_| ask(&one.1));
-    // What the other one has let pass, this one knows from the store.
+    // The requests that the other one has let pass, this one knows from the store.
     wait_until("a request that the store would deny", || {
         ask(&other.1);
         counted(&other.0, "requests", "known-denied") > 0
@@ -178,7 +178,7 @@ fn three_processes_allow_the_rate_of_one() {
             );
             let ahead = if batch == 1 { 0 } else { (3 + unheard) * batch };
             assert!(passed <= allowed + ahead + alone, "{name}, {batch}: {passed} of {allowed}, {alone} alone");
-            // What a bucket loses while no request comes is lost: a second of it, on a machine that is busy.
+            // Tokens that a bucket loses while no request comes are lost: a second of it, on a machine that is busy.
             assert!(passed + 10 >= allowed, "{name}, {batch}: {passed} of {allowed}");
         }
     });

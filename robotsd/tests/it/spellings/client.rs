@@ -8,7 +8,7 @@ use crate::harness::*;
 pub(super) struct Client<'c> {
     address: SocketAddr,
     host: &'c str,
-    /// What a connection begins with.
+    /// The start of a connection.
     greeting: Greeting,
     open: Option<Kept>,
 }

@@ -1,5 +1,5 @@
-//! What must get through: targets of real sites that no reading makes private, and every canonical target that RFC 9309
-//! allows.
+//! Targets that must get through: those of real sites that no reading makes private, and every canonical target that
+//! RFC 9309 allows.
 
 use std::fmt::Write;
 
@@ -117,7 +117,7 @@ fn canonical_target(numbers: &mut Numbers, rules: &[(bool, String)]) -> String {
         };
         let all = numbers.below(3);
         for octet in name.replace('*', "any").replace("%3A", ":").replace("%40", "@").replace("%2A", "*").bytes() {
-            // What separates path parameters, where it stands by itself, is for another test.
+            // An octet that separates path parameters, by itself, is for another test.
             let escape = octet >= 0x80 || octet == b';' || (octet != b'%' && (all == 0 || numbers.below(8) == 0));
             if escape { write!(target, "%{octet:02X}").unwrap() } else { target.push(char::from(octet)) }
         }

@@ -62,7 +62,7 @@ fn a_browser_is_never_refused_however_a_target_is_written() {
             let target = with_host(&target, "s0.test");
             let reply = client.get(&target, FIREFOX);
             assert_eq!(refusal(&reply), None, "{}", String::from_utf8_lossy(&target));
-            // What robotsd does not take for a target at all, it refuses with 400, regardless of the client.
+            // A target that robotsd does not take at all is refused with 400, regardless of the client.
             assert!(matches!(reply.status, 200 | 400), "{}: {reply:?}", String::from_utf8_lossy(&target));
         }
     }
@@ -136,7 +136,7 @@ fn attack_one(
         // Without this the rest would prove nothing: the page is there, and a browser gets it.
         let reply = clients[0].get(&plain, FIREFOX);
         assert!(reply.body.contains(MARKER), "{upstream}: {}: {reply:?}", page.path);
-        // Where a page has the paths below its own as well, a rule that ends in `$` is about one of many.
+        // If a page has the paths below its own as well, a rule that ends in `$` is about one of many.
         if page.rule.ends_with('$')
             && clients[0].get(&[&plain[..], b"/and/more"].concat(), FIREFOX).body.contains(MARKER)
         {

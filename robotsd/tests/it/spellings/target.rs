@@ -12,7 +12,7 @@ pub(super) struct Page {
     pub(super) path: String,
 }
 
-/// What a spelling uses.
+/// The means of a spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
     /// Escapes alone.
@@ -63,8 +63,8 @@ pub(super) fn canonical(page: &Page) -> Vec<u8> {
     write(&page.path, |octet| if is_unreserved(octet) { Hex::Raw } else { Hex::Upper })
 }
 
-/// Every spelling that is made by rule, and so many by chance. What only moves segments about is the same for every page,
-/// so it is left to chance for those that are there for the octets in their names.
+/// Every spelling that is made by rule, and so many by chance. A spelling that only moves segments about is the same for
+/// every page, so it is left to chance for those that are there for the octets in their names.
 pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) -> BTreeMap<Vec<u8>, Family> {
     let mut found = BTreeMap::new();
     let mut add = |family: Family, target: Vec<u8>| {
@@ -144,7 +144,7 @@ pub(super) fn ends_as_folder(target: &[u8]) -> bool {
     matches!(&*last_segment(target), "" | "." | "..")
 }
 
-/// What is behind the last separator of any kind, decoded and without parameters.
+/// The text behind the last separator of any kind, decoded and without parameters.
 fn last_segment(target: &[u8]) -> String {
     let path = target.split(|octet| matches!(octet, b'#' | b'?')).next().unwrap_or_default();
     let text = String::from_utf8_lossy(path).to_lowercase().replace("%u00", "%");

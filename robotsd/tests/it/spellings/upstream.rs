@@ -16,7 +16,7 @@ pub(super) struct Server {
     programs: &'static [Program],
     /// Files of `upstreams/` and where they belong in the server's folder.
     files: &'static [(&'static str, &'static str)],
-    /// What else is replaced in files and arguments.
+    /// Further replacements in files and arguments.
     settings: &'static [(&'static str, &'static str)],
 }
 

@@ -79,7 +79,7 @@ impl Upgraded {
         self.upgrade().succeeded()
     }
 
-    /// What stands at the path of the program from now on.
+    /// Puts a file at the path of the program from now on.
     fn replace_program(&self, with: &str) {
         let aside = self.path("new");
         fs::write(&aside, with).unwrap();
@@ -268,7 +268,7 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
     upgraded.folder.write("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     upgraded.command(&["reload"]);
     upgraded.command(&["enforce", "off"]).succeeded();
-    // What each process does at its start aside.
+    // All entries but the starts of processes.
     let but_starts = |upgraded: &Upgraded| -> Vec<String> {
         let history = upgraded.json(&["history", "shop"]);
         let entries = history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] != "start");
@@ -291,7 +291,7 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
     assert_eq!(upgraded.json(&["status"])["troubles"], json!([]));
 }
 
-/// What a failed upgrade says, in the command, the log and the status; the process before goes on.
+/// The messages of a failed upgrade in the command, the log and the status; the process before goes on.
 fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
     let said = upgraded.upgrade().ends_with(1).out;

@@ -15,7 +15,7 @@ const LATEST: u64 = 2000;
 /// Most have not served by then.
 const EARLY: u64 = 120;
 
-/// What clients met.
+/// The results that clients met.
 #[derive(Debug, Default)]
 struct Tally {
     connects: AtomicUsize,
