@@ -313,7 +313,7 @@ impl Event<'_> {
         let asked = self.record.limit.as_ref().map_or(held_to, |limit| limit.interval);
         let _ = write!(out, " for one request in {} s", asked.as_secs_f64());
         if asked > held_to {
-            let _ = write!(out, ". It is held to one in {} s", held_to.as_secs_f64());
+            let _ = write!(out, ". One in {} s is enforced", held_to.as_secs_f64());
         }
         out.push_str(", and this one came too soon.");
     }

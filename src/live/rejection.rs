@@ -94,11 +94,11 @@ impl Rejection {
         let hash = pending.hash().short();
         let accept = format!("open the site with Gate::accept of \"{hash}\"");
         let why = if is_remembered {
-            format!("it was not accepted before: where it is meant as it is, {accept}")
+            format!("it was not accepted before: if it is intended, {accept}")
         } else {
             format!(
-                "what was accepted before is forgotten at a restart without a StateDir: keep one (LiveBuilder::state), or where it is \
-                 meant as it is, {accept}"
+                "accepted versions are forgotten at a restart without a StateDir: keep one (LiveBuilder::state), or if the version is \
+                 intended, {accept}"
             )
         };
         Self { why: Some(why.into()), ..self }
@@ -156,7 +156,7 @@ impl fmt::Display for Rejection {
             },
             RejectionKind::NotFetched => f.write_str("it was not fetched yet"),
             RejectionKind::Unreachable => {
-                write!(f, "it cannot be fetched: {}", self.why.as_deref().unwrap_or("nothing is known of why"))
+                write!(f, "it cannot be fetched: {}", self.why.as_deref().unwrap_or("the cause is unknown"))
             }
             RejectionKind::Held => {
                 write!(f, "the answer is {}", self.why.as_deref().unwrap_or("that there is none"))?;

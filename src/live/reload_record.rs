@@ -116,16 +116,18 @@ impl Restoration {
         let when = clock::shown(last.since);
         let (text, is_behind) = match was_live {
             WasLive::Current => {
-                (format!("it was accepted {when} and was live before, as far as is written down"), false)
+                (format!("it was accepted {when} and was live before, as far as the state directory shows"), false)
             }
             WasLive::Unknown => (
-                format!("it was accepted {when} and may be older than what was live before: nothing says what was"),
+                format!(
+                    "it was accepted {when} and may be older than the version before the restart, which is not recorded"
+                ),
                 true,
             ),
             WasLive::Other(hash, since) => {
                 let (hash, since) = (hash.short(), clock::shown(since));
                 let text = format!(
-                    "it was accepted {when} and is older than what was live before: version {hash}, accepted {since}, is not \
+                    "it was accepted {when} and is older than the version before the restart: {hash}, accepted {since}, is not \
                      in the state directory"
                 );
                 (text, true)

@@ -144,7 +144,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         let status = live.status();
         let (save, history) =
             (status.state_trouble(TroubleKind::Save).unwrap(), status.state_trouble(TroubleKind::History).unwrap());
-        let want = "cannot be written, so a restart forgets what is live: No space left on device";
+        let want = "cannot be written, so a restart forgets the live version: No space left on device";
         assert!(save.contains(want), "{save}");
         assert!(history.contains("cannot be written, so 1 entry of it waits: No space left on device"), "{history}");
         assert_eq!(status.state_troubles.iter().map(|trouble| &*trouble.text).collect::<Vec<_>>(), [save, history]);
@@ -155,8 +155,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
 
         disk.free();
         wait_for("written without another edit", || live.status().state_troubles.is_empty());
-        assert!(site.reported("shop: what is live is written down again"));
-        assert!(site.reported("shop: the history is written down again"));
+        assert!(site.reported("shop: the live version is saved again"));
+        assert!(site.reported("shop: the history is saved again"));
         assert!(state.flush());
         site.write(BAD);
         site.is_killed();
@@ -166,7 +166,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         let said = again.status().last_reload.to_string();
         assert!(
             said.contains("stays live; it was accepted ")
-                && said.ends_with(" and was live before, as far as is written down"),
+                && said.ends_with(" and was live before, as far as the state directory shows"),
             "{said}"
         );
         let outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
@@ -389,7 +389,7 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             let live = site.open(&state);
             assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
             let said = live.status().last_reload.to_string();
-            assert!(said.ends_with(" and was live before, as far as is written down"), "{said}");
+            assert!(said.ends_with(" and was live before, as far as the state directory shows"), "{said}");
         },
     );
 }

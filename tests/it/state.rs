@@ -230,7 +230,7 @@ fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
     fs::remove_file(site.own().join("live")).unwrap();
     let live = site.open("<html>");
     let trouble = live.status().state_trouble(TroubleKind::Behind).unwrap().to_owned();
-    assert!(trouble.ends_with("may be older than what was live before: nothing says what was"), "{trouble}");
+    assert!(trouble.ends_with("may be older than the version before the restart, which is not recorded"), "{trouble}");
     drop(live);
     assert_eq!(site.open("<html>").status().state_trouble(TroubleKind::Behind), None, "there is one now");
 }
@@ -401,7 +401,7 @@ fn a_clock_before_1970_is_a_clock() {
     drop(live);
     let live = open("<html>");
     let said = live.status().last_reload.to_string();
-    let want = "it was accepted at a time before 1970 and was live before, as far as is written down";
+    let want = "it was accepted at a time before 1970 and was live before, as far as the state directory shows";
     assert!(said.ends_with(want), "{said}");
 }
 

@@ -56,7 +56,7 @@ impl AccessRule {
             return Err(AdminReply::bad_request("the target is a path, such as /status"));
         }
         if let Some(name) = FORWARDING.iter().find(|name| head.headers.contains_key(*name)) {
-            return refuse(&format!("{name}: this is not to be asked through a proxy"));
+            return refuse(&format!("{name}: the admin interface does not answer through a proxy"));
         }
         let is_fetcher = |agent: &HeaderValue| {
             agent.as_bytes().get(..FETCHER.len()).is_some_and(|start| start.eq_ignore_ascii_case(FETCHER))
@@ -75,7 +75,7 @@ impl AccessRule {
             (None, None) if head.version == Version::HTTP_10 => return Ok(()),
             _ => return Err(AdminReply::bad_request("exactly one Host is needed")),
         };
-        let Some(authority) = authority(host) else { return refuse("the Host is not one") };
+        let Some(authority) = authority(host) else { return refuse("the Host is malformed") };
         if !is_ours(&authority, *local, names) {
             return refuse(&format!(
                 "{authority}: not a name or address of this interface: use the address it listens on"
@@ -109,7 +109,7 @@ fn foreign_page(fields: &HeaderMap) -> Option<&'static str> {
         origin.zip(host.as_ref()).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host.as_str()))
     };
     if !fields.get_all(ORIGIN).iter().all(is_own) {
-        return Some("the Origin is another: web pages have no business here");
+        return Some("the Origin is another: requests of web pages are refused");
     }
     let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
     (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("sent by a web page of another site")

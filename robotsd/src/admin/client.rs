@@ -168,9 +168,9 @@ fn ask_within<T: DeserializeOwned>(
             error: String,
         }
         let text = serde_json::from_slice::<Refused>(&body).map(|refused| refused.error);
-        return Err(AskError::Refused(status, text.unwrap_or_else(|_| "no robotsd answers like this".to_owned())));
+        return Err(AskError::Refused(status, text.unwrap_or_else(|_| "this is no answer of robotsd".to_owned())));
     }
-    serde_json::from_slice(&body).map_err(|error| broken(format!("this is not the answer of a robotsd: {error}")))
+    serde_json::from_slice(&body).map_err(|error| broken(format!("this is no answer of robotsd: {error}")))
 }
 
 /// Whether anything went over a connection, either way.
@@ -275,7 +275,7 @@ async fn send(
     tokio::select! {
         biased;
         () = flooded.notified() => {
-            Err(broken(&format!("more than {INTERIM} interim answers (1xx) were sent; no robotsd answers like this")))
+            Err(broken(&format!("more than {INTERIM} interim answers (1xx) were sent; this is no answer of robotsd")))
         }
         answer = answered => answer,
     }

@@ -306,7 +306,7 @@ async fn board(
     };
     let deadline = Instant::now() + PATIENCE;
     let reader = timeout_at(deadline, board.reader()).await;
-    let reader = reader.map_err(|_| late("other requests are reading already, and none of them has ended"))?;
+    let reader = reader.map_err(|_| late("other requests are reading the files already"))?;
     let read = spawn_blocking(move || {
         // Another request may read once this one has ended, also where no request waits for it any more.
         let _reader = reader;
@@ -316,7 +316,7 @@ async fn board(
             _ => write(&state, &report),
         }
     });
-    let read = timeout_at(deadline, read).await.map_err(|_| late("reading has begun and has not ended"))?;
+    let read = timeout_at(deadline, read).await.map_err(|_| late("the files are still being read"))?;
     read.map_err(|error| AdminReply::fault(&error))
 }
 

@@ -44,7 +44,7 @@ pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Re
 
 /// A refusal without a rule to quote.
 pub(super) fn forbidden(why: &str) -> Response<Bytes> {
-    let mut response = text(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNothing can be quoted: {why}.\n"));
+    let mut response = text(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNo rule can be quoted: {why}.\n"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));
     response
 }

@@ -221,7 +221,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     if rows.iter().any(|crawler| [crawler.obeys_robots, crawler.obeys_star].contains(&Obeys::Unknown)) {
         writeln!(
             out,
-            "unknown: its operator's own words were not read or do not say; it is held to the file like the others"
+            "unknown: its operator's documentation was not read or does not say; the file applies to it as to others"
         )?;
     }
     let days: Vec<_> = rows.iter().filter_map(|crawler| crawler.checked_on.as_deref()).collect();
@@ -236,7 +236,7 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
     let unknown: Vec<_> = words.iter().filter(|word| !alone(word)).collect();
     let known: Vec<_> = registry.crawlers().flat_map(words_of).collect();
     let hint = match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
-        _ if unknown.is_empty() => "each of the words fits others, but none fits all of them".to_owned(),
+        _ if unknown.is_empty() => "each word fits some crawlers, but no crawler fits all words".to_owned(),
         Some(hint) => hint,
         None => "`robotsd agents` lists all of them, `--identify` takes a User-Agent header".to_owned(),
     };
@@ -365,7 +365,7 @@ impl<'a> AgentSummary<'a> {
     }
 }
 
-/// As in `registered GPTBot, ai-training; obeys gptbot; is held to *`.
+/// As in `registered GPTBot, ai-training; obeys gptbot, else *`.
 impl fmt::Display for AgentSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { class, crawler, category, tokens, held_to_star, is_control } = self;
@@ -379,12 +379,17 @@ impl fmt::Display for AgentSummary<'_> {
         if !tokens.is_empty() {
             write!(f, "; obeys {}", printable(tokens.join(", then ")))?;
         }
-        f.write_str(if *held_to_star { "; is held to *" } else { "; is not held to *" })?;
+        f.write_str(match (tokens.is_empty(), held_to_star) {
+            (false, true) => ", else *",
+            (false, false) => ", not *",
+            (true, true) => "; obeys *",
+            (true, false) => "; obeys no group",
+        })?;
         f.write_str(if *is_control { "; a control token, which no request has" } else { "" })
     }
 }
 
-/// As in `54 (7 %) checked with the words of their operator, the last on 2026-11-22`.
+/// As in `54 (7 %) checked against their operators' documentation, the last on 2026-11-22`.
 pub(in crate::commands) struct CheckedShare<'a> {
     pub(in crate::commands) rows: usize,
     pub(in crate::commands) checked: usize,
@@ -395,7 +400,7 @@ impl fmt::Display for CheckedShare<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rows, checked, last } = self;
         let percent = checked * 100 / rows.max(&1);
-        write!(f, "{checked} ({percent} %) checked with the words of their operator")?;
+        write!(f, "{checked} ({percent} %) checked against their operators' documentation")?;
         last.map_or(Ok(()), |day| write!(f, ", the last on {day}"))
     }
 }

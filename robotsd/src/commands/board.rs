@@ -106,5 +106,5 @@ fn describe(page: &mut Page, crawler: &CrawlerBoard) {
     if let Some(line) = &crawler.worst_line {
         page.line("worst line", &format!("{} Disallow: {} ({})", line.line, line.pattern, counted(line.hits, "hit")));
     }
-    page.lines("no word", &crawler.no_word);
+    page.lines("no verdict", &crawler.no_word);
 }

@@ -91,7 +91,7 @@ const MOST_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
 /// Zero would end every request.
 fn deadline() -> Bound<Span> {
-    some_time("{key} is no time at all: write one such as \"10s\"")
+    some_time("{key} is zero: write a time such as \"10s\"")
 }
 
 impl RawLimits {

@@ -77,7 +77,7 @@ fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {
         .as_deref()
         .map(str::trim_end)
         .filter(|line| !line.is_empty() && line.len() <= LONGEST_PASSWORD && !line.contains(['\n', '\r']));
-    let wrong = || path.fault(format!("{shown}: it is to hold the password of the store, in one line"));
+    let wrong = || path.fault(format!("{shown}: the file must hold the password of the store, in one line"));
     line.map(str::to_owned).ok_or_else(wrong)
 }
 

@@ -235,7 +235,7 @@ fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Res
     };
     let url: FetchUrl = parsed(written)?;
     if !url.to_string().starts_with("https://") {
-        let message = "a registry decides who is refused, so it is not fetched in the clear: write an https URL";
+        let message = "a registry decides who is refused, so it is not fetched without TLS: write an https URL";
         return Err(written.fault(message));
     }
     PublishedSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)

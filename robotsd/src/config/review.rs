@@ -116,7 +116,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
             let HookHeader::File(path) = header else { continue };
             let fault = |message: String| written.fault(message);
             if hook.target.is_open() {
-                let message = format!("{name} is sent to {} without TLS: who is on the way can read it", hook.target);
+                let message = format!("{name} is sent to {} without TLS: anyone on the path can read it", hook.target);
                 faults.push(fault(message).help("use https".to_owned()));
             }
             let path_shown = path.display();
@@ -282,8 +282,7 @@ fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let are_all_named = !file.site.is_empty() && file.site.iter().all(is_named);
     let asked = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Decision);
     asked.filter(move |listener| are_all_named && listener.unknown_host.is_none()).map(|listener| {
-        let message = "every site has hosts, so a question that names no site lets a request for any other Host pass, and a client \
-                       writes the Host that it likes";
+        let message = "every site has hosts, so a question that names no site passes for any other Host, and a client can write any Host";
         let help = "have the proxy name its site, as in /-/site/NAME/auth/nginx, and write what other hosts get: unknown_host = \
                     \"pass\", or \"strictest\" to have every site judge them";
         listener.address.fault(message).help(help.to_owned())

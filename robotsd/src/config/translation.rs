@@ -126,7 +126,7 @@ impl Translator<'_> {
         let (mut line, mut moved) = (format!("grace = {}", self.written(longest.span())), String::new());
         for (key, value, _) in &graces {
             let help = format!("write grace = {} at the top of the file", self.written(value.span()));
-            self.fault(key.clone(), value, "the grace is one for all sites now", help);
+            self.fault(key.clone(), value, "there is one grace for all sites now", help);
             let (taken, comments, behind) = self.take(key, value);
             if key == longest_key {
                 moved = comments;

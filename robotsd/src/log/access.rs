@@ -139,7 +139,7 @@ impl Writer {
                 WriterMessage::Reopen => {
                     self.write();
                     if let Err(message) = self.sink.reopen() {
-                        let message = format!("{message}; the file opened before is written on");
+                        let message = format!("{message}; the file that was opened before is still written to");
                         self.log.say(LogEvent::AccessLog, message);
                     }
                 }
@@ -225,7 +225,7 @@ fn open(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().create(true).append(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
         Some(libc::ENXIO) => {
-            io::Error::new(error.kind(), "it is a pipe that nobody reads, or a socket: start what reads a pipe first")
+            io::Error::new(error.kind(), "it is a pipe without a reader, or a socket: start the reader of a pipe first")
         }
         _ => error,
     })?;

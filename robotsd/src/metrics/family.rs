@@ -53,7 +53,7 @@ families! {
 
     BUILD = Info "robotsd_build", "The version of robotsd.";
     CONFIG_SUCCESSFUL = Gauge "robotsd_config_last_reload_successful",
-        "Whether the config file is what is served: 0 while it is rejected and the config before stays.";
+        "Whether the config file is in force: 0 while it is rejected and the config before stays.";
     CONFIG_TIMESTAMP = Gauge "robotsd_config_last_reload_success_timestamp_seconds" ("seconds"),
         "When the config that is served was accepted, in Unix time.";
     SERIES = Gauge "robotsd_metrics_series", "Series in this text, besides this family and the next.";
@@ -79,7 +79,7 @@ families! {
     CONNECTIONS = Gauge "robotsd_connections", "Connections of clients that are open, by listener.";
     CONNECTIONS_LIMIT = Gauge "robotsd_connections_limit", "The bound on connections of clients, on all listeners.";
     CONNECTION_ERRORS = Counter "robotsd_connection_errors",
-        "Connections of clients that were in trouble, by reason as the event trouble of the log has it.";
+        "Connection errors of clients, by reason as in the event trouble of the log.";
     CERTIFICATE_EXPIRY = Gauge "robotsd_tls_certificate_expiry_timestamp_seconds" ("seconds"),
         "When the certificate chain in a file ends, in Unix time.";
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log could not take: its reader or disk is slower.";
@@ -91,8 +91,8 @@ families! {
     RATE_STORE_CALLS = Counter "robotsd_rate_store_calls",
         "Questions to the store of rates, by result: answered, late (not within wait) or failed.";
     RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",
-        "Requests of crawlers that have a delay, by what the store of rates said: allowed or denied by it, known-allowed or known-denied \
-         by what it said before, or alone, counted by this process because the store said nothing.";
+        "Requests of crawlers that have a delay, by who decided: allowed or denied by the store of rates, known-allowed or \
+         known-denied by an earlier answer of the store, or alone, by this process because the store did not answer.";
     UPSTREAM_HEALTHY = Gauge "robotsd_upstream_healthy", "Whether requests are sent to a server of a site.";
     UPSTREAM_CONNECTIONS = Gauge "robotsd_upstream_connections", "Connections to a server of a site: active (being made, or with a request), idle, or tunnel.";
 

@@ -178,7 +178,7 @@ impl Retriever {
                 Ok(answer) => answer,
                 Err(_) => {
                     let whole = humantime::format_duration(self.whole);
-                    let cause = format!("all requests together may take {whole}, and that time is over");
+                    let cause = format!("the time for all requests together, {whole}, is over");
                     failed(FetchErrorKind::Stopped, cause)
                 }
             },

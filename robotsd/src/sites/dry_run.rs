@@ -154,7 +154,7 @@ impl DrySite<'_> {
         let mut found = Vec::new();
         match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
             (None, _) => found.push(self.warning(
-                "it has no baseline to compare with, so only what a first version must not do counts: write baseline = \
+                "it has no baseline to compare with, so only the conditions for a first version apply: write baseline = \
                  \"robots.accepted.txt\" in [site.robots]",
             )),
             // A word misspelled in its path would switch the gate off for good.
@@ -184,7 +184,7 @@ impl DrySite<'_> {
         settings.pages.set_sitemaps(walk.into_pages());
         if settings.pages.count() == 0 {
             let advice = "name one with --sitemap, or a list of URLs as urls in [gate]";
-            let fault = "its gate watches no pages, as it knows no sitemap, so what pages lose is not measured";
+            let fault = "its gate watches no pages, because it knows no sitemap, so lost pages are not counted";
             found.push(self.warning(format!("{fault}: {advice}")));
         }
         found

@@ -280,7 +280,7 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 
 /// A file of expectations cannot be used.
 pub(super) fn expectations_rejected(log: &Log, site: &str, why: &str) {
-    log.say_of(site, LogLevel::Error, LogEvent::Gate, format!("{site}: {why}; the demands before stay"));
+    log.say_of(site, LogLevel::Error, LogEvent::Gate, format!("{site}: {why}; the expectations before stay"));
 }
 
 /// The name of a site. Cheap to clone.
@@ -295,19 +295,17 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
         steps.push(NextStep::command("to enforce again", ["robotsd", "enforce", "on", "--site", name]));
     }
     if let ReloadOutcome::Kept { rejection, .. } = &reload.outcome {
-        steps.push(NextStep::say(format!(
-            "correct what is wrong with its source ({rejection}); it is then taken by itself"
-        )));
+        steps.push(NextStep::say(format!("correct its source ({rejection}): the file then goes live automatically")));
     }
     if let Some(pending) = status.pending.as_ref() {
         let is_back = pending.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
         let hash = pending.hash().short();
         let source = file.as_deref().unwrap_or("the source");
         let (take, leave) = if is_back {
-            ("to bring it live again", format!("or change {source}: another version goes live by itself"))
+            ("to bring it live again", format!("or change {source}: another version goes live automatically"))
         } else {
-            let leave = format!("if not, correct {source}: what the gate lets through goes live by itself");
-            ("if it is meant as it is", leave)
+            let leave = format!("if not, correct {source}: a version that passes the gate goes live automatically");
+            ("if the change is intended", leave)
         };
         steps.push(NextStep::command(take, ["robotsd", "accept", name, &hash]));
         steps.push(NextStep::say(leave));
@@ -318,10 +316,10 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
     }
     let is_wrong = |kind| status.state_trouble(kind).is_some();
     if [TroubleKind::Save, TroubleKind::Switch, TroubleKind::History].into_iter().any(is_wrong) {
-        let message = "put the state directory right, or make room on its disk: what waits is then written by itself";
+        let message = "repair the state directory, or make room on its disk: pending changes are then written";
         steps.push(NextStep::say(message.to_owned()));
     } else if !status.state_troubles.is_empty() && !is_wrong(TroubleKind::Behind) {
-        let message = "put the state directory right: what is damaged in it is ignored";
+        let message = "repair the state directory: damaged files in it are ignored";
         steps.push(NextStep::say(message.to_owned()));
     }
     if status.faults + status.callback_faults > 0 {
@@ -340,7 +338,7 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let source = file(pending.origin()).unwrap_or_else(|| pending.origin().to_owned());
     let word = shell_word(name);
     format!(
-        "{none}, because version {hash} waits to be accepted: {pending}; if it is meant as it is, run `robotsd accept {word} \
+        "{none}, because version {hash} waits to be accepted: {pending}; if the change is intended, run `robotsd accept {word} \
          {hash}`, or put accept = [\"{hash}\"] into [gate] for every replica; if not, correct {source}"
     )
 }
@@ -354,7 +352,7 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
     match file(&status.last_reload.origin) {
         // The source alone is not what is served.
         Some(_) if has_parts => vec![NextStep::say(format!(
-            "to accept it in version control too, save /robots.txt as it is served now, with what is appended, as {shown} and \
+            "to accept it in version control too, save /robots.txt as it is served now, with the appended parts, as {shown} and \
              commit that: versions are compared with it"
         ))],
         Some(source) => vec![

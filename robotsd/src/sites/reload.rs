@@ -66,7 +66,7 @@ impl Sites {
                 let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
                 if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
                     for path in site.gate.read_of(&changed).into_iter().filter(|path| site.gate.has_read(path)) {
-                        let message = format!("{}: what the gate reads in {} is in force", site.name, path.display());
+                        let message = format!("{}: the gate uses the new content of {}", site.name, path.display());
                         this.log.say_of(&site.name, LogLevel::Info, LogEvent::Gate, message);
                     }
                 }

@@ -256,8 +256,8 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
 /// The message about a switch that is off in the state directory, for a site that the config does not have.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
-        "{name:?} is switched off in the state directory, and no site is called so: where a site has another name now, it is \
-         enforced; `robotsd enforce off --site NAME` turns it off"
+        "{name:?} is switched off in the state directory, but no site has this name: a site that was renamed is enforced; `robotsd \
+         enforce off --site NAME` turns it off"
     )
 }
 

@@ -79,19 +79,19 @@ impl Endpoint {
             Some("https") => (Scheme::HTTPS, 443),
             Some(_) => {
                 return wrong(
-                    "the scheme is http, https or unix; HTTP/2 in the clear is http2 = true in [site.upstream]",
+                    "the scheme is http, https or unix; HTTP/2 without TLS is http2 = true in [site.upstream]",
                 );
             }
             None => return wrong("it has no scheme"),
         };
         let Some(authority) = uri.authority() else { return wrong("it has no host") };
         if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
-            return wrong("the target is forwarded as it comes, so there is no path");
+            return wrong("it has a path, and the target of a request is forwarded as it is");
         }
         let host = authority.host();
         let authority = Authority::split(authority.as_str().as_bytes());
         if authority.userinfo.is_some() {
-            return wrong("a user cannot be given");
+            return wrong("it has a user name");
         }
         let port = match authority.port {
             Port::Absent => usual_port,
@@ -104,7 +104,7 @@ impl Endpoint {
         let literal = std::str::from_utf8(authority.bare_host()).unwrap_or(host);
         let address = match literal.parse::<IpAddr>() {
             Ok(address) => EndpointAddress::Server(ServerAddress::Tcp(SocketAddr::new(address, port))),
-            Err(_) if host.starts_with('[') => return wrong("what stands in brackets is no IPv6 address"),
+            Err(_) if host.starts_with('[') => return wrong("the text in brackets is no IPv6 address"),
             Err(_) if host.eq_ignore_ascii_case("localhost") => EndpointAddress::Server(ServerAddress::Loopback(port)),
             Err(_) => EndpointAddress::Name(host.to_owned(), port),
         };

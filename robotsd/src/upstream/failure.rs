@@ -127,7 +127,7 @@ impl UpstreamReporter {
 
     /// A server is out for a while.
     pub(super) fn ejected(&self, server: &dyn fmt::Display, span: Duration, why: &dyn fmt::Display, are_all_out: bool) {
-        let rest = if are_all_out { "; no other is left, so it is asked all the same" } else { "" };
+        let rest = if are_all_out { "; no other server is left, so it still gets requests" } else { "" };
         let detail = format!("{server}: out for about {} after {why}{rest}", humantime::format_duration(span));
         self.tell(UpstreamEventKind::Ejected, detail);
     }
@@ -137,8 +137,7 @@ impl UpstreamReporter {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
             let detail = format!(
-                "{server}: every connection that may be open is in use, so one was taken from a client that had stood \
-                 still for {stalled}"
+                "{server}: every connection that may be open is in use, so one was taken from a client that had stalled for {stalled}"
             );
             (self.tell)(&UpstreamEvent { kind: UpstreamEventKind::GaveUp, detail, count });
         }

@@ -228,7 +228,7 @@ fn a_command_says_where_no_server_can_be_reached() {
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // Something that is no robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
-    assert_has(error, &["this is not the answer of a robotsd"]);
+    assert_has(error, &["this is no answer of robotsd"]);
 }
 
 #[test]

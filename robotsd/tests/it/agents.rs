@@ -44,10 +44,13 @@ fn index_finds_what_is_not_refused_by_default_and_no_name() {
 #[test]
 fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
     let text = out(&["mojeekbot"]);
-    assert_has(&text, &["; checked 2026-", "1 (100 %) checked with the words of their operator, the last on 2026-"]);
+    assert_has(
+        &text,
+        &["; checked 2026-", "1 (100 %) checked against their operators' documentation, the last on 2026-"],
+    );
     let text = out(&["bravebot"]);
     assert!(
-        !text.contains("; checked") && text.ends_with("0 (0 %) checked with the words of their operator\n"),
+        !text.contains("; checked") && text.ends_with("0 (0 %) checked against their operators' documentation\n"),
         "{text}"
     );
     let rows = rows(&[]);
@@ -60,7 +63,7 @@ fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
     for (words, want) in [
         (&["googel"][..], "no crawler of the registry fits \"googel\": did you mean \"Google\"?\n"),
         (&["GTPBot"], "did you mean \"GPTBot\"?\n"),
-        (&["openai", "bingbot"], "each of the words fits others, but none fits all of them\n"),
+        (&["openai", "bingbot"], "each word fits some crawlers, but no crawler fits all words\n"),
         (&["qqqqqqqqqq"], "`robotsd agents` lists all of them"),
         (&["--format", "json", "googel"], "did you mean \"Google\"?\n"),
     ] {
@@ -74,8 +77,8 @@ fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
 fn headers_are_identified_from_arguments_and_from_standard_input() {
     let text = out(&["--identify", GPTBOT, FIREFOX]);
     let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines[1], "  registered GPTBot, ai-training; obeys gptbot; is held to *");
-    assert_eq!(lines[3], "  browser; is not held to *");
+    assert_eq!(lines[1], "  registered GPTBot, ai-training; obeys gptbot, else *");
+    assert_eq!(lines[3], "  browser; obeys no group");
     let text = out(&["--identify", "CCBot/2.0 GPTBot/1.2"]);
     let names: Vec<_> = text.lines().skip(1).filter_map(|line| line.split([' ', ',']).nth(3)).collect();
     assert_eq!(names, ["CCBot", "GPTBot"], "{text}");

@@ -57,7 +57,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
         "last_read": { "is_newest": true }, "worst_line": { "line": 2, "pattern": "/private/" },
     });
     assert_part(&row, &part);
-    assert_has(output(&folder, &[]), &["GPTBot (claimed)\n", "no word"]);
+    assert_has(output(&folder, &[]), &["GPTBot (claimed)\n", "no verdict"]);
     let table = output(&folder, &["--csv", "Shop 1"]);
     assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
 

@@ -240,7 +240,8 @@ const SHOP: &str = "User-agent: GPTBot\nDisallow: /\nAllow: /open/\nDisallow: /o
 fn every_rule_that_matches_is_shown_with_the_one_that_decides() {
     let folder = folder(&[("f", SHOP)]);
     let (text, _) = explain(&folder, &["--user-agent", GPTBOT, "/open/x/1"]);
-    let want = "GPTBot may not fetch /open/x/1: line 4, `Disallow: /open/x`, in the group for GPTBot\n  agent:  registered GPTBot, ai-training; obeys gptbot; is held to *\n  host:   any that serves this robots.txt\n  \
+    let want = "GPTBot may not fetch /open/x/1: line 4, `Disallow: /open/x`, in the group for GPTBot\n  agent:  registered GPTBot, \
+    ai-training; obeys gptbot, else *\n  host:   any that serves this robots.txt\n  \
                 group:  f:1: User-agent: GPTBot\n          because it names gptbot\n  \
                 rule:   f:4: Disallow: /open/x  <- decides\n  rule:   f:3: Allow: /open/\n  rule:   f:2: Disallow: /\n";
     assert_eq!(text, want);
@@ -290,7 +291,7 @@ f --token x /robots.txt
 f --user-agent bingbot/2.0 /.well-known/x
     bingbot may fetch /.well-known/x: what is below /.well-known/ is always exempt, though line 8, `Disallow: /.well-known/`, disallows it
 f --user-agent bingbot --method POST /a
-    bingbot may send POST to /a: no group names it, and the group for `*` does not hold for POST
+    bingbot may send POST to /a: no group names it, and the group for `*` does not apply to POST
 f --user-agent ChatGPT-User /a
     ChatGPT-User may fetch /a: no group names it, and robotsd by default does not hold user-fetch agents to `*`, though line 7, `Disallow: /a`, is for every crawler without a group
 f --user-agent AdsBot-Google /a

@@ -48,13 +48,13 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
             wait_for_robots(&running, text);
         }
         let trouble = wait_for("a trouble", || troubles(&running).into_iter().next());
-        let want = "cannot be written, so a restart forgets what is live: No space left on device (os error 28)";
+        let want = "cannot be written, so a restart forgets the live version: No space left on device (os error 28)";
         assert_has(&trouble, &[want]);
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {trouble}"));
         assert!(unfolded(&status(&running)).contains(&trouble), "in the same words");
 
         disk.free();
-        running.wait_for_event("state", |line| line["message"] == "shop: what is live is written down again");
+        running.wait_for_event("state", |line| line["message"] == "shop: the live version is saved again");
         wait_until("no trouble", || troubles(&running).is_empty());
         assert!(is_saved(THIRD), "without another edit");
         running.kill();
@@ -70,7 +70,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         wait_for_robots(&running, THIRD);
         assert!(troubles(&running).is_empty(), "{:?}", troubles(&running));
         running.wait_for_event("rejected", |line| {
-            message(line).ends_with(" and was live before, as far as is written down")
+            message(line).ends_with(" and was live before, as far as the state directory shows")
         });
         assert!(!left.iter().any(|path| path.exists()));
 

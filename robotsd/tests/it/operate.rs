@@ -234,7 +234,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     assert_eq!(operated.robots(), OPEN);
     let status = operated.out(&["status"]);
     assert_has(&status, &["\nsite shop (shop.test): gated\n"]);
-    assert_has(unfolded(&status), &["everyone is shut out", "if it is meant as it is:"]);
+    assert_has(unfolded(&status), &["everyone is shut out", "if the change is intended:"]);
 
     let accept = suggested(&status, "robotsd accept shop ");
     let typed = type_in(&accept).succeeded();
@@ -297,7 +297,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
         "  grace:      newly disallowed requests are only observed, until\n",
-        " %) checked with the words of their operator",
+        " %) checked against their operators' documentation",
     ];
     assert_has(&status, &parts);
     for line in status.lines().filter(|line| line.chars().count() > 80) {

@@ -431,7 +431,7 @@ fn what_a_log_lacks_is_said() {
         let is_nameless = !log.contains(GPTBOT);
         let replay = Replay::by("User-agent: *\nCrawl-delay: 10\nDisallow: /cart\n", log);
         let output = replay.run(form, &[]).ends_with(if is_nameless { 2 } else { 0 });
-        let says_nothing = "this says nothing about crawlers: no request of the logs names an agent";
+        let says_nothing = "no request of the logs names an agent, so the report says nothing about crawlers";
         assert_eq!(output.error.contains(says_nothing), is_nameless, "{output:?}");
         output.out
     };

@@ -345,7 +345,7 @@ async fn the_text_says_what_was_asked_for_and_what_is_held_to() {
     let layer = limited_by(&DELAYED.replace("10", "100"), refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     let body = text(ask(layer, from(GPTBOT, [192, 0, 2, 1])).await).await;
-    assert!(body.contains("for one request in 100 s. It is held to one in 30 s, and"), "{body}");
+    assert!(body.contains("for one request in 100 s. One in 30 s is enforced, and"), "{body}");
     assert!(body.contains("Crawl-delay: 100 "), "{body}");
 }
 

@@ -77,9 +77,9 @@ impl Objection {
 
     pub(super) fn misspelled(kind: ObjectionKind, name: &str, meant: &str) -> Self {
         let of = match kind {
-            ObjectionKind::MustAllow => "which must be allowed",
-            ObjectionKind::Guard => "which a guard is for",
-            _ => "of which something is expected",
+            ObjectionKind::MustAllow => "which must_allow names",
+            ObjectionKind::Guard => "which a guard names",
+            _ => "which an expectation names",
         };
         Self::new(kind, format!("no crawler and no group is called {name:?}, {of}: did you mean {meant:?}?"))
     }

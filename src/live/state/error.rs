@@ -169,10 +169,10 @@ impl TroubleKind {
     /// The message when it is over.
     const fn over(self) -> &'static str {
         match self {
-            Self::Save => "what is live is written down again",
-            Self::Switch => "the kill switch is written down again",
-            Self::History => "the history is written down again",
-            Self::Behind => "what is served is no older than what was live",
+            Self::Save => "the live version is saved again",
+            Self::Switch => "the kill switch is saved again",
+            Self::History => "the history is saved again",
+            Self::Behind => "the live version is no older than the one before the restart",
             Self::UnreadSwitch => "the file of the kill switch is whole again",
             Self::Damaged => "",
             Self::Unwritable => "the state directory can be written again",

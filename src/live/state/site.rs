@@ -287,11 +287,11 @@ impl SiteStore {
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(
-                    "{folder}: cannot be written, so a restart forgets what is live: {cause}; it is tried again"
+                    "{folder}: cannot be written, so a restart forgets the live version: {cause}; it is tried again"
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
-                "{}: cannot be written, so a restart does not know what goes live while nothing else can be written either: \
+                "{}: cannot be written, so a restart does not know of versions that go live while other writes fail too: \
                  {cause}; it is tried again",
                 path.display()
             )),

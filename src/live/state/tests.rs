@@ -65,7 +65,7 @@ fn a_listener_is_notified_when_a_trouble_begins_and_when_it_ends() {
     assert!(trouble.contains("enforcement: cannot be written, so a restart forgets the kill switch"), "{trouble}");
     std::fs::remove_dir(&switch).expect("removed");
     state.set_enforcement(Enforcement::On).expect("written");
-    assert_eq!(notified.recv_timeout(PATIENCE).as_deref(), Ok("the kill switch is written down again"));
+    assert_eq!(notified.recv_timeout(PATIENCE).as_deref(), Ok("the kill switch is saved again"));
 }
 
 #[test]

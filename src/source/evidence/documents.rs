@@ -251,7 +251,7 @@ fn row(crawler: &Crawler) -> Result<(), String> {
     }
     for address in ranges.iter().chain(signature) {
         if !address.starts_with("https://") {
-            return Err(format!("crawler {name:?}: {address:?} is fetched in the clear: write an https URL"));
+            return Err(format!("crawler {name:?}: {address:?} is fetched without TLS: write an https URL"));
         }
     }
     Ok(())
@@ -322,7 +322,7 @@ mod tests {
             (wrong(|row| Crawler { examples: vec!["x".repeat(513)], ..row }), "a value has 513 octets, more than 512"),
             (
                 wrong(|row| Crawler { ranges: vec!["http://house.example/list".into()], ..row }),
-                "is fetched in the clear: write an https URL",
+                "is fetched without TLS: write an https URL",
             ),
             (
                 wrong(|row| Crawler { signature: Some("http://house.example".into()), ..row }),

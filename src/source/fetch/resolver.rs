@@ -156,14 +156,14 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
     }
     // Requested over another scheme or port, the same upstream answers the same.
     if to.target() == from.target() {
-        return refused(format!("{to} is where we are: the upstream sends every client to that scheme or port"));
+        return refused(format!("{to} is the site itself: the upstream redirects every client to that scheme or port"));
     }
     Ok(from.with_target(to.target().clone()))
 }
 
 /// More redirects than are followed, or one without a URL.
 pub(super) fn leads_nowhere() -> FetchError {
-    FetchError::with_cause(FetchErrorKind::Redirect, "it leads nowhere, or on and on")
+    FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
 }
 
 /// A server at an address of the class `from` named a URL at an address of a class that it must not lead to.

@@ -98,9 +98,7 @@ impl<D: Document> FollowBuilder<PublishedSettings<D>> {
         let url = &self.followed.url;
         if D::ONLY_HTTPS && !url.is_https() {
             let noun = D::NOUN;
-            return Err(FollowError::new(format!(
-                "{url} is fetched in the clear: a {noun} is published at an https URL"
-            )));
+            return Err(FollowError::new(format!("{url} is fetched without TLS: write the https URL of the {noun}")));
         }
         let (followed, following) = self.into_parts().map_err(|error| FollowError::new(error.to_string()))?;
         Ok(Published::start(followed, None, &following))

@@ -244,7 +244,7 @@ fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_a
     let live = remembering(&StateDir::open(folder.path()).unwrap(), &server.url("/robots.txt")).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     let trouble = live.status().state_trouble(TroubleKind::Behind).unwrap().to_owned();
-    assert!(trouble.ends_with("may be older than what was live before: nothing says what was"), "{trouble}");
+    assert!(trouble.ends_with("may be older than the version before the restart, which is not recorded"), "{trouble}");
     server.now_says(robots("# kept"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     assert_eq!(live.status().state_trouble(TroubleKind::Behind), None);
@@ -384,7 +384,7 @@ fn redirects_of_an_upstream_stay_on_the_site() {
         (other.url("/r"), "is another site"),
         ("http://evil.example/r".to_owned(), "is another site"),
         ("http://shop.example.evil.example/r".to_owned(), "is another site"),
-        ("http://shop.example:9999/robots.txt".to_owned(), "is where we are"),
+        ("http://shop.example:9999/robots.txt".to_owned(), "is the site itself"),
         ("gopher://shop.example/r".to_owned(), "use http or https"),
     ] {
         let server = redirecting(&*location);

@@ -57,9 +57,9 @@ impl TextAnswer<'_> {
         }
         if let Some(delay) = explanation.crawl_delay() {
             let reads = match explanation.obeys_crawl_delay() {
-                Obeys::Yes => "its operator says that it keeps to it",
+                Obeys::Yes => "its operator says that it obeys the delay",
                 Obeys::No => "its operator says that it does not read it",
-                _ => "whether it keeps to it is not known",
+                _ => "whether it obeys the delay is not known",
             };
             writeln!(out, "  delay:  {}", self.line(delay.line()))?;
             writeln!(out, "          one request in {} s; {reads}", delay.interval().as_secs_f64())?;
@@ -78,7 +78,7 @@ impl TextAnswer<'_> {
         let Some(trace) = self.trace else {
             return match self.explanation.reason {
                 Reason::Exempt => writeln!(out, "  group:  none applies: the path or the agent is exempt"),
-                _ => writeln!(out, "  group:  none applies to this request, so the file does not hold for it"),
+                _ => writeln!(out, "  group:  none applies to this request, so the file does not apply to it"),
             };
         };
         for name in trace.groups.iter().flat_map(|group| group.names()) {
@@ -177,13 +177,13 @@ impl TextAnswer<'_> {
                         ShownPolicy::Configured => "the config",
                         ShownPolicy::Default => "robotsd by default",
                     };
-                    format!("no group names it, and {who} does not hold {category} agents to `*`{though}")
+                    format!("no group names it, and {who} does not apply `*` to {category} agents{though}")
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
             // It holds for the agent, so it does not for the method.
             (true, true) => {
-                format!("no group names it, and the group for `*` does not hold for {}", printable(request.method))
+                format!("no group names it, and the group for `*` does not apply to {}", printable(request.method))
             }
             (false, _) => "no group of the file is for it".to_owned(),
         }

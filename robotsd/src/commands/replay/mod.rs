@@ -204,7 +204,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
         return Ok(fail(&why));
     }
     if !report.has_others() {
-        return Ok(fail(&"this says nothing about crawlers: no request of the logs names an agent"));
+        return Ok(fail(&"no request of the logs names an agent, so the report says nothing about crawlers"));
     }
     let met = args.meets_expectations(&site, &plan, &report)?;
     Ok(exit::answer(met && report.suspect_human_count == 0 && report.search_engines_shut_out.is_empty()))

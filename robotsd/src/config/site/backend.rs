@@ -112,7 +112,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     }
     // Without a backend it is not known what else is wrong.
     if settings.eject.get_ref().0.is_zero() {
-        return Err(settings.eject.fault("eject is no time at all: to never eject an upstream, write max_fails = 0"));
+        return Err(settings.eject.fault("eject is zero: to never eject an upstream, write max_fails = 0"));
     }
     Ok(OriginsSettings {
         endpoints,

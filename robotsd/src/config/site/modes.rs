@@ -115,7 +115,7 @@ impl Scope {
             }
             None if key.get_ref() == "index" => Some(Self::Index),
             _ => {
-                let message = format!("{:?} does not say whom a mode is for", key.get_ref());
+                let message = format!("{:?} is not a key of [site.modes]", key.get_ref());
                 let help = "write \"agent:NAME\", \"category:WORD\", \"pattern:/PATH\" or \"index\"".to_owned();
                 reader.faults.push(key.fault(message).help(help));
                 None
@@ -148,7 +148,7 @@ impl Exception {
         if let (Some(rate), Scope::Index) = (rate, &self.scope)
             && *rate.get_ref() == RateMode::Refuse
         {
-            let message = "search engines are refused for their rate one by one: all of them are observed at most";
+            let message = "one search engine can be refused for its rate, all of them are observed at most";
             let help =
                 "write \"agent:bingbot\" in place of \"index\", and a group for it with a Crawl-delay in robots.txt";
             return Err(rate.fault(message).help(help.to_owned()));

@@ -246,7 +246,7 @@ impl LiveCertificates {
                 ));
             }
             if is_back && report.rejection.is_some() {
-                events.push(CertificateEvent::new(CertificateEventKind::InForce, paths, "is again what is in force"));
+                events.push(CertificateEvent::new(CertificateEventKind::InForce, paths, "is in force as before"));
             }
             if is_back || after.is_some() {
                 report.rejection = None;

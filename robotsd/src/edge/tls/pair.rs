@@ -78,7 +78,7 @@ impl CertificatePair {
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => unusable(
                 PairFile::Key,
-                "the key is not that of the first certificate of the chain, where a server's own has to stand",
+                "the key does not belong to the first certificate of the chain, which has to be the server's own",
             ),
             Error::InvalidCertificate(error) => unusable(PairFile::Chain, &format!("no certificate to use: {error:?}")),
             _ => unusable(
@@ -155,7 +155,7 @@ pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is something else"));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is no PEM file"));
     }
     Ok((octets, is_exposed(&metadata)))
 }
@@ -237,7 +237,7 @@ impl Validity {
     pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
         if now < self.begin {
             let begin = date::rfc3339(self.begin);
-            return Some(format!("the certificate does not hold before {begin}"));
+            return Some(format!("the certificate is not valid before {begin}"));
         }
         match self.end.duration_since(now) {
             Err(_) => Some(format!("the certificate expired on {}: renew it", self.last_day())),

@@ -64,9 +64,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         };
         sink.report(rule.range(), format_args!("{refused} what {rules}: refused pages leave the index"))
             .of_agent(name)
-            .help(format_args!(
-                "below the override that refuses them, add one for them: [[site.override]] with index = true, mode = \"tag\""
-            ));
+            .help(format_args!("below the override that refuses them, write \"index\" = \"tag\" in [site.modes]"));
     }
 }
 
@@ -126,7 +124,7 @@ mod tests {
         let want = "crawlers of search engines, \"Googlebot\" first, are refused what this rule and 2 more disallow: \
                     refused pages leave the index";
         assert_eq!(rest, want);
-        let want = "below the override that refuses them, add one for them: [[site.override]] with index = true, mode = \"tag\"";
+        let want = "below the override that refuses them, write \"index\" = \"tag\" in [site.modes]";
         assert_eq!(star.help.as_deref(), Some(want));
         assert_eq!(bing.line, 7);
     }

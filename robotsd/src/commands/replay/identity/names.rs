@@ -45,8 +45,8 @@ pub(crate) fn look_up(
     if left_out > 0 {
         let more = if is_cut { "more than " } else { "" };
         complain(&format_args!(
-            "names would be looked up of {more}{} addresses: the {MOST_LOOKED_UP} with the most requests are, and the others \
-             count as claimed",
+            "{more}{} addresses would need their names looked up: the {MOST_LOOKED_UP} with the most requests are looked up, and the \
+             others count as claimed",
             questions.len()
         ));
         questions.truncate(MOST_LOOKED_UP);

@@ -176,7 +176,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
-    assert!(news.len() == 1 && news[0].message.contains("is again what is in force"), "{news:?}");
+    assert!(news.len() == 1 && news[0].message.contains("is in force as before"), "{news:?}");
     // Another one that fits.
     put(&paths.chain, &other.0);
     put(&paths.key, &other.1);
