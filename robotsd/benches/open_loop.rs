@@ -1,5 +1,5 @@
-//! Requests at a constant rate, whatever becomes of those before: `cargo bench -p robotsd --bench open_loop -- ADDRESS TARGET RATE SECONDS
-//! [FIELD: VALUE…]`.
+//! Requests at a constant rate, whatever the outcome of those before:
+//! `cargo bench -p robotsd --bench open_loop -- ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]`.
 //!
 //! A request has its time before it is sent, and what it takes counts from there: one that has to wait because others are slow has
 //! waited, too. (A client that sends its next request after an answer would not notice.) There are as many connections as requests

@@ -127,7 +127,7 @@ impl Enforcer {
         let wait = match wait {
             None => bucket.take(&snapshot),
             Some(wait) => {
-                // It passes whatever comes of it here: else the bucket would be full where the other stops counting.
+                // It passes whatever the result here: else the bucket would be full where the other stops counting.
                 if wait.is_zero() {
                     bucket.take(&snapshot);
                 }
@@ -143,7 +143,7 @@ impl Enforcer {
         self.complete(&live, &snapshot, request, too_soon, None)
     }
 
-    /// The site of a request, and what becomes of it. Without a site a request passes.
+    /// The site of a request, and its outcome. Without a site a request passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {

@@ -124,7 +124,7 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
     }
 
-    /// Finds what became of the claim that a request makes about its sender, where something in front of the layer has
+    /// Finds the result of checking the claim that a request makes about its sender, where something in front of the layer has
     /// checked it, such as a content delivery network. If the function returns `None`, the layer's `Verifier` checks it, if it
     /// has one. The function belongs to judging: if it panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts it.
@@ -133,13 +133,13 @@ impl RobotsLayer {
     }
 
     /// Leaves it to a store which several processes share to count requests: [`judge`](Self::judge) and [`decide`](Self::decide) say what
-    /// to count. [`answer`](Self::answer), which has no word of the store, counts here.
+    /// to count. [`answer`](Self::answer), which has no verdict of the store, counts here.
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
     /// For requests that another layer of the same sites refused a moment ago, where a proxy in front could not relay the
-    /// response and requests it again: none is counted, and one that is held to a delay gets the 429 for it unless it is refused
+    /// response and requests it again: none is counted, and one to which a delay applies gets the 429 for it unless it is refused
     /// for another reason.
     pub fn of_refused_requests(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)

@@ -90,7 +90,7 @@ impl serde::Serialize for Record {
 pub struct Limit {
     /// The delay, as written in the robots.txt.
     pub interval: Duration,
-    /// The interval that the sender is held to, which may be shorter than the delay as written.
+    /// The interval that is enforced, which may be shorter than the delay as written.
     pub held_to: Duration,
     /// The line of the delay.
     pub line: usize,

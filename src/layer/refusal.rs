@@ -263,7 +263,7 @@ impl Event<'_> {
         response
     }
 
-    /// The interval that the request is held to.
+    /// The interval that is enforced.
     fn interval(&self) -> Duration {
         self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.held_to)
     }

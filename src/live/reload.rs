@@ -214,7 +214,7 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 ///
 /// A reload is queued under the lock that orders publications, and delivered after that lock is released. One thread
 /// delivers at a time; another that has queued a reload leaves it to that thread. So a listener may reload the site, and
-/// what comes of that is delivered after the listener returns.
+/// its outcome is delivered after the listener returns.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,

@@ -92,7 +92,7 @@ impl Site {
             when_missing,
         };
         let compile = CompileSettings { reading, registry, check };
-        // Stands for "nothing yet" until `start` records what came of it.
+        // Stands for "nothing yet" until `start` records the outcome.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
         let last = Reload::new(opened_by, origin, ReloadOutcome::Kept { rejection, live: None });
         let site = Arc::new_cyclic(|site| Self {

@@ -94,7 +94,7 @@ pub(super) struct Appending {
 struct LastOffer {
     /// As the source had it.
     source: Option<Version>,
-    /// The hash of what came of it.
+    /// The hash of the result.
     appended: Option<VersionHash>,
 }
 
@@ -162,7 +162,7 @@ impl Appending {
 /// Parts that others keep, such as a list of AI crawlers, for one site or many.
 ///
 /// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends them to whatever its source holds, as
-/// [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does; what comes of that is checked, gated, remembered and rolled back like any
+/// [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does; the result is checked, gated, remembered and rolled back like any
 /// other version. A part that is replaced makes a new version of every site. The caller decides where the parts are read from.
 ///
 /// While a part was never at hand, a site whose version has it keeps that version; any other serves its file without the part.
@@ -212,7 +212,7 @@ impl Appendix {
     /// Replaces a part, by its place from 0, and has every site append it. `modified` is when it was changed, as far as that
     /// is known. A part of the same octets changes nothing, and so does a place that there is none of.
     ///
-    /// It blocks until the sites have compiled what comes of it.
+    /// It blocks until the sites have compiled the result.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
         {
             let mut parts = self.0.parts.lock();

@@ -9,7 +9,7 @@ use tower_robots::rules::{Fallback, ProductToken, Reading, RobotsTxt};
 
 const CASES: &str = include_str!("../cases/headers.jsonl");
 
-/// Everyday and browser words that real files name, and that no person's browser may be held to.
+/// Everyday and browser words that real files name, and that must not apply to a person's browser.
 const HOSTILE_NAMES: &[&str] =
     &["Mozilla", "bot", "Java", "Google", "Opera", "es", "008", "Code", "Spider", "LCC", "Titan", "Disco", "Chrome"];
 

@@ -147,7 +147,7 @@ fn safe_fixes_of_real_files_change_no_verdict() {
     assert!(changed * 4 > files.len() && asked > files.len(), "{changed} of {}, {asked}", files.len());
 }
 
-/// Adds what became of the findings of a file, also with its unsafe fixes.
+/// Adds the outcome of the findings of a file, also with its unsafe fixes.
 fn add(rows: &mut BTreeMap<&str, Row>, report: &Report, fixed: &FixedFile) {
     let is_more = fixed.report.fixes.count(Safety::Unsafe) > 0;
     let all = is_more.then(|| fix(&fixed.robots, &Options::new(), Safety::Unsafe));

@@ -84,7 +84,7 @@ impl<'d> Site<'d> {
         (state, live)
     }
 
-    /// Has the site reload another version, and says what came of it.
+    /// Has the site reload another version, and returns the outcome.
     fn replace(&self, live: &LiveRobots, text: &str) -> ReloadOutcomeKind {
         self.write(text);
         match live.reload().wait().outcome.kind() {

@@ -28,7 +28,7 @@ impl RobotsTxt {
     /// name. An agent that no group names obeys `*` (RFC 9309, section 2.2.1).
     ///
     /// The file is read in [`Reading::Reference`], the one of google/robotstxt, which most crawlers share. A server that
-    /// holds others to its file reads it in [`Reading::Standard`], and so refuses more: to a crawler `/private%2Fb` is no
+    /// enforces its file reads it in [`Reading::Standard`], and so refuses more: to a crawler `/private%2Fb` is no
     /// path below `/private/`, but many a server serves the same page there. In `Reference` a name of the file ends at the
     /// first octet that is no letter, `-` or `_` (RFC 9309, section 2.2.1), and then is none of `MJ12bot`: an agent with
     /// such a name asks in `Standard`, by [`AgentRules::with_reading`].

@@ -33,7 +33,7 @@ pub struct Crawler {
     pub category: Category,
     /// Whether it obeys groups that name it.
     pub obeys_robots: Obeys,
-    /// Whether it obeys the groups of `*`. [`Obeys::Unknown`] is held to `*`.
+    /// Whether it obeys the groups of `*`. `*` applies to [`Obeys::Unknown`].
     pub obeys_star: Obeys,
     /// Whether it obeys a `Crawl-delay`. Never [`Obeys::Partial`].
     pub obeys_crawl_delay: Obeys,

@@ -119,7 +119,7 @@ impl PartialEq for SiteContext {
 /// A registered crawler that the site refuses what the file disallows to it, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
-/// Default: it is refused whatever the rule, and held to the groups of `*` if its row says that it obeys them. A name alone
+/// Default: it is refused whatever the rule, and the groups of `*` apply to it if its row says that it obeys them. A name alone
 /// becomes one of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
@@ -142,7 +142,7 @@ impl RefusedCrawler {
         Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
     }
 
-    /// The site does not hold it to the groups of `*`.
+    /// The site does not apply the groups of `*` to it.
     pub fn where_named(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }

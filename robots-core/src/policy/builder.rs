@@ -101,7 +101,7 @@ impl PolicyBuilder {
     }
 
     /// Holds a crawler only to groups that name it itself, not to those of the crawlers its operator says it follows
-    /// (Googlebot-Image is held to Googlebot's group where it has none). Default: it is held to those as well.
+    /// (Googlebot's group applies to Googlebot-Image if it has none). Default: those apply as well.
     pub const fn without_family(mut self) -> Self {
         self.policy.family = false;
         self

@@ -46,7 +46,7 @@ impl Policy {
 
     /// Decides about a request.
     ///
-    /// 1. An agent is held to the groups that name it for every method, else to those of `*` where
+    /// 1. The groups that name an agent apply to it for every method, else those of `*` if
     ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones or of none that is registered;
     ///    where there is no such group, it passes unjudged.
     /// 2. So does a request for `/robots.txt`, one from an exempt address, one whose path is exempt in every form it can
@@ -180,7 +180,7 @@ impl Policy {
         rules.select(self.tokens_of(agent), fallback).applies()
     }
 
-    /// The tokens whose groups an agent is held to.
+    /// The tokens whose groups apply to an agent.
     fn tokens_of<'a>(&self, agent: &'a Agent) -> &'a [ProductToken] {
         if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
     }

@@ -1,4 +1,4 @@
-//! The decision about a request, its reason, and what becomes of requests whose claim is refuted.
+//! The decision about a request, its reason, and the action for requests whose claim is refuted.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct Decision<'r> {
     pub agent: usize,
     /// The signs that a person is behind a disallowed request, as [`Policy::weigh`](super::Policy::weigh) found them.
     pub signs: HumanSigns,
-    /// The delay that the request is held to, where the policy limits: that of the groups that allow it. Of several agents the
+    /// The delay that applies to the request, if the policy limits: that of the groups that allow it. Of several agents the
     /// strictest one, even where another agent is disallowed. A request that is refused has none.
     pub pace: Option<Pace<'r>>,
     /// How long to wait; zero for a request that did not come too soon.
@@ -206,7 +206,7 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // A further name must not switch limiting off, whatever becomes of it.
+        // A further name must not switch limiting off, whatever its outcome.
         (if rank(&other) > rank(&self) { other } else { self }).with_pace(pace)
     }
 }
@@ -260,7 +260,7 @@ fn claims(agent: &Agent) -> bool {
 }
 
 impl IdentityRules {
-    /// Whether an identity of one of these agents would matter to what becomes of impostors.
+    /// Whether an identity of one of these agents would change the action for impostors.
     pub(super) fn heed(self, agents: &[Agent]) -> bool {
         self.impostors != Impostors::Observe && agents.iter().any(claims)
     }

@@ -50,7 +50,7 @@ impl<'a> RequestFacts<'a> {
         Self { clock: Some(clock), ..self }
     }
 
-    /// Adds what became of the claim that the request makes about its sender. Default: [`Identity::Unclaimed`], which changes
+    /// Adds the result of checking the claim that the request makes about its sender. Default: [`Identity::Unclaimed`], which changes
     /// nothing.
     pub fn with_identity(self, identity: Identity) -> Self {
         Self { identity, ..self }

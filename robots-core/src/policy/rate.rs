@@ -1,4 +1,4 @@
-//! Whether requests are held to the delay in the robots.txt.
+//! Whether the delay in the robots.txt is enforced.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -44,22 +44,22 @@ pub(super) struct RateRules {
     pub(super) overrides: Vec<Override<RateMode>>,
 }
 
-/// The delay that a request is held to, and how.
+/// The delay that applies to a request, and how.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Pace<'r> {
     /// The delay, with its line.
     pub delay: CrawlDelay<'r>,
-    /// The interval that requests are held to: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
+    /// The interval that is enforced: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
     /// that was made longer is in grace, the longest one before it.
     pub interval: Duration,
     /// The action for a request that comes sooner, as far as the mode of the site lets it; never [`RateMode::Off`].
     pub mode: RateMode,
     /// The same where the mode of the site is [`Mode::Refuse`].
     pub(super) refusing: RateMode,
-    /// Of the agent that is held to it.
+    /// Of the agent to which it applies.
     pub verdict: Verdict<'r>,
-    /// Which of the agents is held to it, as an index into those given to [`Policy::decide`](super::Policy::decide). The
+    /// The agent to which it applies, as an index into those given to [`Policy::decide`](super::Policy::decide). The
     /// decision itself may be about another one.
     pub agent: usize,
     /// Whether the registry or the file knows the agent's name.

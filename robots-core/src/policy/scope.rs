@@ -106,7 +106,7 @@ impl Star {
             || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))
     }
 
-    /// A registry row that does not know whether its crawler obeys `*` is held to it.
+    /// `*` applies to a crawler whose registry row does not know whether it obeys `*`.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
             && (agent.obeys_star() != Obeys::No || self.exceptions == StarExceptions::Ignore)

@@ -130,7 +130,7 @@ impl RateSender {
 }
 
 impl<'a> RateKey<'a> {
-    /// The key of an agent that is held to a delay, as the layer counts it; `is_named`: whether a group of the file names a token.
+    /// The key of an agent to which a delay applies, as the layer counts it; `is_named`: whether a group of the file names a token.
     ///
     /// `None` where it is not limited: an agent without a name is distinguished by its network only.
     pub fn of(agent: &'a Agent, sender: RateSender, is_named: impl Fn(&ProductToken) -> bool) -> Option<Self> {

@@ -92,7 +92,7 @@ pub struct CrawlDelay<'r> {
 }
 
 impl<'r> CrawlDelay<'r> {
-    /// The longest interval that requests are held to. Some crawlers leave a site that has a longer one.
+    /// The longest interval that is enforced. Some crawlers leave a site that has a longer one.
     pub const LONGEST_ENFORCED: Duration = Duration::from_secs(30);
 
     /// The time from one request to the next, above zero, as written: it may be days.
@@ -100,7 +100,7 @@ impl<'r> CrawlDelay<'r> {
         self.record.interval
     }
 
-    /// The interval that requests are held to: [`LONGEST_ENFORCED`](Self::LONGEST_ENFORCED) at most.
+    /// The interval that is enforced: [`LONGEST_ENFORCED`](Self::LONGEST_ENFORCED) at most.
     pub fn enforced_interval(&self) -> Duration {
         self.interval().min(Self::LONGEST_ENFORCED)
     }

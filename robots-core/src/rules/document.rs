@@ -306,7 +306,7 @@ impl Parser {
         }
     }
 
-    /// One that says something, in a group: the only extension that is kept, because requests are held to it.
+    /// One that says something, in a group: the only extension that is kept, because it is enforced.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),

@@ -1,7 +1,7 @@
 //! The lines of a robots.txt that are neither rules nor sitemaps: what they mean, and to which group they belong.
 //!
 //! No reading of the rules depends on them, so they are read on demand, and parsing keeps nothing for them.
-//! `Crawl-delay` is the exception, because requests may be held to it: parsing keeps its lines, and compiling resolves
+//! `Crawl-delay` is the exception, because it may be enforced: parsing keeps its lines, and compiling resolves
 //! the one of each set of groups ([`Selection::crawl_delay`](super::Selection::crawl_delay)), so that a request finds
 //! its delay where it finds its groups. `Request-rate` and `Visit-time` are typed and never enforced: hardly a crawler
 //! reads them.

@@ -359,7 +359,7 @@ fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace<'r> {
-    /// The groups that apply, in the order of the file; none where the agent is not held to the file.
+    /// The groups that apply, in the order of the file; none if the file does not apply to the agent.
     pub groups: Vec<Group<'r>>,
     /// The forms of the path that were considered, the one as sent first.
     pub forms: Vec<FormTrace<'r>>,

@@ -113,7 +113,7 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// A text with `any` for each run of octets, the one that follows a pattern not held to the end included.
+/// A text with `any` for each run of octets, the one that follows a pattern not anchored at the end included.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -122,7 +122,7 @@ pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     body.iter().map(|octet| if is_mark(*octet) { any } else { *octet }).chain(end).collect()
 }
 
-/// Whether the pattern is held to the end of the path.
+/// Whether the pattern is anchored at the end of the path.
 pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }

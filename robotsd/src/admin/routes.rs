@@ -161,7 +161,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::text(status, lines.join("\n") + "\n"))
 }
 
-/// Reads the config and robots.txt again, of all sites, or robots.txt of `?site=` one, and waits for what comes of it.
+/// Reads the config and robots.txt again, of all sites, or robots.txt of `?site=` one, and waits for the outcome.
 async fn reload(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site"])?;
     serving(state)?;
@@ -175,7 +175,7 @@ async fn reload(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::json(&ReloadReport { config, ..report }))
 }
 
-/// Has a new process take the place of this one, and waits for what comes of it.
+/// Has a new process take the place of this one, and waits for the outcome.
 async fn upgrade(state: &ServerState, query: &Query) -> Answer {
     query.only(&[])?;
     let report = state.upgrade().await;

@@ -94,7 +94,7 @@ impl QuestionErrors {
         self.report_as(error, "judged as strictly as it can be read");
     }
 
-    /// The same of a call that its proxy gets a status for: what becomes of the request is for the proxy to say.
+    /// The same of a call that its proxy gets a status for: the proxy decides about the request.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(error, "answered with a status of gRPC, and passed where the proxy lets failures pass");

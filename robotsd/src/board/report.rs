@@ -53,7 +53,7 @@ pub(crate) struct CrawlerBoard {
     pub(crate) identity: String,
     /// `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
     pub(crate) word: Option<String>,
-    /// Why there is no word.
+    /// Why there is no verdict.
     pub(crate) no_word: Option<String>,
     pub(crate) last_read: Option<LastRead>,
     pub(crate) reads: u64,

@@ -171,7 +171,7 @@ impl Body for RequestBody {
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,
-    /// Octets still to come, where the head says so. The HTTP library holds the client to it.
+    /// Octets still to come, where the head says so. The HTTP library enforces it.
     left: Option<u64>,
     has_data: bool,
     /// A client that waits to be told to go on (RFC 9110, section 10.1.1).

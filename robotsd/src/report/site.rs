@@ -32,7 +32,7 @@ pub(crate) struct SiteReport {
     /// The errors and warnings in one line, as the log has them.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
-    /// How often what came of which cause, since the process started.
+    /// The number of outcomes by cause, since the process started.
     pub(crate) reloads: Vec<ReloadCount>,
     /// The version that waits to be accepted.
     pub(crate) pending: Option<PendingReport>,

@@ -191,7 +191,7 @@ fn failed(kind: FetchErrorKind, cause: String) -> Result<FetchAnswer, FetchError
     Err(FetchError::with_cause(kind, cause))
 }
 
-/// One request and what came of it.
+/// One request and its outcome.
 #[derive(Debug)]
 pub(crate) struct Hop {
     pub(crate) url: FetchUrl,

@@ -204,7 +204,7 @@ impl UpgradeKeeper {
         let mut after = AfterStep::Nothing;
         match step {
             UpgradeStep::Successor(SuccessorEvent::Prepared) => {
-                // From here on operators ask whoever will be there.
+                // From here on operators ask the process that remains.
                 active.admin.pause();
                 upgrade.stage = UpgradeStage::HandingOver(hand_over(active, board));
             }

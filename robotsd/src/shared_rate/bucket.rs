@@ -217,7 +217,7 @@ mod tests {
         let allowed = |answer| question.answer(answer).map(|answer| answer.wait);
         assert_eq!(allowed((1, 10_000_000)), Some(None));
         assert_eq!(allowed((0, 45_000_000)), Some(Some(5_000_000)));
-        // Nothing to wait for, an hour to wait for, no word of the script.
+        // Nothing to wait for, an hour to wait for, no answer of the script.
         for impossible in [(0, 0), (0, 40_000_000), (0, 3_600_000_000), (0, i64::MIN), (2, 0), (-1, 0), (1, i64::MAX)] {
             assert_eq!(allowed(impossible), None, "{impossible:?}");
         }

@@ -109,7 +109,7 @@ pub enum StoreUsage {
     Out,
 }
 
-/// The state of the store, and what became of the questions since the process began to use it.
+/// The state of the store, and the outcome of the questions since the process began to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreReport {
     /// The address, without what is secret.

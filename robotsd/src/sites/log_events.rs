@@ -123,7 +123,7 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
     }
 }
 
-/// A request that was recognised, and what became of its claim.
+/// A request that was recognised, and the result of checking its claim.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,

@@ -109,7 +109,7 @@ impl ServedSite {
     /// The counts of its crawlers until now, for the board.
     pub(super) fn board_moment(&self, now: Second) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
-        // A site with a robots.txt for each host has no one version that crawlers could be held to.
+        // A site with a robots.txt for each host has no one version by which crawlers could be judged.
         let robots = self.robots.only();
         if let Some(robots) = robots {
             recorders.follow(robots, now);

@@ -227,7 +227,7 @@ fn words_are_the_same_after_a_restart_and_a_kill() {
     assert_has(folder.run(["board", "--merge", "state", "state"]).error, &["is named twice"]);
 }
 
-/// It reads on one replica, and goes in on another: neither accuses it alone, and both together do, whatever becomes of the
+/// It reads on one replica, and goes in on another: neither accuses it alone, and both together do, whatever the outcome of the
 /// processes.
 #[test]
 fn a_read_on_one_replica_and_requests_on_another_have_the_same_words_after_a_kill() {

@@ -1,7 +1,7 @@
 //! Programs of others that tests run: Prometheus's own, and packages of Python.
 //!
 //! They are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not there is left
-//! out with a word, and in CI that is a failure.
+//! out with a message, and in CI that is a failure.
 
 use std::fmt::Display;
 use std::process::{Command, Stdio};

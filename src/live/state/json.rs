@@ -19,7 +19,7 @@ pub(super) struct ListedState {
     pub(super) pending: Option<Listed<Vec<Objection>>>,
 }
 
-/// A version without its bytes, and what became of it: its standing, or why it waits.
+/// A version without its bytes, and its standing, or why it waits.
 pub(super) struct Listed<T> {
     pub(super) hash: VersionHash,
     pub(super) origin: Arc<str>,

@@ -33,7 +33,7 @@ pub(in crate::live) enum Standing {
     Superseded,
 }
 
-keywords!(Standing, "what became of a version", {
+keywords!(Standing, "the standing of a version", {
     Accepted = "accepted",
     RolledBack = "held",
     Superseded = "left",

@@ -13,7 +13,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// So few refuted requests in an hour say nothing about the path.
 const FEW: u32 = 10;
 
-/// Counts what became of the claims of one crawler at one listener of one site, and says when their path is suspect.
+/// Counts the outcomes of the claims of one crawler at one listener of one site, and says when their path is suspect.
 ///
 /// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler has the CDN's address and fails; behind a
 /// proxy that changes `Host`, or with a clock that is wrong, every signature fails. So nothing is refuted

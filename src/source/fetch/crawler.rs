@@ -105,7 +105,7 @@ impl CrawlerCache {
         Self { goes_by_last_copy: true, ..self }
     }
 
-    /// Takes in what came of a fetch.
+    /// Takes in the outcome of a fetch.
     pub fn record(&mut self, answer: FetchOutcome, now: SystemTime) {
         match answer {
             FetchOutcome::Found(found) => {

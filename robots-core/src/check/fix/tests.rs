@@ -1,4 +1,4 @@
-//! Findings and what becomes of them.
+//! Findings and their corrections.
 
 use super::*;
 use crate::check::{Finding, Lint, Safety, check};

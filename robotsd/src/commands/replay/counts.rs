@@ -255,7 +255,7 @@ fn read_lines(
     }
 }
 
-/// The rule to which a request is counted, if it is disallowed, or a change changes what becomes of it.
+/// The rule to which a request is counted, if it is disallowed, or a change changes its outcome.
 fn deciding_rule(compared: bool, first: Judgement, last: Judgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
         (_, Judgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),
@@ -292,7 +292,7 @@ pub(in crate::commands) struct RequestedTargets {
 }
 
 impl SearchRequests {
-    /// Reads logs with every core. Those that could be read count, whatever became of the others.
+    /// Reads logs with every core. Those that could be read count, whatever happened to the others.
     pub(in crate::commands) fn read(
         logs: &[PathBuf],
         selection: &LogSelection,

@@ -8,7 +8,7 @@
 //! reads them. The fast path takes a narrower set of requests than hyper, not another reading of them.
 //!
 //! A property test sends the same octets through the edge and through hyper alone: the responses, their framing and
-//! what becomes of the connection are the same.
+//! the state of the connection are the same.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;

@@ -70,7 +70,7 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     Some(request)
 }
 
-/// Whether a field concerns bodies, or what becomes of the connection.
+/// Whether a field concerns bodies, or the state of the connection.
 fn is_delicate(name: &HeaderName) -> bool {
     use http::header::{CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
     matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | UPGRADE | EXPECT | TE | TRAILER)

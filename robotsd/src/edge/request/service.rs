@@ -55,7 +55,7 @@ pub(crate) struct ConnectionInfo {
 pub(crate) enum ResponseWriter {
     /// The fast path of HTTP/1.1, on which a connection cannot switch.
     Fast,
-    /// hyper, and what becomes of the connection where it switches.
+    /// hyper, and the state of the connection if it switches.
     Hyper(OnUpgrade),
     /// A stream of HTTP/2.
     Stream(StreamConsumer),

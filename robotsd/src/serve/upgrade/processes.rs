@@ -160,7 +160,7 @@ impl Successor {
         let _ = self.child.wait();
     }
 
-    /// Waits for what comes of it. It may be dropped and called again.
+    /// Waits for the outcome. It may be dropped and called again.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
             let why = match self.word().await {

