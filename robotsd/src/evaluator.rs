@@ -17,8 +17,8 @@ use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleS
 use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
 
-/// How long two files are compared, and how long one is corrected: what is done by then counts, and a message says that it is not
-/// all. Real files take milliseconds; parsing and checking one of 8 MiB takes two seconds besides.
+/// How long two files are compared, and how long one is corrected: the results by then count, and a message says that they are
+/// not all. Real files take milliseconds; parsing and checking one of 8 MiB takes two seconds besides.
 pub(crate) const MOST_TIME: Duration = Duration::from_secs(1);
 
 /// Lints about a file in whose place a person sees more rules than crawlers do.
@@ -98,8 +98,8 @@ impl Evaluator {
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Whether a word, which is no whole header, is taken for the header of something that is no crawler: what is expected of it
-    /// holds whatever the file says.
+    /// Whether a word, which is no whole header, is taken for the header of something that is no crawler: an expectation about
+    /// it holds whatever the file says.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = matches!(agents.first().class(), Class::Registered | Class::Declared);

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::Path;
 
 /// Opens a regular file, and says what it is. A FIFO would wait for a writer, and a device for whatever it likes, so nothing is waited
-/// for; what was opened is looked at, so nothing can take its place in between.
+/// for; the opened file is looked at, so nothing can take its place in between.
 ///
 /// # Errors
 ///
@@ -18,7 +18,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     if metadata.is_file() { Ok((file, metadata)) } else { Err(other()) }
 }
 
-/// The octets of a regular file, and what it is; one octet more than `most` shows that it is larger.
+/// The octets of a regular file, and its kind; one octet more than `most` shows that it is larger.
 ///
 /// # Errors
 ///

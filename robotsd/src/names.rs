@@ -49,8 +49,8 @@ impl<N: AsRef<str>> fmt::Display for QuotedList<N> {
     }
 }
 
-/// A name that neither the registry nor a robots.txt has, and what was probably meant: most are slips, and a slip must not look like an
-/// answer about a crawler.
+/// A name that neither the registry nor a robots.txt has, and the one that was probably meant: most are slips, and a slip must not look
+/// like an answer about a crawler.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,

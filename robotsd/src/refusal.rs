@@ -233,7 +233,7 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
     }
 }
 
-/// Characters of a value that a page shows: what a client sends can be long.
+/// Characters of a value that a page shows: a client's text can be long.
 const SHOWN: usize = 512;
 
 word_enum! {

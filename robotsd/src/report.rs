@@ -1,4 +1,4 @@
-//! The reports about a running robotsd: what the admin interface answers with, and the commands read.
+//! The reports about a running robotsd: the answers of the admin interface, which the commands read.
 //!
 //! Types only: `sites` and `admin` fill them, and `commands` prints them. Fields are only ever added: a command and the
 //! process it reaches may be of different versions, so readers have a default for fields that are missing.
@@ -139,7 +139,7 @@ pub(crate) struct RateStoreReport {
     pub(crate) requests: Vec<KindCount>,
 }
 
-/// An upgrade in place: what `POST /upgrade` answers, and what the status has of the last one.
+/// An upgrade in place: the answer to `POST /upgrade`, and the last one in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct UpgradeReport {
     /// `under-way`; `done`: the new process serves; `failed`: the process goes on as before.
@@ -238,7 +238,7 @@ pub(crate) struct SuspectReport {
     /// The kind of evidence that fails: `range`, `rdns` or `signature`.
     #[serde(default)]
     pub(crate) method: String,
-    /// The networks of most of its addresses: what may be missing in `trusted_proxies`.
+    /// The networks of most of its addresses: they may be missing in `trusted_proxies`.
     #[serde(default)]
     pub(crate) networks: Vec<String>,
     /// When the crawler was last verified on it.
@@ -278,7 +278,7 @@ pub(crate) struct SiteReload {
     pub(crate) message: String,
 }
 
-/// `POST /accept`, `POST /rollback` and `POST /enforce`: what was changed.
+/// `POST /accept`, `POST /rollback` and `POST /enforce`: the change.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangeReport {
     /// None where every site was meant.

@@ -72,7 +72,7 @@ impl<'a> TargetUrl<'a> {
         self.authority.map(|authority| authority.host_and_port)
     }
 
-    /// The path and what follows it, without scheme and host.
+    /// The path and the rest, without scheme and host.
     pub(crate) fn path(&self) -> &'a [u8] {
         match self.authority.and_then(|_| Authority::of_url(self.text)) {
             Some((_, _, path)) if path.starts_with(b"/") => path,

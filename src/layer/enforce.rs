@@ -168,7 +168,7 @@ impl Enforcer {
         self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
             let sender = self.sender(live, &request, agents);
             let agents = sender.agents(agents);
-            // The policy may ask twice: what it would do under another mode is a decision of its own.
+            // The policy may ask twice: the action under another mode is a decision of its own.
             let known = OnceCell::new();
             let address = || *known.get_or_init(|| self.address(&request));
             let decision = self.decide(live, &snapshot, &request, agents, sender.identity, &address);

@@ -1,5 +1,5 @@
 //! The hops that a request claims to have passed, last hop first (`X-Forwarded-For`, and `Forwarded` of RFC 7239), and
-//! what they say about its client.
+//! the client that they name.
 //!
 //! Each proxy appends on the right, so the right end comes from a proxy that we trust and the left end from any client.
 //! Both fields are therefore read from the right, and an entry cannot change the ones to its right: an open quote of a

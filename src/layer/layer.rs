@@ -1,4 +1,4 @@
-//! The layer, how it is built, and what it judges of a request before that is answered.
+//! The layer, how it is built, and its judgement of a request before that is answered.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -210,7 +210,7 @@ impl RobotsLayer {
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). One that
     /// comes too soon is answered with 429 all the same ([`Event::limited`]).
     ///
-    /// It is asked about a call of gRPC as well, where [`OriginalRequest::is_grpc_call`] says that the request is one; what it returns is
+    /// It is asked about a call of gRPC as well, where [`OriginalRequest::is_grpc_call`] says that the request is one; its response is
     /// sent as it is. A page is nothing to such a client: [`Event::refusal`] and [`Event::refusal_with_status`] know what is.
     ///
     /// For every response of the function, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to

@@ -82,7 +82,7 @@ impl Mark {
         })
     }
 
-    /// Whether the decision holds for every layer inside: it depends on nothing but what the mark holds.
+    /// Whether the decision holds for every layer inside: it depends on nothing but the content of the mark.
     pub(super) const fn is_final(&self) -> bool {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
     }

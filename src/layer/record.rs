@@ -15,7 +15,7 @@ use crate::rules::{Access, PathForm};
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
 const MAX_NAME: usize = 128;
 
-/// A crawler's request and what was decided about it, for observers, and in extensions, where a borrowed [`Decision`] cannot
+/// A crawler's request and the decision about it, for observers, and in extensions, where a borrowed [`Decision`] cannot
 /// stay.
 ///
 /// A crawler is an agent that is registered or declares itself one, and any other that a group of the robots.txt applies
@@ -47,7 +47,7 @@ pub struct Record {
     pub group: Option<String>,
     /// How many names the group has; 0 where there is none.
     pub group_size: usize,
-    /// The path pattern of the deciding rule, as written; what no rule matches is allowed.
+    /// The path pattern of the deciding rule, as written; a path that no rule matches is allowed.
     pub rule: Option<String>,
     /// The line of the deciding rule.
     pub line: Option<usize>,
@@ -104,8 +104,8 @@ pub struct Limit {
 
 impl Record {
     /// The field that carries the verdict to an upstream: `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item
-    /// of RFC 9651 in ASCII, what a string may not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may
-    /// hold. If the path as sent does not match the rule, `;form=resolved` names the form that does ([`PathForm`]).
+    /// of RFC 9651 in ASCII, with octets that a string may not hold percent-encoded and a rule cut at 256 octets: servers bound what
+    /// a field may hold. If the path as sent does not match the rule, `;form=resolved` names the form that does ([`PathForm`]).
     /// `;reason=search-engine` says that the mode refuses others, and only tags the crawlers of search engines that people use
     /// ([`Reason::SearchEngine`]), and `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the
     /// verdict may be `allow`, and rule and line are left out where no rule decided. If senders are checked, `;identity=verified` is

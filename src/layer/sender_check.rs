@@ -49,8 +49,8 @@ impl SenderCheck {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// The sender of a request that claims to come from these agents. Waits for nothing: what is not at hand is requested,
-    /// and undecided.
+    /// The sender of a request that claims to come from these agents. Waits for nothing: missing evidence is requested,
+    /// and the claim undecided.
     pub(super) fn sender(
         &self,
         origin: &str,

@@ -24,8 +24,8 @@ use crate::source::evidence::Verifier;
 impl RobotsLayer {
     /// Has a `Verifier` check the claims that requests make about their sender.
     ///
-    /// A request waits for nothing: it is judged by the evidence at hand, and what is missing is there for the next one. To
-    /// wait a moment, put a [`VerifyLayer`] outside of this layer. The policy decides about impostors
+    /// A request waits for nothing: it is judged by the evidence at hand, and missing evidence is there for the next one.
+    /// To wait a moment, put a [`VerifyLayer`] outside of this layer. The policy decides about impostors
     /// ([`Impostors`](crate::policy::Impostors)). A request that is signed, and names no crawler, is judged as that of the
     /// crawler whose keys signed it.
     ///

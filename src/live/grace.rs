@@ -1,4 +1,4 @@
-//! The grace of a site: what a newer version disallows is at first only observed.
+//! The grace of a site: paths that a newer version disallows are at first only observed.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -104,7 +104,7 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// Why the text is not live; what was live stays. A text that the gate refuses waits to be accepted
+    /// Why the text is not live; the version before stays. A text that the gate refuses waits to be accepted
     /// ([`RejectionKind::Gated`], with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
     /// ([`RejectionKind::NotInline`]), because its source would bring the other text back.
     pub fn publish(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
@@ -263,7 +263,7 @@ impl fmt::Debug for LiveRobots {
     }
 }
 
-/// The state of a site: the live version, the last reload, and what is wrong.
+/// The state of a site: the live version, the last reload, and its troubles.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {

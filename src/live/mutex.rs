@@ -1,4 +1,4 @@
-//! A mutex that a panic leaves usable: what it guards is whole between two statements, so the next one who locks it goes on.
+//! A mutex that a panic leaves usable: the value it guards is whole between two statements, so the next one who locks it goes on.
 
 use std::sync::{self, MutexGuard, PoisonError, TryLockError};
 

@@ -180,7 +180,7 @@ impl Publisher {
         Ok(self.restore(&before.version, now))
     }
 
-    /// Replaces the gate for the candidates to come; what waits is examined again when it is offered again.
+    /// Replaces the gate for the candidates to come; a version that waits is examined again when it is offered again.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
         self.is_examined = false;

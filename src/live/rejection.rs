@@ -63,7 +63,7 @@ keyword_enum! {
         Held = "held",
         /// A text was handed in for a site whose robots.txt comes from elsewhere.
         NotInline = "not-inline",
-        /// A part that is to be appended was never read, and what was live has it.
+        /// A part that is to be appended was never read, and the live version has it.
         NotAppended = "not-appended",
         /// A fault in this crate cut the reload short.
         Interrupted = "interrupted",

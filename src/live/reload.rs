@@ -155,7 +155,7 @@ impl ReloadOutcome {
 }
 
 impl Cause {
-    /// Whether the site was opened by such a reload: what is live then may be what was live before a restart.
+    /// Whether the site was opened by such a reload: the live version then may be the one from before a restart.
     pub const fn is_opening(self) -> bool {
         matches!(self, Self::Start | Self::Config | Self::NewFile)
     }

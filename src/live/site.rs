@@ -121,7 +121,7 @@ impl Site {
         site
     }
 
-    /// Brings the first version live: what the source holds, or else what was accepted last.
+    /// Brings the first version live: that of the source, or else the one accepted last.
     ///
     /// # Errors
     ///
@@ -179,8 +179,7 @@ impl Site {
     }
 
     /// Loads the source and publishes what it holds, if that `settled` since a look before; else the reload ends as
-    /// [`RejectionKind::Unstable`]. One such reload at a time, so that what was read earlier never replaces what was read
-    /// later.
+    /// [`RejectionKind::Unstable`]. One such reload at a time, so that an earlier read never replaces a later one.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
             let _reading = self.reading.lock();

@@ -247,9 +247,8 @@ impl Appendix {
 /// The event that a write must outlive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Durability {
-    /// The process: what a source holds can be read again, and ten thousand files that change at once must not wait for
-    /// the disk.
+    /// The process: a source can be read again, and ten thousand files that change at once must not wait for the disk.
     Process,
-    /// The machine: what an operator decided, and what waits for a decision.
+    /// The machine: decisions of an operator, and versions that wait for one.
     Machine,
 }

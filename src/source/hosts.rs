@@ -189,7 +189,7 @@ impl<T> HostMap<T> {
         let port = match authority.port {
             Port::Absent | Port::Empty => scheme.map(Scheme::port),
             Port::Number(port) => Some(port),
-            // The name says whose it is: what no port is must not be a way past a site's rules.
+            // The name says whose it is: a text that is no port must not be a way past a site's rules.
             Port::Malformed => None,
         };
         let name = authority.host;

@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, Guard};
 use super::hosts::{HostMap, Scheme};
 use crate::live::LiveRobots;
 
-/// Sites by host: what a [`RobotsLayer`](crate::layer::RobotsLayer) takes. Cheap to clone.
+/// Sites by host, for a [`RobotsLayer`](crate::layer::RobotsLayer). Cheap to clone.
 ///
 /// Made from one [`LiveRobots`], from a [`HostMap`] that stays as it is, or from a [`SiteMap`] that can be replaced.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Whole, real headers and what they are recognised as: `tests/cases/headers.jsonl`.
+//! Whole, real headers and the agents they are recognised as: `tests/cases/headers.jsonl`.
 //!
 //! A case holds `ua`, `class` and `held` (whether `*` holds by the default rule), and where they matter `crawler`,
 //! `category`, `tokens`; `names` are the groups of a file, `group` the one of them the header obeys (null: none).
@@ -311,7 +311,7 @@ proptest::proptest! {
     #[test]
     fn what_stands_before_a_product_does_not_hide_it(before in "[ -~&&[^@/:]]{0,40}", name in "[A-Z][a-z]{3,8}Bot") {
         let spoken = before.to_ascii_lowercase();
-        // These say that what follows is another program, or a device.
+        // These say that the next words are another program, or a device.
         proptest::prop_assume!(!["like", "with", "["].iter().any(|word| spoken.contains(word)));
         let header = format!("{before} | {name}/1.0");
         proptest::prop_assert_eq!(group(&[&name], header.as_bytes()), Some(name));

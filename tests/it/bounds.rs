@@ -1,6 +1,6 @@
-//! Files and paths made to be slow: what they cost grows with their size and no faster.
+//! Files and paths made to be slow: their cost grows with their size and no faster.
 //!
-//! The bounds are wide, for machines that are busy and builds that are not optimised; what is measured stands in
+//! The bounds are wide, for machines that are busy and builds that are not optimised; measured figures stand in
 //! `benches/README.md`.
 
 use std::fmt::Write as _;

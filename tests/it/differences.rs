@@ -39,7 +39,7 @@ fn ours_escapes_in_patterns_are_made_alike() {
 
 #[test]
 fn ours_priority_is_that_of_the_pattern_as_written() {
-    // Five octets beat four, although two octets are compared; what is compared makes no tie either.
+    // Five octets beat four, although two octets are compared; their number makes no tie either.
     let file = "user-agent: a\ndisallow: /%61\nallow: /abc\nallow: /a";
     assert_eq!(allowed(file, "a", "/abc"), [true, true, true]);
     assert_eq!(allowed("user-agent: a\ndisallow: /%61%62\nallow: /abc", "a", "/abc"), [true, false, false]);

@@ -68,8 +68,8 @@ fn count(report: &Report, code: &str) -> usize {
     [0, 1, 2].into_iter().map(|at| report.count_of(code, tower_robots::check::Severity::ALL[at])).sum()
 }
 
-/// Holds for every file: safe fixes change no verdict and lose no line, what was fixed is gone, and there is nothing to fix
-/// again. Gives what was done.
+/// Holds for every file: safe fixes change no verdict and lose no line, a fixed finding is gone, and there is nothing to
+/// fix again. Gives what was done.
 fn hold(file: &[u8], questions: &[(String, Vec<u8>)]) -> (Report, FixedFile) {
     let shown = || String::from_utf8_lossy(file).into_owned();
     let (robots, options) = (RobotsTxt::parse(file), Options::new());

@@ -62,7 +62,7 @@ impl<'d> Site<'d> {
         state
     }
 
-    /// As after a kill: what is open is never dropped, but the lock of a process that is gone is gone.
+    /// As after a kill: open handles are never dropped, but the lock of a process that is gone is gone.
     fn is_killed(&self) {
         fs::remove_file(self.disk.path().join("state/lock")).unwrap();
     }
@@ -88,7 +88,7 @@ impl<'d> Site<'d> {
     fn replace(&self, live: &LiveRobots, text: &str) -> ReloadOutcomeKind {
         self.write(text);
         match live.reload().wait().outcome.kind() {
-            // The watcher was first: what it did is the last entry of the history.
+            // The watcher was first: its reload is the last entry of the history.
             ReloadOutcomeKind::Unchanged => {
                 let history = live.history();
                 let mut outcomes = history.iter().map(|entry| entry.outcome);

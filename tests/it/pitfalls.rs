@@ -1,4 +1,4 @@
-//! Pitfalls that other tools fell into, both ways: what must not happen, and what must.
+//! Pitfalls that other tools fell into, both ways: results that must not happen, and those that must.
 
 use tower_robots::check::{Options, check};
 use tower_robots::live::LiveRobots;

@@ -1,5 +1,5 @@
-//! The slow, obvious matcher: what the standard and the reference parser say, written down once more without any of
-//! the crate's shortcuts. It takes the crate's word for lines, groups and the forms of a path, and nothing else.
+//! The slow, obvious matcher: the standard and the reference parser, written down once more without any of the
+//! crate's shortcuts. It takes the crate's word for lines, groups and the forms of a path, and nothing else.
 
 use tower_robots::rules::{Access, Reading, RobotsTxt, Rule};
 

@@ -163,7 +163,7 @@ fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
     assert_eq!(decide(&live, "/x"), (Action::Pass, Reason::Allowed));
     drop(live);
 
-    // Removed and put back: what was known once is known.
+    // Removed and put back: a version that was known once is known.
     site.pass(10);
     drop(open("User-agent: *\nDisallow: /old\n"));
     site.pass(13);

@@ -1,4 +1,4 @@
-//! The lock of a state directory: who is refused, for how long, and what the next one finds.
+//! The lock of a state directory: who is refused, for how long, and the state that the next one finds.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -184,7 +184,7 @@ fn a_file_that_is_watched_does_not_keep_the_lock_once_its_site_is_dropped() {
 fn a_folder_that_gives_no_lock_is_used_all_the_same_and_says_so() {
     let (_folder, path) = folder();
     fs::create_dir(&path).unwrap();
-    // Nothing is locked through a link: what it leads to is another's.
+    // Nothing is locked through a link: its target is another's.
     std::os::unix::fs::symlink("elsewhere", path.join("lock")).unwrap();
     let state = StateDir::open(&path).unwrap();
     let trouble = state.troubles().remove(0);

@@ -45,7 +45,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("socket", &[]),
     ("target_url", &[]),
     ("input", &["files", "render"]),
-    // Below `sites`, so that what is served may be fetched by the same client.
+    // Below `sites`, so that served files may be fetched by the same client.
     ("retrieval", &["input"]),
     // The files and sitemaps of pages that matter.
     ("pages", &["render", "input", "target_url"]),
@@ -210,7 +210,7 @@ fn code(path: &Path) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// The rooms a line names: `crate::room` and what stands in the braces of `use crate::{…}` one a line.
+/// The rooms a line names: `crate::room` and the parts in the braces of `use crate::{…}` one a line.
 fn rooms_named(line: &str) -> impl Iterator<Item = &str> {
     line.split("crate::")
         .skip(1)

@@ -15,7 +15,7 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// Positions of parts and what they say, in the order of the header.
+    /// Positions of parts and their marks, in the order of the header.
     purposes: Vec<(usize, Purpose)>,
 }
 

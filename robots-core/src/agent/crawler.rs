@@ -1,4 +1,4 @@
-//! A crawler of the registry, and the scales it is placed on: what it is for, and whether it obeys. And rows that change a
+//! A crawler of the registry, and the scales it is placed on: its purpose, and whether it obeys. And rows that change a
 //! registry: a crawler to add or replace, or the name of one to remove.
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::keyword_enum;
 use crate::rules::ProductToken;
 
-/// A crawler that exists, and what is known of it: a row of a [`Registry`](super::Registry).
+/// A crawler that exists, and the facts about it: a row of a [`Registry`](super::Registry).
 ///
 /// To add one, write what differs from [`Crawler::new`]. [`Registry::extended_with`](super::Registry::extended_with)
 /// checks the values.

@@ -1,9 +1,9 @@
 //! A `User-Agent` header taken apart: words, the parts they stand in, and which of them name the agent.
 //!
-//! A *word* is a run of letters, digits and `-`, `_`, `.`; a *part* is a product outside
-//! comments, or a segment between `(`, `;`, `,` and `)` inside one. Words about another agent are muted: in
-//! URLs and e-mail addresses, versions, in-app markers in brackets, what follows "like" and "compatible with", the
-//! model of an Android device.
+//! A *word* is a run of letters, digits and `-`, `_`, `.`; a *part* is a product outside comments, or a segment
+//! between `(`, `;`, `,` and `)` inside one. Words about another agent are muted: in URLs and e-mail addresses,
+//! versions, in-app markers in brackets, words behind "like" and "compatible with", the model of an Android
+//! device.
 
 use std::ops::Range;
 

@@ -137,7 +137,7 @@ impl<'h> HeaderReader<'h> {
         let text = &bytes[start..end];
         let hash = WordHash::of(text);
         if is_version && text[0].is_ascii_alphabetic() {
-            // `Spice_M-5/MAUI/11A`, `Podbean/Android App`: what it runs on stands where versions do.
+            // `Spice_M-5/MAUI/11A`, `Podbean/Android App`: the platform stands where versions do.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }

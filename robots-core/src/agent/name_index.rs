@@ -215,7 +215,7 @@ impl Named {
 /// The kinds of a whole word, which classify a header: words of browsers, platforms, libraries and robots. Several may
 /// hold.
 ///
-/// They are kinds of words, not crawlers: what is one product belongs in the registry.
+/// They are kinds of words, not crawlers: a name of one product belongs in the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
@@ -239,7 +239,7 @@ impl Kinds {
 
     /// A word that changes how the words around it are read.
     pub(super) const SYNTAX: Self = Self(1 << 8);
-    /// Inside a comment, what follows is the model of a device.
+    /// Inside a comment, the next words are the model of a device.
     pub(super) const DEVICE: Self = Self(1 << 9);
     /// A mark of televisions, and of phones from before they had browsers like others.
     pub(super) const APPLIANCE: Self = Self(1 << 10);

@@ -14,7 +14,7 @@ use crate::rules::ProductToken;
 #[cfg(feature = "signatures")]
 use super::agents::Agent;
 
-/// The crawlers that are known: their names in headers and in robots.txt, and what they obey.
+/// The crawlers that are known: their names in headers and in robots.txt, and the groups they obey.
 ///
 /// Immutable; one for the whole process is enough, however many files are served.
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// With the row, its field, what is wrong and what would be right: a value that no crawler can have, two rows of
-    /// one name, two crawlers with one header name, a crawler to remove that does not exist. The registry itself is
+    /// With the row, its field, the fault and the correction: a value that no crawler can have, two rows of one
+    /// name, two crawlers with one header name, a crawler to remove that does not exist. The registry itself is
     /// untouched.
     ///
     /// ```

@@ -7,7 +7,7 @@ use super::diff::{Decider, Subject};
 use crate::agent::{Recognizer, Registry};
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
-/// Agents, paths, and what the file is to say of each pair.
+/// Agents, paths, and the expected verdict for each pair.
 ///
 /// An agent is a name as for [`Recognizer::resolve`]: registered, a product token, `*` for a crawler that no group names, or a
 /// whole `User-Agent` header.
@@ -72,7 +72,7 @@ pub struct Unmet {
     pub rule: Option<Decider>,
 }
 
-/// One line: what is expected, and which line of the file says otherwise.
+/// One line: the expected verdict, and the line of the file that says otherwise.
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { agent, path, .. } = self;

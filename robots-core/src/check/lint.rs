@@ -79,7 +79,7 @@ pub(super) struct LintFix {
 /// findings there are. `None` for a finding that has edits of its own.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
-/// The edits that correct a finding, or `None` where what is meant is not known.
+/// The edits that correct a finding, or `None` if it is not known what is meant.
 pub(super) type EditFinding = fn(&CheckedFile<'_>, &Finding) -> Option<Vec<Edit>>;
 
 impl LintFix {
@@ -138,7 +138,7 @@ impl Example {
     }
 }
 
-/// The example as a person can read it: what is repeated is shown once, what does not print is escaped.
+/// The example as a person can read it: repetitions are shown once, characters that do not print are escaped.
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (octets, times) in [(self.head, 1), (self.unit, self.times)] {

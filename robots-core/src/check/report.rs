@@ -67,8 +67,8 @@ impl Report {
         self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
     }
 
-    /// The errors and the warnings, the errors first, each in the order of the file: what has to reach the person who
-    /// publishes the file.
+    /// The errors and the warnings, the errors first, each in the order of the file: the findings that have to reach
+    /// the person who publishes the file.
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);
         of(Severity::Error).chain(of(Severity::Warning))

@@ -128,7 +128,7 @@ impl PublicAddress {
     /// # Errors
     ///
     /// [`UndecidedReason::Address`] where it is missing, private (RFC 1918, RFC 4193), shared (RFC 6598), reserved, of this
-    /// machine or link, or that of a trusted proxy: what came through one is no evidence about the client.
+    /// machine or link, or that of a trusted proxy: a request that came through one is no evidence about the client.
     pub fn of(address: Option<IpAddr>, is_trusted_proxy: impl FnOnce(IpAddr) -> bool) -> Result<Self, UndecidedReason> {
         let address = address.ok_or(UndecidedReason::Address)?.to_canonical();
         let is_public = matches!(AddressClass::of(address), AddressClass::Public | AddressClass::Documentation);

@@ -26,7 +26,7 @@ pub(super) enum ClaimKind {
     UserTriggered,
 }
 
-/// A claim, and what the methods that were tried say about it.
+/// A claim, and the outcomes of the methods that were tried.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub(super) struct Examination {
@@ -146,7 +146,7 @@ const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     }
 }
 
-/// The evidence that is at hand. No method waits, and what is missing is said to be undecided.
+/// The evidence that is at hand. No method waits: missing evidence makes the outcome undecided.
 pub trait ClaimEvidence {
     /// The outcome by the operator's lists for an address; `None` if it publishes none.
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;

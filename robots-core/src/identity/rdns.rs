@@ -1,4 +1,4 @@
-//! Forward-confirmed reverse DNS, without a resolver: what to ask next, and what the answers mean.
+//! Forward-confirmed reverse DNS, without a resolver: the next question, and the meaning of the answers.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;

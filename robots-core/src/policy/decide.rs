@@ -67,7 +67,7 @@ impl Policy {
         self.decide_with_grace(rules, None, agents, request)
     }
 
-    /// As [`Policy::decide`]; what is in grace is only observed. Each agent is judged by itself: of two
+    /// As [`Policy::decide`]; a rule in grace is only observed. Each agent is judged by itself: of two
     /// agents, one in grace must not let the other pass.
     #[doc(hidden)]
     pub fn decide_with_grace<'r>(

@@ -1,7 +1,7 @@
 //! Exceptions from a site's mode.
 //!
 //! **The last override that fits wins**, as in `.gitignore`: one rule to remember, and an exception is written below
-//! what it is an exception from. An override for an agent means that agent's own token, not its family: what is set for
+//! what it is an exception from. An override for an agent means that agent's own token, not its family: an override for
 //! Googlebot is not meant for Applebot, which obeys Googlebot's group where it has none of its own.
 
 use std::fmt;

@@ -133,7 +133,7 @@ impl Pace<'_> {
     }
 
     /// The same, where this is what the policy would hold the sender to with the mode [`Mode::Refuse`]. Of several agents it may be
-    /// another one's: what is counted before the mode refuses is what is counted then.
+    /// another one's: requests are counted before the mode refuses as they are counted then.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }

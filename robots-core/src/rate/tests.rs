@@ -114,7 +114,7 @@ fn a_clock_that_jumps_costs_one_burst_at_most() {
     let (bucket, quota) = (Bucket::default(), quota(SECOND, 3));
     let passed = |now: u32| (0..10).filter(|_| bucket.take(quota, now * SECOND).is_ok()).count();
     assert_eq!(passed(1000), 3);
-    // Back: what was paid ahead of the new time is cut to a burst, and not waited for until the old time comes again.
+    // Back: tokens paid ahead of the new time are cut to a burst, and not waited for until the old time comes again.
     assert_eq!((passed(10), passed(11), passed(12)), (0, 1, 1));
     // Ahead: a burst and no more, however long the jump.
     assert_eq!(passed(4_000_000_000), 3);

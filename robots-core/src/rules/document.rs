@@ -1,4 +1,4 @@
-//! The document: what stands in a robots.txt, with line numbers, whatever a reading makes of it later.
+//! The document: the content of a robots.txt, with line numbers, whatever a reading makes of it later.
 //!
 //! **`Group`, `Rule` and `Name` are small copyable views** of the document, not owned structs: a verdict is `Copy` and
 //! borrows, and a file of 30,000 rules costs no 30,000 allocations.

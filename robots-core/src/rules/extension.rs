@@ -1,4 +1,4 @@
-//! The lines of a robots.txt that are neither rules nor sitemaps: what they mean, and to which group they belong.
+//! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the group they belong to.
 //!
 //! No reading of the rules depends on them, so they are read on demand, and parsing keeps nothing for them.
 //! `Crawl-delay` is the exception, because it may be enforced: parsing keeps its lines, and compiling resolves
@@ -51,7 +51,7 @@ pub enum Meaning<'r> {
     ContentUsage {
         /// The path they are about; empty for all.
         path: &'r [u8],
-        /// The preferences and what is said about each, such as `train-ai` and `n`; the second is empty where nothing is.
+        /// The preferences and their values, such as `train-ai` and `n`; the second is empty if there is none.
         pairs: Vec<(&'r [u8], &'r [u8])>,
     },
     /// The permitted uses of the content, by Cloudflare's content signals.
@@ -59,7 +59,7 @@ pub enum Meaning<'r> {
     ContentSignal {
         /// The path they are about; empty for all.
         path: &'r [u8],
-        /// The signals and what is said about each, as in [`Meaning::ContentUsage`].
+        /// The signals and their values, as in [`Meaning::ContentUsage`].
         pairs: Vec<(&'r [u8], &'r [u8])>,
     },
     /// The URL of the terms of a licence.

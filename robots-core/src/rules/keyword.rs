@@ -74,7 +74,7 @@ macro_rules! keyword_enum {
 }
 
 impl ValueError {
-    /// The text, and what is said of it.
+    /// The text, and the message about it.
     #[doc(hidden)]
     pub fn new(text: impl Into<String>, fault: impl fmt::Display) -> Self {
         let text = text.into();

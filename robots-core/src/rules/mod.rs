@@ -1,8 +1,8 @@
 //! Bytes of a robots.txt to a verdict on a path: for programs that read, write or obey a robots.txt, crawlers and editors included.
 //!
-//! [`RobotsTxt`] is the document: every line with its number, the groups, what was ignored and why. Parsing never
-//! fails, because a crawler accepts the rest of a broken file. [`RuleSet`] is the document compiled for a
-//! [`Reading`]: [`RuleSet::select`] finds the group that a chain of [`ProductToken`]s obeys, and
+//! [`RobotsTxt`] is the document: every line with its number, the groups, the ignored lines and why they are
+//! ignored. Parsing never fails, because a crawler accepts the rest of a broken file. [`RuleSet`] is the document
+//! compiled for a [`Reading`]: [`RuleSet::select`] finds the group that a chain of [`ProductToken`]s obeys, and
 //! [`Selection::verdict`] judges a [`RequestPath`]. A [`Verdict`] carries the rule, its line and its group.
 //!
 //! This room knows nothing of crawlers that exist, of HTTP types, files or clocks.

@@ -170,8 +170,8 @@ fn before_fragment(target: &[u8]) -> &[u8] {
 /// The paths of a target that does not begin with one, the usual one first; some may be alike.
 ///
 /// A URL has one path, but where its authority ends is read in two ways: a proxy may have made the URL of a `Host` field that holds a
-/// `?` or `#`, and browsers take `\` for `/` and any number of them. A target that is neither is a path without its slash, or
-/// what the reference parser makes of it.
+/// `?` or `#`, and browsers take `\` for `/` and any number of them. A target that is neither is a path without its slash, or as the
+/// reference parser reads it.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));

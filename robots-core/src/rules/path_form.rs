@@ -67,7 +67,7 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
 /// The paths that servers make of a path before they look at its segments, the path itself first. Reserved octets
 /// stay escaped where they were: an escaped `;` separates nothing.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
-    // Octets that mean the same are spelled the same from here on, so that what follows compares octets.
+    // Octets that mean the same are spelled the same from here on, so that later steps compare octets.
     let mut bases = vec![(PathForm::Standard, standard(path, TargetPart::Query).into_owned())];
     let mut grow = |kind: PathForm, change: &dyn Fn(&[u8]) -> Option<Vec<u8>>| {
         for at in 0..if forms.contains(kind) { bases.len() } else { 0 } {
@@ -240,7 +240,7 @@ keyword_enum! {
         Merged = "merged",
         /// `%2F` decoded, or `%2F` and `%5C`, which stands for a raw backslash as well.
         Decoded = "decoded",
-        /// Path parameters cut: what follows a `;` in a segment (RFC 3986, section 3.3).
+        /// Path parameters cut: the text behind a `;` in a segment (RFC 3986, section 3.3).
         Parameters = "parameters",
         /// `%uXXXX` read as the character of that code point.
         Unicode = "unicode",

@@ -1,4 +1,4 @@
-//! Path patterns: what a rule compares a path with.
+//! Path patterns: the part of a rule that is compared with a path.
 //!
 //! **`%2A` and `%24` are literal** in patterns (RFC 9309, section 2.2.3), so the standard form decodes them in targets,
 //! and a pattern keeps its literal octets apart from its wildcards. A literal behind a `*` may be met in a path or in a

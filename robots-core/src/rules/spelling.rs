@@ -1,4 +1,4 @@
-//! The standard spelling of octets: what is escaped, and what is not (RFC 9309, section 2.2.2).
+//! The standard spelling of octets: which are escaped, and which are not (RFC 9309, section 2.2.2).
 //!
 //! Two spellings of one path have one standard form, so comparing octets compares what servers read. A server decodes a
 //! path whole, so there every escape is decoded but those that stand for something else than the octet itself: `%25`,
@@ -25,7 +25,7 @@ pub(super) enum TargetPart {
 ///
 /// `*` and `$` are decoded in both parts, because `%2A` and `%24` are how a pattern names them literally (RFC 9309,
 /// section 2.2.3); the pattern side keeps its literal `*` apart from the wildcard. A `%` that is no escape stays as it
-/// is, but where what is decoded behind it would make it one, it is written as `%25`: `%%361` is a percent sign and
+/// is, but where octets decoded behind it would make it one, it is written as `%25`: `%%361` is a percent sign and
 /// `61`, not `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);

@@ -86,7 +86,7 @@ pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: 
     }
 }
 
-/// The literal octets at the start, and what follows them.
+/// The literal octets at the start, and the rest.
 pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
 }
@@ -135,7 +135,7 @@ pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
 
 /// Whether the rest of a text behind its prefix matches what is left of a path.
 ///
-/// Each literal takes the first place it fits: what is left for the next is then as long as it can be. So the cost is
+/// Each literal takes the first place it fits: the rest for the next one is then as long as it can be. So the cost is
 /// that of one walk along the path and one along the text.
 pub(super) fn fits(mut rest: &[u8], mut left: &[u8]) -> bool {
     loop {
@@ -248,7 +248,7 @@ pub enum NoteKind {
     RuleOutsideGroup,
     /// The line is longer than [`Line::MAX`](crate::rules::Line::MAX); the rest of it was ignored.
     LongLine,
-    /// The line holds a NUL; what follows it was ignored.
+    /// The line holds a NUL; the octets behind it were ignored.
     Nul,
     /// The value of a host line is not one host.
     InvalidHost,

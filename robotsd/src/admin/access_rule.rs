@@ -37,7 +37,7 @@ const FETCHER: &[u8] = b"robotsd/";
 /// The rule for the listener that a request came by.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
-    /// The address a TCP connection arrived at, the names by which it may be called, and what it is for.
+    /// The address a TCP connection arrived at, the names by which it may be called, and its purpose.
     Address(IpAddr, std::sync::Arc<[String]>, AdminAccess),
     /// A socket that only its owner can open: other users do not get this far, nor do browsers by themselves.
     Socket,

@@ -125,8 +125,8 @@ impl ConnectionSlots {
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    /// Has no slot for new connections, and closes those that have not sent a whole request: what they send later would have
-    /// the access that they were accepted with.
+    /// Has no slot for new connections, and closes those that have not sent a whole request: a later request would have the
+    /// access that they were accepted with.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;

@@ -41,7 +41,7 @@ pub(crate) struct OpenListener {
 
 #[derive(Debug)]
 pub(super) enum AdminListener {
-    /// With the names by which it may be called, and what it is for.
+    /// With the names by which it may be called, and its purpose.
     Address(tokio::net::TcpListener, Arc<[String]>, AdminAccess),
     /// With the user whose socket it is.
     #[cfg(unix)]
@@ -245,7 +245,7 @@ impl CommandSocket {
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
-    /// Device and inode: what stands there later may be another process's.
+    /// Device and inode: another process's file may stand there later.
     identity: (u64, u64),
     /// Whether another process removes it.
     is_left: bool,
@@ -254,7 +254,7 @@ struct SocketFile {
 #[cfg(unix)]
 impl SocketFile {
     /// Makes the socket beside its place, in a folder of its own, and moves it there: no other user can open it before
-    /// its mode is set, and what a process that was killed left behind is replaced. A socket that answers is not.
+    /// its mode is set, and a socket that a killed process left behind is replaced. A socket that answers is not.
     fn bind(path: &Path) -> io::Result<(UnixListener, Self)> {
         use io::{Error, ErrorKind};
         use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};

@@ -91,7 +91,7 @@ struct QuestionTarget<'t> {
     /// The name of the site, where the question has one.
     site: Option<Cow<'t, str>>,
     kind: QuestionKind,
-    /// The preset and what is below.
+    /// The preset and the target below.
     preset: &'t str,
 }
 
@@ -228,7 +228,7 @@ impl DecisionState {
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
-            // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
+            // Outcome::Pass, and variants that a later version of the library may add: only a refusal stops a request.
             _ => ext_authz::allowed(None, metadata),
         }
     }
@@ -298,7 +298,7 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
+            // Outcome::Pass, and variants that a later version of the library may add: only a refusal stops a request.
             _ => response::pass(),
         };
         if let Some(record) = record.filter(|record| record.action != Action::Pass) {

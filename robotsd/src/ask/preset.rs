@@ -34,7 +34,7 @@ impl Preset {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
 
-    /// The preset that a text begins with, and where what follows its name begins: nothing, a path or a query.
+    /// The preset that a text begins with, and the start of the rest: nothing, a path or a query.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;

@@ -12,7 +12,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// Why a question could not be decided, or what is odd in one that was.
+/// The reason why a question could not be decided, or the fault of one that was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
     /// None: the question names no preset, or no site, that there is.

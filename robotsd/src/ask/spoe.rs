@@ -29,7 +29,7 @@ use tower_robots::layer::Record;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{self, Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, split_string};
 
-/// How messages are read, and what is answered.
+/// How messages are read, and the answers.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
 /// More than a listener for decisions takes, so that such a question is refused and not cut.
@@ -39,7 +39,7 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     let mut request = Request::new(());
     let mut fields = HeaderMap::new();
     let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
-    // Without all of its fields it is unknown who asks, and what is no approval is a refusal.
+    // Without all of its fields the client is unknown, and without an approval the request is refused.
     *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
     // The arguments of the proxy alone, and nothing that its client sent under the same names.
     for (name, value) in [

@@ -1,9 +1,9 @@
 //! The records of one site for a day, or for several: rows, when reads were watched, and which time cannot be vouched for; and the
 //! file of a day, one JSON object a line, and at the end the hash of all that precedes it.
 //!
-//! Nothing in a file is believed: what is damaged at any octet, or was cut at the end of a line, makes the whole day
-//! one in which reads may have been lost. Lines that can still be read count, and accuse no crawler: the line that is
-//! lost may be the read that excuses.
+//! Nothing in a file is believed: damage at any octet, or a cut at the end of a line, makes the whole day one in
+//! which reads may have been lost. Lines that can still be read count, and accuse no crawler: the line that is lost
+//! may be the read that excuses.
 //!
 //! Hours become a day within the same file, by one rename, so that a kill at any moment leaves one or the other.
 
@@ -144,13 +144,13 @@ impl DayRows {
     }
 }
 
-/// Octets of a file: what is beyond is not read, and a day that would be larger gives up its hours.
+/// Octets of a file: the rest is not read, and a day that would be larger gives up its hours.
 const LARGEST: usize = 64 << 20;
 
 /// Octets of a line: one that is longer is damaged.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// Octets of a name in a row, and what a list of it has.
+/// Octets of a name in a row, and of each entry in a list of it.
 const LONGEST_NAME: usize = 1024;
 const LONGEST_LIST: usize = 64;
 

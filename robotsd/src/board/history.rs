@@ -1,7 +1,7 @@
 //! The storage of rows: files below the state directory, or the memory of the process if there is none.
 //!
 //! `board/SITE/DATE.jsonl` has a day of a site. A file is written aside and renamed, so it is whole or as it was before. One that
-//! is damaged is kept beside as `DATE.jsonl.damaged`, and what can be read of it is written anew.
+//! is damaged is kept beside as `DATE.jsonl.damaged`, and its readable part is written anew.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl History {
     /// Days that were written while not every read reached these processes are unseen.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // The newest first: what is given up meanwhile is older than all that is read.
+        // The newest first: rows that are given up meanwhile are older than all that is read.
         for day in days(from, to).rev() {
             if octets > MOST_READ {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(fs::read(path.with_extension("jsonl.damaged")).unwrap(), damaged);
     }
 
-    /// If the evidence cannot be kept, what comes is counted all the same.
+    /// If the evidence cannot be kept, new rows are counted all the same.
     #[test]
     fn a_damaged_file_that_cannot_be_copied_does_not_stop_the_counting() {
         let folder = tempfile::tempdir().unwrap();

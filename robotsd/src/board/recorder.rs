@@ -106,7 +106,7 @@ impl SiteRecorders {
         let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
-            // Asked before it is emptied: what a worker counts last is not lost.
+            // Asked before it is emptied: the last counts of a worker are not lost.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
             is_used
@@ -250,7 +250,7 @@ impl Counted {
 
 impl KnownVersions {
     /// The versions that disallow a disallowed request, the one in force first, and those that allow it. A version counts as
-    /// disallowing only where the path as the client sent it is disallowed: what only another reading of the path meets is
+    /// disallowing only where the path as the client sent it is disallowed: a match under another reading of the path is
     /// nothing a crawler has to expect.
     fn judge(&self, event: &Event<'_>, case: &mut Case) {
         let agents = std::slice::from_ref(&event.record.agent);

@@ -1,4 +1,4 @@
-//! The paths that verified search engines request most: what a gate watches besides sitemaps.
+//! The paths that verified search engines request most: a gate watches them besides sitemaps.
 //!
 //! The space-saving sketch of Metwally, Agrawal and El Abbadi (2005): of the requests that were counted, a path has at most
 //! `error` fewer than `count` says, and each that has more than one of [`MOST`] is in the table, however many others there are.

@@ -1,5 +1,5 @@
-//! One hour, or one day, of one crawler on one site: counts, reads of robots.txt, and what a later judgement needs of disallowed
-//! requests.
+//! One hour, or one day, of one crawler on one site: counts, reads of robots.txt, and the data about disallowed requests that a
+//! later judgement needs.
 //!
 //! A row is a sum: rows of workers, of processes and of replicas are merged by [`Row::merge`], and every list in it has a
 //! bound. It holds no address and no path of a client, only patterns of the robots.txt.

@@ -56,8 +56,8 @@ impl Period {
     }
 }
 
-/// Sums a site up. `processes` are the rows of each process that serves it, which may begin before the period: what was read
-/// earlier counts too.
+/// Sums a site up. `processes` are the rows of each process that serves it, which may begin before the period: earlier reads
+/// count too.
 pub(crate) fn sum_up(
     site: &str,
     processes: &[DayRows],
@@ -100,7 +100,7 @@ struct SiteRows<'r> {
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether it is in the period; what was read before counts too.
+    /// Whether it is in the period; earlier reads count too.
     is_counted: bool,
 }
 

@@ -4,7 +4,7 @@
 //! Rows are held until they are written, at most [`MOST_LIVE`] of them; where there is no room, or nothing can be written, counts
 //! are lost, and the site is blind for that time: no crawler is accused by reads that may be missing.
 //!
-//! **Only files that are being added to are locked**, so that what is counted is in the table or in the files for every
+//! **Only files that are being added to are locked**, so that every count is in the table or in the files for every
 //! reader. Old ones are listed, removed and folded without the lock: each disappears or changes by one step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -43,10 +43,10 @@ pub(crate) struct Board {
     readers: Arc<Semaphore>,
     /// When the process began to count.
     pub(super) since: Second,
-    /// Locked before the table, and while files of these days are read or written: what is counted is in one or the other.
+    /// Locked before the table, and while files of these days are read or written: every count is in one or the other.
     history: Mutex<History>,
     table: Mutex<Table>,
-    /// Whether the process ends: nothing is written then but what was counted.
+    /// Whether the process ends: then only counts are written.
     is_ending: AtomicBool,
 }
 
@@ -266,7 +266,7 @@ impl Board {
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {
-                // Its mark is not set: what is left is for the next process.
+                // Its mark is not set: the rest is for the next process.
                 return outcome;
             }
             match files.fold(&file) {
@@ -277,7 +277,7 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Notes that the process ends: what was counted is written, and old files are left to the next process.
+    /// Notes that the process ends: the counts are written, and old files are left to the next process.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -409,7 +409,7 @@ impl Table {
     }
 }
 
-/// Rows by day. A watch goes with the day it ends in, with the quiet days before it, and what it has of a day of which something was
+/// Rows by day. A watch goes with the day it ends in, with the quiet days before it, and its part of a day of which something was
 /// counted goes with that: no file says of another that nothing is missing there.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();

@@ -208,7 +208,7 @@ fn restarts_accuse_no_crawler() {
         let board = Board::new(settings(true, 1), Some(folder.path()), at);
         play(&board, 0, at, START + until);
         if is_killed {
-            // Nothing is written any more, and what comes now is lost.
+            // Nothing is written any more, and new counts are lost.
             let lost = counted(START + until, ("lost", Standing::Verified), What::Private);
             board.add(START + until, [moment(START + until, vec![lost])]);
         } else {
@@ -392,7 +392,7 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     }
 }
 
-/// A process writes every minute; what it has watched without a break is one line of a day.
+/// A process writes every minute; a watch without a break is one line of a day.
 #[test]
 fn files_of_a_process_say_once_what_was_watched() {
     let folder = tempfile::tempdir().unwrap();

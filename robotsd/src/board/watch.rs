@@ -1,4 +1,5 @@
-//! When reads of robots.txt were watched, and what was live: what is not covered is a gap, in which one may have been missed.
+//! The times at which reads of robots.txt were watched, and the live version: a time that is not covered is a gap, in which one may have
+//! been missed.
 //!
 //! **A gap is a read that may have been.** Every time in which reads were not watched is judged as a read of whatever
 //! was live then, and a crawler is accused only if each candidate for its last read accuses it. Each file covers the
@@ -24,8 +25,8 @@ pub(crate) struct Watch {
     pub(crate) to: Second,
     /// The version that was live; none where there is none, or one for each host.
     pub(crate) version: Option<String>,
-    /// When the process that watched began to serve the site with the hosts it has: what is certain between two watches of one
-    /// process is not between those of two.
+    /// When the process that watched began to serve the site with the hosts it has: between two watches of one process more is
+    /// certain than between those of two.
     pub(crate) process: Second,
     /// If nothing was watched before it: since when the process has shown no other version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +61,7 @@ pub(super) struct Watches {
 }
 
 impl Lost {
-    /// Both, and what is between them.
+    /// Both, and the time between them.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
@@ -147,7 +148,7 @@ impl Watches {
         self.has_begun = true;
     }
 
-    /// Forgets what is written down. The last one goes on from there: what a file says is in no other, so that one that is removed
+    /// Forgets what is written down. The last one goes on from there: no line of a file is in another, so that one that is removed
     /// leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
@@ -174,7 +175,7 @@ pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     }
 }
 
-/// The gaps in one state directory: before, between and after its watches, and what was lost.
+/// The gaps in one state directory: before, between and after its watches, and the lost reads.
 pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
     watches.sort_by_key(|watch| (watch.from, watch.to));
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(between(&watches), [(1, 90, None)]);
     }
 
-    /// A server that shows another version may have run between two processes, and what is lost may have been one that did.
+    /// A server that shows another version may have run between two processes, and a lost watch may have been of one that did.
     #[test]
     fn what_was_live_before_and_after_is_certain_within_one_process_alone() {
         let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process, live_since: Some(10) };

@@ -1,4 +1,4 @@
-//! `robotsd status`: what a running robotsd does, site by site.
+//! `robotsd status`: the state of a running robotsd, site by site.
 
 use std::fmt::Write as _;
 use std::io;
@@ -313,7 +313,7 @@ fn for_people(seconds: u64) -> String {
 /// A list that was confirmed within so many seconds can refute a claim.
 const FRESH: u64 = 24 * 3600;
 
-/// The evidence about senders: how much there is, what is missing, and where claims are not believed.
+/// The evidence about senders: how much there is, the missing parts, and the paths on which claims are not believed.
 fn describe_identity(page: &mut Page, identity: &IdentityReport) {
     let fresh = |list: &&ListReport| list.age_seconds.is_some_and(|age| age <= FRESH);
     let fresh = identity.lists.iter().filter(fresh).count();

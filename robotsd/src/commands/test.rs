@@ -140,7 +140,7 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 
 impl EvaluatedExpectations<'_> {
     /// Writes to standard error which agents of the file no crawler is, and which paths look like patterns, each with its
-    /// place. Returns whether a name is a slip: what is expected of a crawler that does not exist guards nothing.
+    /// place. Returns whether a name is a slip: an expectation about a crawler that does not exist guards nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> Spelling {
         let path = printable_path(self.path);
         let mut spelling = Spelling::Right;

@@ -1,4 +1,4 @@
-//! The board: whether it is kept, what it may conclude, and how long it remembers.
+//! The board: whether it is kept, the conclusions it may draw, and how long it remembers.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The tables and keys of a document, and what an unknown key is probably meant for.
+//! The tables and keys of a document, and the key for which an unknown one is probably meant.
 
 use crate::names::{did_you_mean, nearest};
 

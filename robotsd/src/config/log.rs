@@ -1,4 +1,4 @@
-//! The log: its table, and what is written to it.
+//! The log: its table, and its lines.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::{Fault, Placed, tables, words};
 
 tables! {
-    /// The log, and what it leaves out.
+    /// The log, and the parts it leaves out.
     RawLog {
         format: LogFormat,
         query: QueryLogging,

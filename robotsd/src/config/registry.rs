@@ -208,7 +208,7 @@ impl RegistrySources {
     }
 }
 
-/// The file of further crawlers; what is in it is read when sites are opened.
+/// The file of further crawlers; it is read when sites are opened.
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());

@@ -97,7 +97,7 @@ macro_rules! words {
     )*};
 }
 
-/// Values that are one of several words: which, and what stands for one that is not there.
+/// Values that are one of several words: which, and the default.
 macro_rules! word_values {
     ($($word:ident: $all:expr, $absent:expr;)+) => {$(
         impl $crate::config::Value for $word {
@@ -163,8 +163,8 @@ pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()
 }
 
-/// Declares plain values: how each is written, what stands for one that is not there, and how it is read: none where it is not written
-/// so at all, an error with what is wrong where it is nearly.
+/// Declares plain values: how each is written, its default, and how it is read: none where it is not written so at all, an error with
+/// the fault where it is nearly.
 macro_rules! plain_values {
     ($($type:ident: $kind:expr, $absent:expr, $read:expr;)+) => {$(
         impl $crate::config::Value for $type {

@@ -222,7 +222,7 @@ fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
     }
 }
 
-/// Configs of before and what is written now, with every comment. After a change, `UPDATE=1` in the environment writes the latter
+/// Configs of before and their present form, with every comment. After a change, `UPDATE=1` in the environment writes the latter
 /// anew.
 #[test]
 fn a_config_of_before_is_translated() {

@@ -1,5 +1,5 @@
-//! Config files with keys of before: what is written now in place of each, and the file as it is written now. Text that is not about
-//! such a key stays as it is, comments too.
+//! Config files with keys of before: the present key in place of each, and the file in its present form. Text that is not about such
+//! a key stays as it is, comments too.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(crate) struct Translation {
 /// Tables that there may be none of, whose mode is now `enabled`.
 const SWITCHED: [&str; 3] = ["gate", "admin", "board"];
 
-/// The keys that said whom an override was for, besides `index`, and what it did.
+/// The keys that named the subject of an override, besides `index`, and its action.
 const SCOPES: [&str; 3] = ["category", "agent", "pattern"];
 const MODES: [&str; 3] = ["mode", "rate", "until"];
 

@@ -126,7 +126,7 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
     }
 }
 
-/// The URL, which may hold a password: what is printed of a config has none.
+/// The URL, which may hold a password: a printed config has none.
 pub(crate) struct StoreText(pub(crate) String);
 
 impl fmt::Debug for StoreText {

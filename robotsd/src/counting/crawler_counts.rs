@@ -1,8 +1,8 @@
-//! The requests of crawlers on one worker, by crawler and outcome; and the outcomes, what the layer did about a request
-//! in one word.
+//! The requests of crawlers on one worker, by crawler and outcome; and the outcomes, each one word for an action of the
+//! layer.
 //!
 //! A crawler that the registry knows has its name there; all others share the word of their class, because a name that
-//! a client makes up would be a series of metrics each. A site has a bound on combinations; what is past it counts as
+//! a client makes up would be a series of metrics each. A site has a bound on combinations; further ones count as
 //! `other`. Engines with a public index have room of their own, and so have their refusals, which an alert is for: no
 //! client can take it with other names.
 

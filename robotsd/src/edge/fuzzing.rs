@@ -17,7 +17,7 @@ use crate::edge::spop::{Arguments, VariableList};
 use crate::edge::tls::pair::Validity;
 use crate::exchange::fields;
 
-/// The head of a request on the fast path: what is taken is a plain request, and is read the same once it is written again.
+/// The head of a request on the fast path: a head that is taken is a plain request, and is read the same once it is written again.
 pub fn request_head(octets: &[u8]) {
     let limits = EdgeLimits::default();
     let Ok(taken) = request::parse(Bytes::copy_from_slice(octets), &limits) else { return };
@@ -71,7 +71,7 @@ pub fn hops(octets: &[u8]) {
     }
 }
 
-/// A header of the PROXY protocol: a beginning of it is in part or says the same, and what follows it changes nothing.
+/// A header of the PROXY protocol: a beginning of it is in part or says the same, and the octets behind it change nothing.
 pub fn proxy_header(octets: &[u8]) {
     let whole = proxy_protocol::parse(octets);
     for end in 0..octets.len().min(256) {

@@ -1,4 +1,4 @@
-//! The deadline for a client that does not read, and what the upstream side learns of it.
+//! The deadline for a client that does not read, and its effect on the upstream side.
 //!
 //! The one mechanism for every writer: the fast path, the socket below the HTTP libraries and the streams of HTTP/2. A
 //! write that has to wait is reported to the response's [`Transfer`], so that its upstream connection can be used

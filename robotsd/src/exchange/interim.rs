@@ -1,8 +1,8 @@
 //! Interim responses (1xx) on their way to the client, before the final one (RFC 9110, section 15.2).
 //!
 //! They come while the final response is still waited for, so they cannot be part of what the service returns. A request
-//! carries [`InterimResponses`] where its client can be sent some; what is sent there waits in an [`InterimQueue`] until the
-//! client's writer takes it, in the same poll of the same task. The service's response then waits until it has been written.
+//! carries [`InterimResponses`] where its client can be sent some; they wait in an [`InterimQueue`] until the client's
+//! writer takes them, in the same poll of the same task. The service's response then waits until it has been written.
 //!
 //! Not relayed: 100, which the edge sends itself once it wants the body, and 101, which ends the exchange. A client of HTTP/1.0 knows no 1xx.
 
@@ -64,7 +64,7 @@ impl InterimResponses {
 /// Interim responses that the client's writer has not written yet.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Whether any wait, or are being written: what is looked at where there are none, which is nearly always.
+    /// Whether any wait, or are being written: the flag that is read where there are none, which is nearly always.
     is_waiting: AtomicBool,
     waiting: Mutex<WaitingHeads>,
 }

@@ -1,8 +1,8 @@
-//! One exchange of a request for a response, as HTTP in and HTTP out both have it: the request's body, what is known of its
+//! One exchange of a request for a response, as HTTP in and HTTP out both have it: the request's body, the facts about its
 //! client, trailers, interim responses, tunnels, and transfers that stand still.
 //!
-//! `edge` and `upstream` stand beside each other on this room. It opens no connections. Begin with [`EdgeService`], what
-//! answers a request, and with [`ClientRequest`], what is known of one.
+//! `edge` and `upstream` stand beside each other on this room. It opens no connections. Begin with [`EdgeService`],
+//! which answers a request, and with [`ClientRequest`], the facts about one.
 
 mod request_body;
 

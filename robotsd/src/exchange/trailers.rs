@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::fields;
 
-/// A section with as many fields is dropped: what has to be said so late is little.
+/// A section with as many fields is dropped: there is little that has to be said so late.
 const FIELDS: usize = 64;
 
 /// The trailers of a request that go further; none where there are none.

@@ -36,7 +36,7 @@ pub(crate) trait TunnelIo: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
-    /// The connection, what has already been read from it, and who may take it for others.
+    /// The connection, the octets that have already been read from it, and who may take it for others.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }

@@ -4,10 +4,9 @@
 //! that a slow disk slows no request. hyper answers what is no HTTP by itself: such a request has no line here; the log
 //! of events has it as a connection error.
 //!
-//! The combined format is as log analysers read it:
-//! `address - - [time] "request" status octets "referer" "agent"`, and then in the same manner, in quotes and with `-`
-//! for what is not there: the site, what was done about what robots.txt disallows, and the request's id. Quotes, backslashes, controls and octets
-//! from 0x80 are written `\xHH`, as nginx does, so a line stays a line and a field a field.
+//! The combined format is as log analysers read it: `address - - [time] "request" status octets "referer" "agent"`, and then in the same
+//! manner, in quotes and with `-` for missing values: the site, the action for a request that robots.txt disallows, and the request's id.
+//! Quotes, backslashes, controls and octets from 0x80 are written `\xHH`, as nginx does, so a line stays a line and a field a field.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};

@@ -188,7 +188,7 @@ fn push_json(out: &mut String, text: &str) {
 fn is_plain_ascii(text: &[u8]) -> bool {
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let each = |octet| u64::from_ne_bytes([octet; 8]);
-    // The high bit of each octet that is zero, if all are below 0x80; what is not is not plain anyway.
+    // The high bit of each octet that is zero, if all are below 0x80; other octets are not plain anyway.
     let zero = |word: u64| word.wrapping_sub(each(1)) & !word;
     let is_plain = |word: u64| {
         let special = zero(word ^ each(b'"')) | zero(word ^ each(b'\\')) | zero(word ^ each(0x7F));
@@ -224,7 +224,7 @@ pub(super) fn escaped(json: String) -> String {
     out
 }
 
-/// Quotes are plain in a message; what a terminal acts upon is not.
+/// Quotes are plain in a message; characters that a terminal acts upon are not.
 fn is_plain(char: char) -> bool {
     matches!(char, '"' | '\'' | '\\') || char.escape_debug().len() == 1
 }

@@ -1,10 +1,10 @@
 //! The text of a scrape: Prometheus's format 0.0.4, or OpenMetrics 1.0.
 //!
 //! Samples come site by site, and the text goes family by family: each family has a text of its own until the end. The text has a
-//! bound on its series; what is past it is counted, and families that come first stay whole.
+//! bound on its series; further ones are counted, and families that come first stay whole.
 //!
-//! Its format and coding are negotiated (RFC 9110, section 12). The client's preference counts, and what it does not
-//! mention is no reason to refuse it: a scrape that is answered in another format says more than a 406.
+//! Its format and coding are negotiated (RFC 9110, section 12). The client's preference counts, and a format that it
+//! does not mention is no reason to refuse it: a scrape that is answered in another format says more than a 406.
 
 use std::fmt::{Display, Write as _};
 

@@ -1,6 +1,6 @@
 //! The families of metrics: name, type, unit and help of each.
 //!
-//! Their order is that of the text, the most important first: what is past the bound on series is left out from the end.
+//! Their order is that of the text, the most important first: series past the bound are left out from the end.
 
 /// A metric family.
 #[derive(Debug)]

@@ -92,8 +92,8 @@ impl HistogramTotals {
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// The duration below which a share of them is, in seconds, evenly spread within a bucket as Prometheus takes them; what is
-    /// longer than every bound counts as the last one.
+    /// The duration below which a share of them is, in seconds, evenly spread within a bucket as Prometheus takes them; a
+    /// duration longer than every bound counts as the last one.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;

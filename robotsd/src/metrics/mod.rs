@@ -6,8 +6,8 @@
 //!
 //! Nothing here comes from a client: a label value is a name of the config or the registry, or a word of this program.
 //!
-//! An observer of crawlers' requests notes the outcome while the layer decides, on the same thread; what was not noted
-//! was left untouched.
+//! An observer of crawlers' requests notes the outcome while the layer decides, on the same thread; a request without
+//! a note was left untouched.
 
 pub(crate) mod family;
 

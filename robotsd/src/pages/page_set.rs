@@ -14,7 +14,7 @@ pub(super) const MOST: usize = 50_000;
 /// Octets of a page that is kept.
 const LONGEST: usize = 2048;
 
-/// Octets that a page takes in memory beside its own: where it is held, its count of holders, and what an allocator rounds up.
+/// Octets that a page takes in memory beside its own: its place, its count of holders, and the rounding of an allocator.
 const BESIDE: usize = 48;
 
 /// Octets that pages take in memory, about.

@@ -27,7 +27,7 @@ pub(super) struct SitemapText<'a> {
     /// Octets that are read and are no text yet: a character may continue in those that follow.
     raw: Vec<u8>,
     is_at_end: bool,
-    /// Why no more can be read, until what stands before it is handed over.
+    /// The reason why no more can be read, until the text before it is handed over.
     fault: Option<io::Error>,
     text: Vec<u8>,
     /// How much of the text is consumed.
@@ -199,7 +199,7 @@ fn characters(text: &[u8]) -> usize {
     text.iter().filter(|octet| **octet & 0xC0 != 0x80).count()
 }
 
-/// Octets of a sitemap, unpacked: what the protocol allows.
+/// Octets of a sitemap, unpacked: the limit of the protocol.
 pub(crate) const MOST_OCTETS: usize = 50 << 20;
 
 /// Characters of a message that are shown: a parser repeats names of elements, which a stranger may have made as long as a sitemap.

@@ -69,7 +69,7 @@ impl HookSettings {
 }
 
 impl HookTarget {
-    /// The target of an absolute URL, or what is wrong with it.
+    /// The target of an absolute URL, or its fault.
     pub(crate) fn new(uri: Uri) -> Result<Self, &'static str> {
         let is_secure = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,

@@ -101,7 +101,7 @@ fn version(hash: &str) -> PublishedVersion {
     }
 }
 
-/// Hooks with short pauses, and what they say.
+/// Hooks with short pauses, and their reports.
 fn hooks(folder: Option<&Path>, attempts: usize) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     hooks_with(folder, vec![Duration::from_millis(40); attempts - 1])
 }
@@ -230,7 +230,7 @@ fn a_restart_with_the_same_version_sends_nothing() {
     let changed = start("sha256:2");
     until("delivered", || state(&changed) == "delivered");
     assert_eq!(server.requests().len(), 2);
-    // Within one process, too, and whatever it was, what is live now is announced.
+    // Within one process, too, and whatever it was, the live version is announced.
     changed.serves(&version("sha256:2"));
     changed.published(&version("sha256:1"));
     until("a third", || server.requests().len() == 3);

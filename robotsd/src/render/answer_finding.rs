@@ -86,7 +86,7 @@ const MOST_REPEATED: usize = 4 << 10;
 /// The octets of an edit besides its text.
 const EDIT: usize = 32;
 
-/// A file and what was found in it.
+/// A file and its findings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked<'a> {
     /// The name of the file; may hold anything.

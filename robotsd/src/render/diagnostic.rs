@@ -46,7 +46,7 @@ impl Diagnostic {
         }
     }
 
-    /// The line, ended with stars where a URL with a password may begin: what is wrong with it may be where the password ends.
+    /// The line, ended with stars where a URL with a password may begin: the fault may be where the password ends.
     fn without_secret(line: &str) -> String {
         let of_store = line.match_indices("store").find_map(|(at, key)| {
             let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));

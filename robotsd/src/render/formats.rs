@@ -84,7 +84,7 @@ struct FixRecord<'a> {
     edits: Vec<EditRecord<'a>>,
 }
 
-/// Octets of the file and what takes their place: text, or what is no UTF-8 in Base64.
+/// Octets of the file and their replacement: text, or octets that are not UTF-8 in Base64.
 #[derive(Serialize)]
 struct EditRecord<'a> {
     start: usize,

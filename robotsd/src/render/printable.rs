@@ -115,7 +115,7 @@ pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) ->
     out.write_all(b"\n")
 }
 
-/// A writer that escapes what does not print. A character that is written in two pieces counts as what is no UTF-8.
+/// A writer that escapes what does not print. A character that is written in two pieces counts as octets that are not UTF-8.
 #[derive(Debug)]
 pub(crate) struct PrintableWriter<W> {
     form: Form,

@@ -1,4 +1,4 @@
-//! The report about the robots.txt of a site, what is done by it, and the traffic of sites and listeners.
+//! The report about the robots.txt of a site, its effects, and the traffic of sites and listeners.
 
 use serde::{Deserialize, Serialize};
 use tower_robots::check::Severity;

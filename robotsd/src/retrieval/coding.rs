@@ -47,7 +47,7 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
 
-/// Undoes codings up to a number of octets. Of a body whose end was not read, what can be decoded is.
+/// Undoes codings up to a number of octets. Of a body whose end was not read, the part that can be decoded.
 pub(crate) fn decode(
     codings: &[String],
     body: &[u8],
@@ -65,8 +65,9 @@ pub(crate) fn decode(
     }
 }
 
-/// Undoes codings while a body is read. Nothing of it is kept but what a decoder needs: of gzip and deflate 32 KiB, of brotli up to
-/// 16 MiB. Each of several codings ends with an error after a number of octets; how many come out of the last one is for the reader.
+/// Undoes codings while a body is read. Nothing of it is kept but the state of a decoder: of gzip and deflate 32 KiB, of brotli up
+/// to 16 MiB. Each of several codings ends with an error after a number of octets; how many come out of the last one is for the
+/// reader.
 pub(crate) fn decoder<'a>(
     codings: &[String],
     body: impl Read + 'a,

@@ -1,10 +1,10 @@
 //! Documents that commands fetch, named by their URL: a robots.txt, a sitemap, a fragment of rules.
 //!
 //! A [`Retriever`] makes requests with the client of the library, one at a time, and shows every step: each
-//! [`Hop`](retriever::Hop) of a redirect chain has its URL, the address that answered, and the outcome. Everything
-//! is bounded: hops, octets as sent and as decoded, time, and requests in one run. Proxies that the environment names
-//! (`HTTPS_PROXY` …) are not used: what a crawler meets is what the server itself answers. The meaning of an answer to
-//! a request for a robots.txt for crawlers is an [`AnswerKind`].
+//! [`Hop`](retriever::Hop) of a redirect chain has its URL, the address that answered, and the outcome. Everything is
+//! bounded: hops, octets as sent and as decoded, time, and requests in one run. Proxies that the environment names
+//! (`HTTPS_PROXY` …) are not used: a crawler gets the answer of the server itself. The meaning of an answer to a
+//! request for a robots.txt for crawlers is an [`AnswerKind`].
 //!
 //! This room writes nothing and reads no rules.
 

@@ -1,9 +1,9 @@
 //! The places where the admin interface listens, over all configs.
 //!
-//! Commands ask where the config says. One that names another place has that opened too, and what is open stays open until the
-//! process ends: neither a command that began before nor one that reads the new config is cut off. Further listeners are no place
-//! where commands ask, so they come and go with the config; a request that is being answered is answered. An address that the
-//! config gives another use has that use and its access at once: no listener allows more than the config that names it.
+//! Commands ask where the config says. One that names another place has that opened too, and every open place stays open until
+//! the process ends: neither a command that began before nor one that reads the new config is cut off. Further listeners are no
+//! place where commands ask, so they come and go with the config; a request that is being answered is answered. An address that
+//! the config gives another use has that use and its access at once: no listener allows more than the config that names it.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;

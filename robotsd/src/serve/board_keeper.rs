@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// How long the end waits for the files: a file system may hang.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The board, its clock, and what is being written.
+/// The board, its clock, and the write under way.
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,

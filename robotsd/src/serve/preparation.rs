@@ -110,7 +110,7 @@ impl Preparation {
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
-    /// Whether the file has been opened: what is written to it from now on may not be seen.
+    /// Whether the file has been opened: a later write may not be seen.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(*self.stage.0.lock(), StageState::Waiting)
     }

@@ -181,7 +181,7 @@ impl ActiveConfig {
     }
 
     /// Another process has every socket: clients are sent there. The sockets stay open here too, those aside that it has
-    /// no use for, so that what waits in their queues outlives it. Requests that wait get no outcome.
+    /// no use for, so that connections in their queues outlive it. Requests that wait get no outcome.
     pub(super) fn leave_to_successor(&mut self, unused: &[SocketPlace]) {
         self.edge.set_successor();
         self.sites.stop_announcing();

@@ -1,7 +1,7 @@
 //! From a request to its site, and to its backend where it goes on.
 //!
 //! **The router of a worker is one pointer** that is loaded once a request. Replacing the sites stores another, on
-//! connections that are open too; what a request began with, it ends with.
+//! connections that are open too; a request ends with the one it began with.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;

@@ -18,7 +18,7 @@ impl Supervisor {
         Self { log }
     }
 
-    /// It serves, and what it serves.
+    /// It serves, and a summary of it.
     pub(super) fn ready(&self, status: &str) {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
@@ -35,7 +35,7 @@ impl Supervisor {
     /// Another process is the service from now on.
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
-        // With a sign of life: what the new process sent until now was not from the main one.
+        // With a sign of life: messages of the new process until now were not from the main one.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 

@@ -20,8 +20,8 @@ use crate::sites::Renewal;
 /// How long changes by operators, the board and the state directory may each hold an upgrade up.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
-/// For how long the new process is watched although no connection is left here: what is wrong with it mostly shows soon. No longer than a
-/// drain may take.
+/// For how long the new process is watched although no connection is left here: a fault in it mostly shows soon. No longer than a drain
+/// may take.
 const WATCH: Duration = Duration::from_secs(5);
 
 /// The lock that keeps operators from changing what the new process has read.
@@ -75,7 +75,8 @@ enum UpgradeStage {
     Opening(ChangesHeld),
     /// The new process serves, and this one drains: until its last connection is closed, and until this moment at least.
     Watching { until: Instant, is_drained: bool },
-    /// The new process has ended, for this reason, and what was given up is being taken back. Nobody changes anything until then.
+    /// The new process has ended, for this reason, and the resources that were given up are being taken back. Nobody changes anything until
+    /// then.
     TakingBack(String, JoinHandle<TakenBack>, Option<ChangesHeld>),
 }
 
@@ -285,7 +286,7 @@ impl UpgradeKeeper {
     }
 
     /// Ends the new process, because this one is to end too; one that serves goes on, and is watched no more. [`Self::finish`] waits until
-    /// what it was to have is taken back.
+    /// the resources it was to have are taken back.
     pub(super) fn abandon(&mut self, active: &mut ActiveConfig) {
         let Some(upgrade) = self.under_way.take() else { return };
         if upgrade.is_watched() {
@@ -319,7 +320,7 @@ impl UpgradeKeeper {
         answer(waiter, report("failed", Some(successor.id()), message));
     }
 
-    /// Waits for what an abandoned upgrade gave up, within bounds: what is still to be written needs it.
+    /// Waits for the resources that an abandoned upgrade gave up, within bounds: pending writes need them.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
             let _ = timeout(4 * HOLD_UP, taking_back).await;

@@ -5,8 +5,7 @@
 //! and its policy, whose loads write to a slot of the thread's own. The layer, its settings, the map of hosts and the
 //! pools are made once for every worker ([`Router::new`]), because even a counter of references is written by each
 //! clone. Shared and written are: places for connections and the numbers they get, once a connection; the cache of
-//! recognised agents, when a header is new; the log's queue, for what is logged; and what is known of an upstream's
-//! addresses.
+//! recognised agents, when a header is new; the log's queue, for each line; and the state of an upstream's addresses.
 //!
 //! Everything here is for the control thread. It puts tasks on a worker's runtime by its handle, so that opening and
 //! closing listeners needs no protocol of its own, and it swaps what the workers serve by one store for each.

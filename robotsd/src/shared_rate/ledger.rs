@@ -83,7 +83,7 @@ impl BucketLedger {
     /// A request. Crawlers that are busy are reported in batches of so many.
     pub(super) fn request(&mut self, now: i64, bucket: SharedBucket, batch: u32) -> LedgerStep {
         if bucket != self.bucket {
-            // Another delay: what was known is about another bucket.
+            // Another delay: the known state is about another bucket.
             *self = Self::new(now, bucket);
         }
         let denied = bucket.wait(self.spent().max(now) + bucket.interval - now);

@@ -66,7 +66,7 @@ impl StoreUrl {
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(error) => {
-                // Its words are fixed; what it appends may be of the URL.
+                // Its words are fixed; the appended text may be of the URL.
                 let why = error.to_string();
                 let why =
                     why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());

@@ -70,8 +70,8 @@ impl SharedRate {
         Ok(Self { shared, questions })
     }
 
-    /// Has the store count a request that passes whatever it says, and waits for no answer: what is known of the bucket by now is the
-    /// answer.
+    /// Has the store count a request that passes whatever it says, and waits for no answer: the state of the bucket that is known by
+    /// now is the answer.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         match self.known(key, bucket) {
             ControlFlow::Break(said) => said,

@@ -26,7 +26,7 @@ use super::settings::{StoreNodes, StoreSettings};
 /// How long connecting may take, TLS and the password included.
 const CONNECT: Duration = Duration::from_millis(250);
 
-/// A connection; clones share it, and what they ask is sent without waiting for earlier answers.
+/// A connection; clones share it, and their questions are sent without waiting for earlier answers.
 #[derive(Clone)]
 pub(super) enum StoreConnection {
     One(MultiplexedConnection),

@@ -31,7 +31,7 @@ impl EdgeService for SiteBackend {
         match self {
             Self::Upstream(upstream) => upstream.answer(request).await.map(Either::Left),
             Self::Files(files) => {
-                // Boxed: what waits for an upstream should not be as large as what reads a file.
+                // Boxed: a future that waits for an upstream should not be as large as one that reads a file.
                 let Ok(response) = Box::pin(files.oneshot(*request)).await;
                 response.map(Either::Right)
             }
@@ -74,7 +74,7 @@ impl BackendSource {
         Ok(Self::Upstreams { origins, opened_with: Arc::new((settings.clone(), limits.clone())) })
     }
 
-    /// A backend of one worker's own; what is known of the servers is shared. One that the worker has had `before` goes on
+    /// A backend of one worker's own; the state of the servers is shared. One that the worker has had `before` goes on
     /// with its connections if it leads to the same servers.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {

@@ -18,7 +18,7 @@ use crate::expectations::ExpectationsFile;
 use crate::input;
 use crate::pages::read_urls;
 
-/// The gate of the config, and what it reads: expectations, a baseline, pages.
+/// The gate of the config, and the files it reads: expectations, a baseline, pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<Gate>,
@@ -132,7 +132,7 @@ impl GateSettings {
     }
 }
 
-/// Reads a baseline as any robots.txt: what is none is none of a version to compare with either.
+/// Reads a baseline as any robots.txt: a text that is none is no version to compare with either.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {

@@ -107,7 +107,7 @@ fn shown_form(record: &Record) -> Option<&'static str> {
     Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
 }
 
-/// The written verdict; what no rule was asked about is allowed.
+/// The written verdict; a request that no rule was asked about is allowed.
 fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
 }

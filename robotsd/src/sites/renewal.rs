@@ -68,8 +68,8 @@ impl Sites {
         self.renew_with(held.with(registry, followed, config.gate.clone()), config)
     }
 
-    /// Makes the sites once more, from what another process has written since the state directory was handed over: what it accepted,
-    /// rolled back and switched holds. Blocks.
+    /// Makes the sites once more, from what another process has written since the state directory was handed over: its acceptances,
+    /// rollbacks and switches hold. Blocks.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl Sites {
         })
     }
 
-    /// The registry of another config, and what is followed for it.
+    /// The registry of another config, and the documents that are followed for it.
     fn renew_sources(
         &self,
         held: &RobotsOpener,

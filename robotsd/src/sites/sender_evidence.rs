@@ -50,8 +50,8 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// The evidence of a config that takes another's place: what it has goes on where the settings are the same. Its registry and
-    /// what it says about requests count from [`apply`](Self::apply) on: a config can still be refused.
+    /// The evidence of a config that takes another's place: parts with the same settings go on. Its registry and settings count
+    /// from [`apply`](Self::apply) on: a config can still be refused.
     pub(super) fn renewed(
         before: Option<&Self>,
         config: &Config,
@@ -67,7 +67,7 @@ impl SenderEvidence {
         }
     }
 
-    /// Takes over the registry that it was made for, and what the settings say about requests.
+    /// Takes over the registry that it was made for, and the settings about requests.
     pub(super) fn apply(&self, registry: &Registry) {
         // It was checked before, or followed already by evidence that began with it.
         let _ = self.verifier.follow(registry);

@@ -236,8 +236,8 @@ const EVERY: Duration = Duration::from_secs(3600);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of the sites for which that is due, one site after the other: whatever its sitemaps hold, what is held of them
-    /// while they are read is held once.
+    /// Reads the pages of the sites for which that is due, one site after the other: whatever its sitemaps hold, they are held once
+    /// while they are read.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =

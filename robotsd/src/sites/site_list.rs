@@ -103,7 +103,7 @@ impl Sites {
         self.opener.lock().publish.as_ref().map(|publish| publish.hooks.clone())
     }
 
-    /// These sites are served from now on: what is live and was not announced is. Blocks.
+    /// These sites are served from now on: a live version that was not announced is announced. Blocks.
     pub(crate) fn announce(&self) {
         let publish = self.opener.lock().publish.clone();
         if let Some(publish) = publish {

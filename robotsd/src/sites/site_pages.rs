@@ -1,5 +1,5 @@
-//! The pages that the gate of a site watches: what is to be said about where they come from, their copies in the state
-//! directory, and the room that all sites share.
+//! The pages that the gate of a site watches: the notes about their sources, their copies in the state directory, and
+//! the room that all sites share.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -200,7 +200,7 @@ const LARGEST: u64 = 128 << 20;
 /// Octets of a line: those that are longer are no pages.
 const LONGEST: u64 = 4096;
 
-/// The file of one site's sitemap pages, kept over restarts, so that what the gate watches does not depend on the
+/// The file of one site's sitemap pages, kept over restarts, so that the watched pages do not depend on the
 /// upstream being there; none without a state directory.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPages {

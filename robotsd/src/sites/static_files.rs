@@ -1,7 +1,7 @@
 //! Static files of a site: what of a folder is served, and which dates it has.
 //!
-//! Regular files are, and nothing else: what cannot be read to an end would keep a thread for every request.
-//! Paths are judged as they are opened, after decoding, so no spelling of a request gets around it.
+//! Regular files are, and nothing else: a file that cannot be read to an end would keep a thread for every
+//! request. Paths are judged as they are opened, after decoding, so no spelling of a request gets around it.
 
 use std::future::{Future, Ready, ready};
 use std::io;

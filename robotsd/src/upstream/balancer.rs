@@ -122,7 +122,7 @@ impl UpstreamState {
             .is_none_or(|waiting| waiting.standing == Standing::Within && !self.demand.has_parked_within());
         loop {
             let standing = waiting.as_ref().map_or(Standing::Within, |waiting| waiting.standing);
-            // Registered before looking, so that what comes free while looking is not missed.
+            // Registered before looking, so that a connection that comes free while looking is not missed.
             let mut freed = pin!(connection_limit.freed.of(standing).notified());
             let mut returned = pin!(self.demand.returned.of(standing).notified());
             if waiting.is_some() {

@@ -1,5 +1,5 @@
-//! The address of an upstream, the versions of HTTP that it is spoken to in, and its bounds, each with its default: what an
-//! operator writes.
+//! The address of an upstream, the versions of HTTP that it is spoken to in, and its bounds, each with its default: the
+//! settings of an operator.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

@@ -35,7 +35,7 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, announced, &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // Before a connection is taken, so that what has been found out about it is still true when it is written to.
+        // Before a connection is taken, so that its known state is still true when it is written to.
         yield_before_write().await;
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
         // A WebSocket is a connection of its own, which only HTTP/1.1 becomes.

@@ -3,7 +3,8 @@
 //!
 //! Nearly all are. They are written and read here, with the parser hyper uses. An answer that is anything else (in chunks,
 //! up to the close, after an interim response, in pieces, malformed) is hyper's: it gets the request as if it were to send
-//! it, and what has been read as if it had. Its connection stays, so an upstream that always answers so costs this once.
+//! it, and the octets that have been read as if it had. Its connection stays, so an upstream that always answers so costs
+//! this once.
 
 use std::future::Future;
 use std::io;
@@ -168,7 +169,7 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         }
         map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
     }
-    // RFC 9112, section 6.3: what has no body whatever its length says.
+    // RFC 9112, section 6.3: responses that have no body whatever their length says.
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;
@@ -236,7 +237,7 @@ impl UnreadBody {
     }
 }
 
-/// For fuzzing, the head of a response: what is taken is framed by its length alone, and the body stays within it.
+/// For fuzzing, the head of a response: a head that is taken is framed by its length alone, and the body stays within it.
 pub fn response_head(octets: &[u8]) {
     for method in [Method::GET, Method::HEAD] {
         let Some(response) = parse(octets, &method) else { continue };

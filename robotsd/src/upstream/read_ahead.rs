@@ -28,7 +28,7 @@ pub(super) struct ReadAhead {
     buffers: Arc<BufferBudget>,
 }
 
-/// Handed out at once. Small, so that what is handed out and still waits in the HTTP library is little.
+/// Handed out at once. Small, so that few octets are handed out and still wait in the HTTP library.
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {

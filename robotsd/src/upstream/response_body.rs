@@ -4,7 +4,7 @@
 //! it is dropped before that, the connection closes, so the upstream sees that the client has left.
 //!
 //! While the client reads nothing, no frame is polled for. Then the writers to the client drive the connection through the
-//! [`Transfer`]: what is left of the body is [read ahead](super::read_ahead) if it is little, and the connection free.
+//! [`Transfer`]: the rest of the body is [read ahead](super::read_ahead) if it is little, and the connection free.
 
 use std::pin::Pin;
 use std::sync::Arc;

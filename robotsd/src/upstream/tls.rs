@@ -1,4 +1,4 @@
-//! TLS towards upstreams: which authorities are trusted, and what an error about a certificate says.
+//! TLS towards upstreams: the trusted authorities, and the words of an error about a certificate.
 //!
 //! No switch turns verification off: an operator with a self-signed certificate names it, or the authority that signed
 //! it, and is as safe.

@@ -150,7 +150,7 @@ pub(super) struct ExchangeProgress {
     received: AtomicUsize,
     /// How many may come before the head of the final response is complete; `usize::MAX` once it is.
     before_head: AtomicUsize,
-    /// Whether the next read must ask the kernel, not the event loop, what has become of the connection.
+    /// Whether the next read must ask the kernel, not the event loop, for the state of the connection.
     look: AtomicBool,
     /// Whether the request has been sent before, and is only written once more for hyper's sake.
     replays: AtomicBool,
@@ -203,7 +203,7 @@ impl ExchangeProgress {
     }
 }
 
-/// How far the body of a request has come, between what sends it and what waits for the response; atomic likewise.
+/// How far the body of a request has come, between the task that sends it and the one that waits for the response; atomic likewise.
 #[derive(Debug)]
 pub(super) struct UploadProgress {
     opened: Instant,

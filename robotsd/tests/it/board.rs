@@ -61,7 +61,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     let table = output(&folder, &["--csv", "Shop 1"]);
     assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
 
-    // Another version is written at once, and what was counted with it.
+    // Another version is written at once, and the counts with it.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("files of the board", || is_written(folder.path(), "\"disallowed\":3"));
     running.signal("KILL");

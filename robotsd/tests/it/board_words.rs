@@ -43,7 +43,7 @@ fn crawler(running: &Running, what: &str, holds: impl Fn(&Value) -> bool) -> Val
     })
 }
 
-/// Waits until it is another second: what comes in the same one is not known to be after it.
+/// Waits until it is another second: a request in the same one is not known to be after it.
 fn next_second() {
     let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let now = second();
@@ -80,7 +80,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     // The version that it has read allows the page, for a day.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
-    // The board knows a version within a second; what comes before that is not judged.
+    // The board knows a version within a second; a request before that is not judged.
     crawler(&running, "another version", |row| row["last_read"]["is_newest"] == false);
     get(running.address, "/page.html", BOT);
     let row = crawler(&running, "one with an older version", |row| row["word"] == "has not read the newest version");
@@ -107,7 +107,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     assert_has(&page, &["a minute, 0.0 % refused", "p99 of a decision"]);
 }
 
-/// A host that another site answered for meanwhile: what the crawler read there is not known here.
+/// A host that another site answered for meanwhile: a read there is not known here.
 #[test]
 fn a_host_that_comes_back_accuses_nobody() {
     let names = PlayedDns::start();
@@ -188,7 +188,7 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
     panic!("nginx does not start");
 }
 
-/// A cache answers with an older version than robotsd has shown the crawler: what it may have read there is not seen.
+/// A cache answers with an older version than robotsd has shown the crawler: a read of it is not seen.
 #[test]
 fn behind_a_cache_no_crawler_is_accused() {
     let Some(program) = crate::programs::present(find("nginx")) else { return };
@@ -219,7 +219,7 @@ fn behind_a_cache_no_crawler_is_accused() {
     }
 }
 
-/// A disk that is full: requests are served and counted in memory, the status says what is not written, and what was written stays.
+/// A disk that is full: requests are served and counted in memory, the status names the pending writes, and written files stay.
 #[test]
 fn a_full_disk_loses_at_most_what_was_not_written() {
     SmallDisk::with("board_words::a_full_disk_loses_at_most_what_was_not_written", |disk| {

@@ -1,4 +1,4 @@
-//! `robotsd check`: statuses, output, what is read.
+//! `robotsd check`: statuses, output, and the files it reads.
 
 use crate::harness::*;
 

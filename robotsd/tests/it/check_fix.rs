@@ -10,7 +10,7 @@ fn run(folder: &Folder, arguments: &[&str], input: &str) -> Ended {
     run_with(folder.robotsd().arg("check").args(arguments), input.as_bytes())
 }
 
-/// A folder with these files; what stands above it does not count.
+/// A folder with these files; folders above it do not count.
 fn folder(files: &[(&str, &str)]) -> Folder {
     let folder = crate::harness::folder(files);
     fs::create_dir(folder.at(".git")).unwrap();

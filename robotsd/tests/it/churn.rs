@@ -15,7 +15,7 @@ const RELOADS: usize = 20;
 /// Requests of one turn.
 const ASKED: usize = 4;
 
-/// The numbers of a version's lines: what a refusal quotes fits one version or none.
+/// The numbers of a version's lines: the rule that a refusal quotes fits one version or none.
 fn line(version: u64) -> u64 {
     3 + version % 40
 }

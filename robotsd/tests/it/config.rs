@@ -1,4 +1,4 @@
-//! `robotsd config`: what is said of a config before it is served.
+//! `robotsd config`: the report about a config before it is served.
 
 use crate::harness::*;
 

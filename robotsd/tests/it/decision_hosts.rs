@@ -112,7 +112,7 @@ fn no_host_that_a_client_writes_is_a_way_past_a_rule() {
             PRESETS.iter().flat_map(|preset| [("/-/auth/", preset), ("/-/site/the%20shop/auth/", preset)])
         {
             let step = if is_long() { 1 } else { step };
-            // No nginx takes a slash in it: what follows one is the target.
+            // No nginx takes a slash in it: the text behind one is the target.
             let is_sent = |host: &&String| *preset != "ingress-nginx" || !host.contains('/');
             let hosts: Vec<_> = hosts.iter().step_by(step).filter(is_sent).collect();
             let questions = |agent| {

@@ -1,4 +1,4 @@
-//! A gate before what goes live, and what is remembered of it over restarts.
+//! A gate before a version goes live, and its memory over restarts.
 
 use crate::harness::*;
 

@@ -203,7 +203,7 @@ async fn tonic_calls_tonic_through_robotsd() {
     assert!(heard.message().await.unwrap().is_none());
 }
 
-/// A config of a site that nothing can be behind: what is refused does not get there.
+/// A config of a site without a backend: a refused request does not get there.
 fn refusing() -> Config {
     let robots = "User-agent: GPTBot\\nDisallow: /test.Calls/\\nUser-agent: CCBot\\nCrawl-delay: 30";
     let site = format!(
@@ -238,7 +238,7 @@ fn grpcio_is_refused_with_a_status_of_its_own() {
     assert!((28_000..=33_000).contains(&number("grpc-retry-pushback-ms")), "{answer}");
     proxy.wait_for_event("limited", |line| line["grpc_status"] == 8);
 
-    // The status of HTTP is what it is, and what was done is counted as what it is.
+    // The status of HTTP is the real one, and the action is counted as it is.
     let series = [
         "\nrobotsd_decisions_total{site=\"calls\",outcome=\"refused\"} 1\n",
         "\nrobotsd_decisions_total{site=\"calls\",outcome=\"limited\"} 1\n",

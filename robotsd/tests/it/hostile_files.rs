@@ -1,4 +1,4 @@
-//! Files made to cost, as a pull request can bring them: what the commands that read them take of time and of memory.
+//! Files made to cost, as a pull request can bring them: the time and memory of the commands that read them.
 //!
 //! Time says something about a build that is optimised: `ROBOTSD_HOSTILE` names one, and without it only the other tests run.
 //! `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as large as a robots.txt may be, which takes ten minutes; the bounds are the same.
@@ -17,7 +17,7 @@ use crate::harness::*;
 const SECONDS: u64 = 4;
 const MEBIBYTES: u64 = 500;
 
-/// Octets of a file where nothing else is said: what is worse than linear shows there already.
+/// Octets of a file where nothing else is said: a cost that is worse than linear shows there already.
 const OCTETS: usize = 432 << 10;
 
 fn octets() -> usize {

@@ -1,4 +1,4 @@
-//! The metrics of a running robotsd: both formats, read by real parsers, and what is counted.
+//! The metrics of a running robotsd: both formats, read by real parsers, and the counts.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

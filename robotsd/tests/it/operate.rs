@@ -18,7 +18,7 @@ fn config() -> Config {
     config.robots(OPEN).file("blog.txt", OPEN).file("page.html", "hello")
 }
 
-/// A running robotsd, and what an operator sees of it.
+/// A running robotsd, as an operator sees it.
 struct Operated(Running);
 
 impl std::ops::Deref for Operated {
@@ -396,7 +396,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     let second = folder.configured(["serve", "--config"]);
     assert!(second.code != Some(0), "{second:?}");
     assert_has(second.error, &[&in_use]);
-    // A config that names another address for the one that runs: what is decided is not written behind its back.
+    // A config that names another address for the one that runs: no decision is written behind its back.
     let (elsewhere, free) = elsewhere(&folder);
     folder.write("elsewhere.toml", elsewhere);
     for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {

@@ -1,4 +1,4 @@
-//! A config that changes while it is served: what is new is served, what is gone is not, and no connection is refused meanwhile.
+//! A config that changes while it is served: new sites are served, removed ones are not, and no connection is refused meanwhile.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

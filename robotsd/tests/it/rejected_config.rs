@@ -1,4 +1,4 @@
-//! A config file that cannot be used, while the one before is served: what the status says about it, and for how long.
+//! A config file that cannot be used, while the one before is served: the status about it, and for how long.
 
 use crate::harness::*;
 
@@ -55,7 +55,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
         assert_eq!(probe(&format!("/readyz?{require}")).0, code, "{require}");
     }
 
-    // Another one that cannot be used: what is held back can be said, and it is rejected since the first.
+    // Another one that cannot be used: settings that are held back can be reported, and it is rejected since the first.
     let elsewhere = "[[listener]]\naddress = \"192.0.2.1:1\"\n";
     reject(&format!("mode = \"tag\"\nworkers = 7\n{ADMIN}{LISTENER}{elsewhere}{SITE}"), "192.0.2.1:1");
     let second = config_of(&folder)["rejected"].take();

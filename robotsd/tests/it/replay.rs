@@ -28,7 +28,7 @@ fn log() -> String {
     .concat()
 }
 
-/// A folder with a log, what it is judged by, and another file.
+/// A folder with a log, the robots.txt that judges it, and another file.
 struct Replay(Folder);
 
 impl Replay {

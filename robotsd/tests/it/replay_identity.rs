@@ -70,7 +70,7 @@ impl Site {
         self.with_config(&[&["replay", "log", "--format", form], arguments].concat())
     }
 
-    /// The report about these lines, and what is said on standard error.
+    /// The report about these lines, and the output on standard error.
     fn report(&self, log: &[String], arguments: &[&str]) -> (Value, String, Option<i32>) {
         let output = self.replay(log, "json", arguments);
         (serde_json::from_str(&output.out).unwrap_or_default(), output.error, output.code)

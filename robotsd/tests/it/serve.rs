@@ -1,4 +1,4 @@
-//! Serving: what clients get, what upstreams see, what the log says.
+//! Serving: the answers to clients, the requests at upstreams, the lines of the log.
 
 use crate::harness::*;
 

@@ -1,4 +1,4 @@
-//! Sitemaps that are made to cost: what they take of memory, and of the requests that are served meanwhile.
+//! Sitemaps that are made to cost: their use of memory, and the requests that are served meanwhile.
 
 use std::fmt::Write as _;
 use std::fs;

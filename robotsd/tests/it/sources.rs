@@ -137,7 +137,7 @@ fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
     drop(running);
     // The check fetches it, also where a version of it is remembered.
     folder.configured(["config", "check"]).succeeded();
-    // Its server is in trouble when robotsd starts again: what was accepted is live at once.
+    // Its server is in trouble when robotsd starts again: the accepted version is live at once.
     origin.show(503, "trouble");
     let running = folder.start();
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);

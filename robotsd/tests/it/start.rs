@@ -1,4 +1,4 @@
-//! Starting: what a bad config, a missing file and a taken port get.
+//! Starting: the messages about a bad config, a missing file and a taken port.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;

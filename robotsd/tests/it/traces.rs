@@ -1,4 +1,4 @@
-//! Trace context: what comes in goes out, and the id is in both logs.
+//! Trace context: incoming fields go out, and the id is in both logs.
 
 use std::io::Read;
 use std::process::Command;

@@ -13,7 +13,7 @@ const DOCUMENTS: [&str; 5] = [
     "robotsd/src/docs/beside.md",
 ];
 
-/// A command and what it prints. A line `…` stands for any number of lines.
+/// A command and its output. A line `…` stands for any number of lines.
 struct Transcript {
     line: usize,
     command: String,

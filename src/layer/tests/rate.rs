@@ -8,7 +8,7 @@ use crate::policy::{Impostors, Override, RateMode};
 const DELAYED: &str =
     "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nCrawl-delay: 2\nDisallow:\n";
 
-/// Refuses what is disallowed, and what comes too soon.
+/// Refuses disallowed requests, and those that come too soon.
 fn refusing() -> PolicyBuilder {
     Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse)
 }
@@ -412,7 +412,7 @@ async fn what_passes_elsewhere_is_counted_here_too() {
         let told = |_: &usize| told(&layer, request(), Some(Duration::from_secs(wait))).is_none();
         (0..10).filter(told).count()
     };
-    // More than the bucket here has room for: what is said elsewhere decides.
+    // More than the bucket here has room for: the store decides.
     assert_eq!(passed_as_told(&alone, 0), 10);
     assert_eq!(passed(&layer, alone).await, 0, "no new burst once it is counted here alone");
     clock.pass(Duration::from_secs(20));

@@ -24,7 +24,7 @@ async fn a_search_engine_that_a_refusing_site_spares_is_tagged_with_the_reason()
     assert_eq!(field(&spared, "saw-robots-verdict"), Some(want));
     let record = spared.extensions().get::<Record>().expect("a record");
     assert_eq!((record.action, record.reason), (Action::Tag, Reason::SearchEngine));
-    // The operator's own tag has no reason, and what no engine sends is refused.
+    // The operator's own tag has no reason, and a name that no engine sends is refused.
     let tagged = ask_as(Policy::builder().mode(Mode::Tag), GOOGLEBOT).await;
     assert_eq!(field(&tagged, "saw-robots-verdict"), Some(r#"disallow;agent="Googlebot";rule="/drafts/";line=2"#));
     for agent in [GPTBOT, "Wotbox/2.0"] {

@@ -7,7 +7,7 @@ use crate::live::{LiveRobots, ReloadOutcome};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A source that holds nothing: what is published is what a test offers.
+/// A source that holds nothing: a test offers the versions that are published.
 #[derive(Debug)]
 struct Nothing(Arc<str>);
 

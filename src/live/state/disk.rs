@@ -124,7 +124,7 @@ impl Disk {
     }
 
     /// Removes unfinished files of processes that were killed. `began` is when this process opened the
-    /// directory: what it writes itself is later.
+    /// directory: its own writes are later.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         self.reach(folder);
         let Some(entries) = fs::read_dir(folder).ok().filter(|_| !self.is_read_only) else { return };
@@ -155,7 +155,7 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return trouble(RejectionKind::NotAFile);
         }
-        // Another handle may append to a history meanwhile: what is read is whole up to some line.
+        // Another handle may append to a history meanwhile: the text that is read is whole up to some line.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -268,7 +268,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A file that is new: nothing that stands there under its name is written to, nor what a link there leads to.
+/// A file that is new: neither a file that stands there under its name is written to, nor one that a link there leads to.
 fn create(path: &Path) -> io::Result<File> {
     for_owner().write(true).create_new(true).open(path)
 }

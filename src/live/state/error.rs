@@ -86,7 +86,7 @@ pub struct TroubleEvent<'a> {
     /// The site whose part of the directory it is about; `None` where it is the directory itself, or evidence.
     pub site: Option<&'a str>,
     /// The trouble, in the words of [`Status`](crate::live::Status) or [`VerifierStatus`](crate::source::evidence::VerifierStatus); or
-    /// what is well again.
+    /// the message that it is over.
     pub text: &'a str,
     /// Whether it is over.
     pub is_over: bool,
@@ -140,12 +140,12 @@ pub struct Trouble {
     pub text: String,
 }
 
-/// The kind of a [`Trouble`]; the most pressing come first. Each ends when it is over; what was damaged stays.
+/// The kind of a [`Trouble`]; the most pressing come first. Each ends when it is over; a damaged file stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum TroubleKind {
-    /// A restart would forget what is live, or what waits: it cannot be written down. Or only the record cannot be written, which
-    /// says what is live where nothing else can be. The write is tried again.
+    /// A restart would forget the live version, or the one that waits: it cannot be written down. Or only the record cannot be
+    /// written, which says what is live where nothing else can be. The write is tried again.
     Save,
     /// A restart would forget how the kill switch stands: it cannot be written down. The write is tried again.
     Switch,

@@ -112,8 +112,8 @@ impl FolderLock {
         Ok(trouble)
     }
 
-    /// Held while something is written; `None` once the lock was handed over, or every handle was dropped, when what was tried
-    /// again in vain until then is given up.
+    /// Held while something is written; `None` once the lock was handed over, or every handle was dropped, when writes that
+    /// failed until then are given up.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)

@@ -28,7 +28,7 @@ const MAX_HISTORY_OCTETS: u64 = 128 << 10;
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
-    /// Last: what is dropped writes before it is unlocked.
+    /// Last: the parts before write when they are dropped, before it is unlocked.
     #[expect(dead_code, reason = "kept for its drop")]
     pub(super) hold: Arc<LockHold>,
 }
@@ -38,7 +38,7 @@ pub(super) struct SiteStore {
     disk: Disk,
     lock: Arc<FolderLock>,
     folder: PathBuf,
-    /// When the directory was opened: what is older and was left unfinished is of another process.
+    /// When the directory was opened: older unfinished files are of another process.
     began: SystemTime,
     /// Of the history only the cause: how many entries wait changes all the time.
     troubles: Troubles,
@@ -52,7 +52,7 @@ pub(super) struct SiteStore {
 
 #[derive(Default)]
 struct Written {
-    /// The bytes that stand in the folder and what they outlive, so that none is written twice.
+    /// The bytes that stand in the folder and their durability, so that none is written twice.
     bytes: HashMap<VersionHash, Durability>,
     record: Option<LiveRecord>,
     stamp: u64,
@@ -163,7 +163,7 @@ impl StateJob for SiteStore {
     /// Writes what has come since the last time. A change that cannot be written waits.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
-        // First, so that what is taken last is written last.
+        // First, so that the last state taken is the last written.
         let mut written = self.written.lock();
         let (state, record, entries, begun) = {
             let unwritten = self.unwritten.lock();

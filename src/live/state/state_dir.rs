@@ -14,7 +14,7 @@ use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex};
 
-/// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
+/// A folder in which sites remember the versions they accepted, the one that waits, their attempts, and the kill switch. Cheap to clone.
 ///
 /// One process at a time has a folder open, and in it one `StateDir` with its clones: two that did not know of each other
 /// would each write down what is live. The lock is the system's, so it ends with the process at the latest; before, when
@@ -39,7 +39,7 @@ struct StateRoot {
     folder: Arc<StateFolder>,
     switch: KillSwitch,
     writer: Arc<StateWriter>,
-    /// When it was opened: what is older and was left unfinished is of another process.
+    /// When it was opened: older unfinished files are of another process.
     began: SystemTime,
     hold: Arc<LockHold>,
     /// By folder, so that a site that is opened anew finds what could not be written yet.
@@ -180,8 +180,8 @@ impl StateDir {
     /// Writes what is to be written, within a while, and gives the folder up, so that another process can open it. Returns whether
     /// it has: where something cannot be written, the folder stays open.
     ///
-    /// Handles and sites go on as they are; what they have to write, a turn of a kill switch too, waits for
-    /// [`StateDir::take_back`]. So a process that takes the place of this one finds all that was known, and writes alone.
+    /// Handles and sites go on as they are; their writes, a turn of a kill switch too, wait for [`StateDir::take_back`].
+    /// So a process that takes the place of this one finds all that was known, and writes alone.
     pub fn hand_over(&self, limit: Duration) -> bool {
         let is_written = self.flush_within(limit);
         if is_written {

@@ -13,8 +13,8 @@ use crate::live::{Durability, Enforcement, Mutex};
 pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
-    /// Whether there is a file, which is overwritten in place where the disk has no room. Held while it is written, so that what is
-    /// written last is what was set last.
+    /// Whether there is a file, which is overwritten in place where the disk has no room. Held while it is written, so that the
+    /// last position written is the last one set.
     is_made: Mutex<bool>,
     /// Held for a moment only.
     unwritten: Mutex<Option<Enforcement>>,
@@ -72,9 +72,9 @@ impl SwitchFile {
 }
 
 impl Disk {
-    /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by an
-    /// operator: `off` refuses no client. A file without any octets was made and never turned, as the machine lost
-    /// power: a switch that was turned is synced.
+    /// The kill switch in a folder, and its trouble. One that says neither `on` nor `off` was turned by an operator:
+    /// `off` refuses no client. A file without any octets was made and never turned, as the machine lost power: a
+    /// switch that was turned is synced.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {

@@ -281,7 +281,7 @@ impl DirectoryState {
         let file = LiveRobots::file(settings.path.join(name));
         let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache);
         let builder = builder.watched_by(&settings.watcher, settings.poll);
-        // It cannot fail: what cannot be used is a site without rules.
+        // It cannot fail: a file that cannot be used is a site without rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
         let live = builder.never_fail().open().ok()?;
         Some(DirectorySite { name: name.to_owned(), live })

@@ -62,7 +62,7 @@ pub(super) struct ClaimPaths {
     known: AtomicUsize,
     verified: RecentMarks,
     hasher: RandomState,
-    /// Why what is learned will not outlive this process, or what an earlier one learned is not known.
+    /// Why learned results will not outlive this process, or those of an earlier one are not known.
     pub(super) trouble: Mutex<Option<Arc<str>>>,
 }
 

@@ -214,7 +214,7 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Whether a registry may be used: it is of a size and of characters that names have, what it leads to is fetched over
+/// Whether a registry may be used: it is of a size and of characters that names have, its lists are fetched over
 /// `https`, and no browser of people's is a crawler by it.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();

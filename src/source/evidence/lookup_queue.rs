@@ -150,7 +150,7 @@ impl<T> Drop for InFlight<T> {
 /// Marks that are remembered: a power of two.
 const SLOTS: usize = 8_192;
 
-/// Remembers hashes of what was noted, so that what comes again and again is noted once.
+/// Remembers hashes of notes, so that a repeated one is noted once.
 ///
 /// A mark is forgotten when another one takes its slot; then the same is noted again. Two marks that are equal for different
 /// things have one of them not noted: only what may be missed is kept track of here.

@@ -1,4 +1,4 @@
-//! Names of addresses: what is known, what is being looked up, and what there is no room for.
+//! Names of addresses: the known ones, those being looked up, and those there is no room for.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -140,7 +140,7 @@ impl Lookups {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
         match self.known.get(&key) {
-            // It is not looked up now, and what it was is still to be compared with what it will be.
+            // It is not looked up now, and its old outcome is still to be compared with the new one.
             Some(Known { outcome: None, was_verified: true, .. }) => {
                 self.known.insert(key, Known { outcome: None, until: SystemTime::UNIX_EPOCH, was_verified: true });
             }

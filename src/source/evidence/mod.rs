@@ -1,7 +1,7 @@
 //! Evidence about who a crawler is, kept fresh on a thread of its own: published lists, key directories, names of addresses. For
 //! applications whose policy asks for it.
 //!
-//! The room `identity` judges by evidence that it is given; this one has it. No request waits for it: what is not at hand
+//! The room `identity` judges by evidence that it is given; this one has it. No request waits for it: missing evidence
 //! makes a claim undecided, and is there for the next request.
 //!
 //! 1. Lists and key directories are [`Published`] documents that are followed (`documents`): fetched with validators, checked

@@ -17,7 +17,7 @@ pub(super) struct SiteFreshness {
     /// When a robots.txt that was there was first missed.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
-    /// Failures are in a row, of any kind: what was offered and not taken as well.
+    /// Failures are in a row, of any kind: versions that were offered and not taken as well.
     status: FetchStatus,
 }
 

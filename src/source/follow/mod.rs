@@ -1,7 +1,7 @@
 //! The documents that are fetched and kept: published lists, directories of keys, a registry, parts that are appended to a
 //! robots.txt. For applications that append what others keep.
 //!
-//! 1. A `Document` says how one kind is read, how often it is fetched, and what has to be accepted first.
+//! 1. A `Document` says how one kind is read, how often it is fetched, and the conditions for accepting it.
 //! 2. [`Published`] is one that is followed: one loop until it is due, fetch it, conclude. It is fetched with validators, and
 //!    kept through every failure.
 //! 3. The last good one is saved in a folder (`saved`), for the next start without a network.

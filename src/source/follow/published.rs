@@ -1,4 +1,4 @@
-//! A document that is followed: what is at hand of it, when it is fetched again, and the task that does so.
+//! A document that is followed: the copy at hand, the time of the next fetch, and the task that does it.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -176,7 +176,7 @@ impl<D> Held<D> {
 }
 
 impl<D: Document> Published<D> {
-    /// Starts to follow a document. Until it is fetched, what was saved counts, or else the copy at hand.
+    /// Starts to follow a document. Until it is fetched, the saved copy counts, or else the copy at hand.
     ///
     /// Returns also why what was saved cannot be used, where that is so.
     pub(in crate::source) fn start(

@@ -125,7 +125,7 @@ pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String>
     serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
 }
 
-/// Why something cannot be followed, or what was saved of it cannot be read.
+/// Why something cannot be followed, or its saved copy cannot be read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FollowError(String);
 

@@ -56,14 +56,14 @@ impl PolledChanges {
         true
     }
 
-    /// It was taken, and this is known now: what is refused once is not offered again at every poll.
+    /// It was taken, and this is known now: a refused file is not offered again at every poll.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);
     }
 }
 
-/// How coarse the clock of a file system may be: what was changed within it may be changed again without a trace.
+/// How coarse the clock of a file system may be: a file that was changed within it may be changed again without a trace.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
 
 /// Length, times and identity of a file: equal stamps mean equal contents, nearly always.

@@ -332,7 +332,7 @@ impl Scheduler {
     fn carry_out(self: &Arc<Self>, id: WatchId, target: &WatchedTarget, work: DueWork) {
         match work {
             DueWork::Take(settled) => {
-                // Another reload may have published a later version: what was read before must not replace it.
+                // Another reload may have published a later version: an earlier read must not replace it.
                 let again = target.target.read();
                 if fingerprint(&again) == fingerprint(&settled) {
                     self.take(id, target, Cause::Event, again);

@@ -1,4 +1,4 @@
-//! One fetch, and what a crawler makes of it.
+//! One fetch, and a crawler's reading of it.
 
 use std::time::{Duration, SystemTime};
 

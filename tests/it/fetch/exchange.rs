@@ -1,4 +1,4 @@
-//! Single requests: what a server sends, as it sends it.
+//! Single requests: the answer of a server, as it sends it.
 
 use http::header::{ACCEPT_ENCODING, LOCATION, USER_AGENT};
 use http::{HeaderValue, StatusCode};

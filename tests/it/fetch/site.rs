@@ -1,4 +1,4 @@
-//! A site whose robots.txt is fetched: what is live after every answer.
+//! A site whose robots.txt is fetched: the live version after every answer.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tower_robots::source::fetch::{Fetcher, RemoteSource, Schedule};
 use super::server::{Server, Stream, nowhere, response, robots};
 use crate::waiting::{PATIENCE, body, wait_for};
 
-/// So seldom that nothing is fetched but what is asked for.
+/// So seldom that only requested fetches are made.
 fn seldom() -> Schedule {
     Schedule { retry_first: PATIENCE * 10, retry_most: PATIENCE * 10, ..Schedule::default() }
 }

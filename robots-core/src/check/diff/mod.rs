@@ -7,7 +7,7 @@
 //!
 //! The delays that requests shall keep are compared apart: no path depends on them.
 //!
-//! Search engines come first, and what is disallowed now before what is allowed now.
+//! Search engines come first, and newly disallowed paths before newly allowed ones.
 
 mod change;
 mod compare;

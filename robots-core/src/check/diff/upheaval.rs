@@ -21,7 +21,7 @@ const FEW_CRAWLERS: usize = 5;
 /// Rules that are tried: a bound on the cost.
 const MOST: usize = 50_000;
 
-/// Pages that no rule names, so that what is said of them is what is said of the site at large.
+/// Pages that no rule names, so that their verdict is that of the site at large.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
 /// An effect of a change that is large and rarely meant.
@@ -48,8 +48,8 @@ pub enum Upheaval {
         /// How many there were.
         of: usize,
     },
-    /// More than half of the rules that disallowed something do so no longer, and at least ten; and what is newly
-    /// disallowed is not half as much: a site that moves its pages writes its rules anew.
+    /// More than half of the rules that disallowed something do so no longer, and at least ten; and the new
+    /// disallow rules are not half as many: a site that moves its pages writes its rules anew.
     #[non_exhaustive]
     RulesLost {
         /// How many do so no longer.

@@ -1,9 +1,9 @@
 //! Witnesses: paths that show a difference between two sets of rules.
 //!
-//! A verdict can only change where a rule matches that one side lacks. So each such rule's pattern is made into paths,
-//! once with nothing and once with something for its `*`, and joined with the patterns of the other rules, because an
-//! exception only shows where what it is excepted from matches too: each pair of patterns of which one has a `*` is made into
-//! the shortest path that both match.
+//! A verdict can only change where a rule matches that one side lacks. So each such rule's pattern is made into paths, once
+//! with nothing and once with something for its `*`, and joined with the patterns of the other rules, because an exception
+//! only shows on paths that the rule it is an exception from matches too: each pair of patterns of which one has a `*` is
+//! made into the shortest path that both match.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
@@ -232,7 +232,7 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
 }
 
-/// A pattern as one for a whole text: what follows is any text, unless it ends with `$`.
+/// A pattern as one for a whole text: any text may follow, unless it ends with `$`.
 fn whole(pattern: &[u8]) -> Vec<u8> {
     match pattern {
         [body @ .., b'$'] => body.to_vec(),

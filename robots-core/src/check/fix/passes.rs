@@ -18,7 +18,7 @@ const MOST_FINDINGS: usize = 100_000;
 /// Octets that a file may become longer by, in which a new line for each of many findings has room.
 const MOST_GROWTH: usize = 1 << 20;
 
-/// A file with its fixes made, and what is left of its findings.
+/// A file with its fixes made, and the remaining findings.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FixedFile {

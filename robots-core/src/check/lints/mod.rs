@@ -80,7 +80,7 @@ mod paths {
     pub(super) mod url_as_path;
 }
 
-/// Rules beside each other, and what they cost.
+/// Rules beside each other, and their cost.
 mod rules {
     pub(super) mod allow_disallow_tie;
     pub(super) mod costly_wildcards;

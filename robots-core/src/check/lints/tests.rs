@@ -16,7 +16,7 @@ mod rules;
 mod sitemaps;
 mod usage;
 
-/// The code of a lint, and what the rows behind it show.
+/// The code of a lint, and the point of the rows behind it.
 struct Case(&'static str, &'static str);
 
 impl Case {

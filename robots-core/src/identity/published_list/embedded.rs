@@ -35,7 +35,7 @@ impl EmbeddedList {
     }
 }
 
-/// The file is read as what it is; a test sees to it that nothing in it is skipped.
+/// The file is read as it is; a test sees to it that nothing in it is skipped.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;

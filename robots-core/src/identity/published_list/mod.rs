@@ -1,4 +1,4 @@
-//! The lists of addresses that operators publish: their formats, what a new list has to hold, and the embedded copies.
+//! The lists of addresses that operators publish: their formats, the requirements for a new list, and the embedded copies.
 
 mod embedded;
 mod range_list;
@@ -12,7 +12,7 @@ pub use self::range_list::RangeList;
 
 /// Why octets are no list of addresses, or none that may take the place of the one before, or no set of keys.
 ///
-/// Shown with its place, as `12:3: what is wrong`, where the list is text; a path or URL before it is the caller's.
+/// Shown with its place, as `12:3: message`, where the list is text; a path or URL before it is the caller's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentError {

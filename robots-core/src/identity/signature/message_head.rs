@@ -19,7 +19,7 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     }
 }
 
-/// A request as the client sent it: what a signature can be over.
+/// A request as the client sent it: the data that a signature can be over.
 ///
 /// The target is as on the request line, or the `:path` of HTTP/2. The authority is that of `:authority`, of an absolute
 /// target, or of `Host`; the scheme is the client's, which a proxy in front may have ended TLS for.

@@ -1,4 +1,4 @@
-//! The parameters of a signature: what is required, and when it holds.
+//! The parameters of a signature: which are required, and when it holds.
 
 use std::time::{Duration, SystemTime};
 

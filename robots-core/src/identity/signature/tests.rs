@@ -1,4 +1,4 @@
-//! Requests that are signed here, and what is made of them.
+//! Requests that are signed here, and their outcomes.
 
 mod candidates;
 mod components;

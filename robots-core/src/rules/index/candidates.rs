@@ -9,7 +9,7 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
-/// The place of a candidate in the order of precedence, the lowest first, and what it decides: the structure that finds the best
+/// The place of a candidate in the order of precedence, the lowest first, and its verdict: the structure that finds the best
 /// rank need not look anything up.
 ///
 /// Longest pattern, then allow before disallow, then the first line (RFC 9309, section 2.2.2, and the reference

@@ -26,7 +26,7 @@ use self::patterns::{Patterns, Run, Tried, Wildcard};
 use self::trie::{Trie, Tries};
 
 /// Octets of a file that are compiled at most, so that 32 bits hold every index and offset: a text is at most three
-/// times as long as what it was written from, and no more than four copies of its octets are kept.
+/// times as long as the pattern it was written from, and no more than four copies of its octets are kept.
 pub(super) const MAX_READ: usize = 256 << 20;
 
 /// The compiled rules of a file.

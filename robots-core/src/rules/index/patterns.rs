@@ -161,7 +161,7 @@ impl Run {
 }
 
 /// A set of octets in 64 classes: digits and the punctuation of paths stand alone, letters with their other case, and
-/// what is left together. An octet that a pattern needs and a path lacks rules the pattern out without a search.
+/// all others together. An octet that a pattern needs and a path lacks rules the pattern out without a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 

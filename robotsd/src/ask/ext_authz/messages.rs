@@ -1,7 +1,7 @@
 //! The messages of `envoy.service.auth.v3`, as far as they are read and written here: the question, the request that it
 //! is about, and the answer.
 //!
-//! Field numbers are those of Envoy's files; fields that are not named are skipped. Text is octets: what a client sent
+//! Field numbers are those of Envoy's files; fields that are not named are skipped. Text is octets: a client's text
 //! need not be UTF-8. An entry of a map is a message of its own on the wire, so maps are lists here.
 
 use std::borrow::Cow;

@@ -50,7 +50,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
     assert!(!accuses(&said_at_the_end(state)));
-    // Nothing but the day itself, and what a lost read of it could excuse, is in doubt.
+    // Only the day itself is in doubt, and requests that a lost read of it could excuse.
     fs::write(&path, &text).unwrap();
     assert_eq!(said_at_the_end(state), week());
     fs::remove_file(&path).unwrap();

@@ -59,8 +59,8 @@ impl WithinArgs {
     }
 }
 
-/// The hosts of one site. As the server has it, a host belongs to the site whose pattern fits it best, and what no pattern fits to the
-/// site of every other host.
+/// The hosts of one site. As the server has it, a host belongs to the site whose pattern fits it best, and a host that no pattern fits
+/// to the site of every other host.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
     /// The name of the site.

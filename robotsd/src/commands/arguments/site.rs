@@ -87,7 +87,7 @@ pub(in crate::commands) struct RobotsFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// It is compared with what takes its place, or what it says is the question.
+    /// It is compared with its replacement, or its own verdict is the question.
     Take,
 }
 

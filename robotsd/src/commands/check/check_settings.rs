@@ -19,7 +19,7 @@ use crate::names::did_you_mean;
 /// The name of the file.
 const NAME: &str = "robots-check.toml";
 
-/// Octets of such a file: what is read as TOML takes a hundred times its size.
+/// Octets of such a file: reading it as TOML takes a hundred times its size.
 const MOST_OCTETS: u64 = 64 << 10;
 
 /// Folders that are looked into, more than any path has.

@@ -45,7 +45,7 @@ pub(super) enum PreparedFile {
     Shown { is_changed: bool },
     /// It could not be read, or written.
     Failed(String),
-    /// Nothing more: its settings are those of another file, and what is wrong with them was said.
+    /// Nothing more: its settings are those of another file, and their faults were reported.
     FailedAgain,
 }
 

@@ -61,7 +61,7 @@ enum DiffFormat {
     Markdown,
 }
 
-/// The effects, and what they take of the lists that are named.
+/// The effects, and the pages that they take of the lists that are named.
 #[derive(Debug, Serialize)]
 struct DiffJson<'d> {
     #[serde(flatten)]

@@ -1,5 +1,5 @@
-//! `robotsd explain`: what a robots.txt means for a crawler and a URL, and why. URLs are words of the command line, and for `-` the
-//! lines of standard input.
+//! `robotsd explain`: the meaning of a robots.txt for a crawler and a URL, and the reason. URLs are words of the command line, and
+//! for `-` the lines of standard input.
 
 mod batch;
 mod explanation;

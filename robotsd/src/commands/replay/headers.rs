@@ -1,4 +1,4 @@
-//! Headers and the agents they name, cached, and what a robots.txt would have done to their requests, under the policy that is
+//! Headers and the agents they name, cached, and the judgements of their requests by a robots.txt, under the policy that is
 //! enforced.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
-//! `robotsd replay LOG…`: what a robots.txt, or a change of it, would have done to the traffic of a log.
+//! `robotsd replay LOG…`: the effect that a robots.txt, or a change of it, would have had on the traffic of a log.
 //!
 //! Logs are read in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); the counts do not depend on the
-//! number of cores, and what cannot be read is counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents
+//! number of cores, and unreadable lines are counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents
 //! are identified and judged as a server does it ([`headers`]). The requests of a crawler are split by who sent them
 //! ([`identity`]): what impostors did ([`FailedClaims`](crawler_rows::FailedClaims)) is not counted to it. [`visitors`]
 //! suspects people behind crawlers' names. Reports hold no values of queries and no whole addresses unless options ask

@@ -41,7 +41,7 @@ impl ReportPrivacy {
         shown
     }
 
-    /// A line that could not be read, as it may be shown: it may hold anything anywhere, so digits go, and what follows
+    /// A line that could not be read, as it may be shown: it may hold anything anywhere, so digits go, and text behind
     /// a `?` up to the next blank or quote.
     pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
         if self.keep_queries && self.keep_addresses {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// The judgements of requests, under the last of the files. As JSON, what stands beside a kind of senders.
+/// The judgements of requests, under the last of the files. As JSON, the fields beside a kind of senders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,

@@ -1,4 +1,4 @@
-//! A site: its hosts, what is behind it, its robots.txt, and how that is enforced.
+//! A site: its hosts, its backend, its robots.txt, and how that is enforced.
 
 mod append;
 mod backend;
@@ -93,7 +93,7 @@ pub(crate) struct SiteConfig {
 
 impl SiteConfig {
     /// The checks of its robots.txt, with the search engines of a registry that the policy refuses. The registry itself is not among
-    /// them: what is live has one of its own.
+    /// them: the live one has its own.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }

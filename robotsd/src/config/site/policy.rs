@@ -1,4 +1,4 @@
-//! A site's policy, and how its robots.txt is checked: what the config says of all sites, and of this one.
+//! A site's policy, and how its robots.txt is checked: the config of all sites, and of this one.
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;

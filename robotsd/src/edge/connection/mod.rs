@@ -128,7 +128,7 @@ where
     let mut untaken = UntakenStreams(None);
 
     let served = loop {
-        // The connection comes first: what has arrived by now is served, whatever else is due.
+        // The connection comes first: octets that have arrived by now are served, whatever else is due.
         let event = poll_fn(|cx| {
             if let Poll::Ready(served) = connection.as_mut().poll(cx) {
                 return Poll::Ready(Event::Served(served));
@@ -290,7 +290,7 @@ mod tests {
     use crate::edge::connection::settings::EdgeLimits;
     use crate::exchange::test_peer::soon;
 
-    /// The version, and what the connection reads then.
+    /// The version, and the protocol that the connection reads then.
     async fn detected(pieces: &[&[u8]]) -> (SettledProtocol, Vec<u8>) {
         let (near, mut far) = tokio::io::duplex(64);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));

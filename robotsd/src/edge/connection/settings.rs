@@ -1,7 +1,7 @@
 //! The settings of every connection of a listener: its bounds, each with its default, and how heads are parsed.
 //!
-//! **One parser policy** holds for the fast path and for hyper: what a head may be, and how large. A head of HTTP/1.1
-//! is what httparse accepts in its strict default. There is one space between the parts of a request line, no folded
+//! **One parser policy** holds for the fast path and for hyper: the form of a head, and its size. A head of HTTP/1.1 is
+//! what httparse accepts in its strict default. There is one space between the parts of a request line, no folded
 //! lines, no space before a colon, and no invalid field line that is skipped. hyper parses with the same crate and the
 //! same default, and sets nothing else here. The bounds of a head are [`EdgeLimits::head_bytes`] and
 //! [`EdgeLimits::fields`]. Targets that `http::Uri` refuses are escaped [before](crate::edge::http1_fast) either parser

@@ -170,8 +170,8 @@ enum BodyStep {
     Reset,
 }
 
-/// Waits until the client takes more. Only asked for once there is something to send: what a stream has been granted, no other
-/// stream of the connection can use. The wait counts as one for the client, whatever the body notes.
+/// Waits until the client takes more. Only asked for once there is something to send: no other stream of the connection can
+/// use the window that a stream has been granted. The wait counts as one for the client, whatever the body notes.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     consumer.handed_out();
     stream.reserve_capacity(1);

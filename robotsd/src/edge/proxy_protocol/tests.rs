@@ -174,7 +174,7 @@ async fn the_client_is_who_the_header_names() {
         match client {
             // The proxy itself, whose fields count.
             "proxy" => assert!(body.starts_with("203.0.113.9:0 203.0.113.9, 127.0.0.1"), "{body}"),
-            // Its address, but what the fields say may be its client's.
+            // Its address, but the fields may name that of its client.
             "unknown" => assert!(body.starts_with("127.0.0.1:") && body.ends_with(" 127.0.0.1"), "{body}"),
             address => {
                 let ip = address.parse::<SocketAddr>().unwrap().ip();

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Unique to a request. 32 hex digits, or what a trusted proxy chose.
+/// Unique to a request. 32 hex digits, or the id that a trusted proxy chose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RequestId {
     text: [u8; LONGEST],

@@ -1,7 +1,7 @@
 //! The frames of SPOP: their heads, the handshake, and the acknowledgement with its variables; and the values in them: integers of
 //! variable length, strings, typed data, and the lists of a payload.
 //!
-//! Everything is read in place, and a string is octets: what a client sends need not be UTF-8.
+//! Everything is read in place, and a string is octets: a client's text need not be UTF-8.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -238,7 +238,7 @@ impl<'a> Arguments<'a> {
         Some(Self(octets))
     }
 
-    /// The first message of a payload, and what follows it.
+    /// The first message of a payload, and the rest.
     pub(crate) fn of_message(payload: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (_name, rest) = split_string(payload)?;
         let (count, items) = rest.split_first()?;
@@ -280,7 +280,7 @@ fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
     Some(((name, value), rest))
 }
 
-/// A string at the start of octets, and what follows it.
+/// A string at the start of octets, and the rest.
 pub(crate) fn split_string(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = split_integer(octets)?;
     rest.split_at_checked(usize::try_from(length).ok()?)

@@ -121,7 +121,7 @@ async fn responses_that_a_client_reads_late_keep_their_order() {
     }
 }
 
-/// A client that does not read: what waits for it is bounded, and so is the time.
+/// A client that does not read: its queue is bounded, and so is the time.
 #[tokio::test]
 async fn interim_responses_without_end_do_not_pile_up() {
     let stopped = shared::<Notify>();

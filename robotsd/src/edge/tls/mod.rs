@@ -1,4 +1,4 @@
-//! TLS before HTTP: which certificate a client is shown, the handshake, and what it settles for the connection.
+//! TLS before HTTP: the certificate for a client, the handshake, and the facts it settles for the connection.
 //!
 //! TLS 1.2 and 1.3 with the suites of rustls, on ring; HTTP/2 where the client offers it by ALPN. Certificates are
 //! replaced while running: a connection keeps what it was opened with.

@@ -36,9 +36,9 @@
 //! opened, so that no request is decided by a kill switch that was turned since; connections wait in the queue
 //! meanwhile.
 //!
-//! **The state directory is handed over, not shared**: it is flushed and unlocked, and what comes meanwhile waits in
-//! memory for the case that it is taken back. A client that changes something at the admin interface waits, or asks the
-//! new process: the sockets are handed over too.
+//! **The state directory is handed over, not shared**: it is flushed and unlocked, and later changes wait in memory for
+//! the case that it is taken back. A client that changes something at the admin interface waits, or asks the new
+//! process: the sockets are handed over too.
 //!
 //! **A connection is closed behind an answer that says so.** Closing an idle one races with its next request, so that
 //! is done only to those that stay idle for half of `drain`. A process that ends without a successor has none to send

@@ -1,7 +1,7 @@
 //! The field sections of a server (HPACK, RFC 7541) with its Huffman code, looked at before h2 decodes them.
 //!
-//! To h2 a field that HTTP does not allow is an error of the whole connection: it stops there, and what follows would be read with
-//! another table than the server's. Here such a section is distinguished from others, and what of it belongs into the table is written down, so
+//! To h2 a field that HTTP does not allow is an error of the whole connection: it stops there, and later blocks would be read with another
+//! table than the server's. Here such a section is distinguished from others, and what of it belongs into the table is written down, so
 //! that h2 reads the rest of the connection.
 
 use std::collections::VecDeque;

@@ -76,7 +76,7 @@ impl RequestUpload {
         Some(self.body.preceded_by(kept))
     }
 
-    /// Sends what there is and what the server takes.
+    /// Sends the octets that there are and that the server takes.
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
         loop {
             if !self.waiting.is_empty() {

@@ -1,4 +1,4 @@
-//! Upstreams that speak HTTP/2: connections, streams, and what is sent again.
+//! Upstreams that speak HTTP/2: connections, streams, and requests that are sent again.
 
 use bytes::Bytes;
 use h2::server::SendResponse;

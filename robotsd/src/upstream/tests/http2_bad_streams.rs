@@ -177,7 +177,7 @@ async fn a_response_that_is_wrong_ends_no_other() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// RFC 9113 wants it so, or what follows cannot be understood.
+/// RFC 9113 wants it so, or later frames cannot be understood.
 #[tokio::test]
 async fn what_is_no_http_2_ends_the_connection() {
     let cases: Vec<(&str, Vec<u8>)> = vec![

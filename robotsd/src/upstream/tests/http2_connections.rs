@@ -11,8 +11,7 @@ use crate::exchange::test_peer::{RawFrame, frame};
 
 const PING: u8 = 6;
 
-/// A server that says for each frame, on the connection of this number, what a script has for it. SETTINGS and PING are answered
-/// in any case.
+/// A server that answers each frame, on the connection of this number, by a script. SETTINGS and PING are answered in any case.
 fn scripted(script: impl Fn(usize, &RawFrame) -> Vec<u8> + Send + Sync + 'static) -> Origin {
     let script = Arc::new(script);
     Origin::of_sockets(HttpVersions::Http2, move |number, socket| {

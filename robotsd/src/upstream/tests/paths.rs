@@ -1,4 +1,4 @@
-//! Two ways through the proxy, one behaviour: what is read without a protocol, on either side, and what hyper reads.
+//! Two ways through the proxy, one behaviour: the fast path on either side, and hyper.
 //!
 //! A connection that has once been left to hyper stays with it, so the same octets can be sent down either way, without
 //! a pause that decides which one it is.

@@ -94,7 +94,7 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
-    // As many connections to each as can ever be used at once: what is in flight later is on a connection that was idle.
+    // As many connections to each as can ever be used at once: later requests are on a connection that was idle.
     let mut lease = Vec::new();
     for _ in 0..2 * CLIENTS {
         lease.push(soon(upstream.forward(request("GET", "/"))).await);

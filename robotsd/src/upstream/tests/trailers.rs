@@ -5,7 +5,7 @@ use super::*;
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, Content-Length, X-Absent\r\n\r\n\
                       2\r\nok\r\n0\r\nX-Sum: 7\r\nX-Other: 8\r\nContent-Length: 9\r\n\r\n";
 
-/// The head, and what comes from the last chunk on.
+/// The head, and the octets from the last chunk on.
 async fn ask(client: &mut Raw, fields: &str) -> (String, String) {
     client.send(format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).await;
     let head = client.until(b"\r\n\r\n").await;

@@ -24,7 +24,7 @@ const OPEN: Outcome = (ALLOW_ALL, 0);
 const LOST: Outcome = (ALLOW_ALL, 1);
 const SHUT: Outcome = (DISALLOW_ALL, 1);
 
-/// A server's answer, and what is expected of the check.
+/// A server's answer, and the expected result of the check.
 pub(super) struct Case {
     /// The behaviour of the server, for the table.
     pub(super) says: &'static str,

@@ -98,7 +98,7 @@ fn the_name_of_a_site_is_no_file_and_the_message_says_so() {
     }
 }
 
-/// The config is a file: what it says decides what is served.
+/// The config is a file: its text decides what is served.
 #[test]
 fn no_config_is_fetched() {
     let error = run(&mut command(&["explain", "--config", URL, "--user-agent", "GPTBot", "/x"], &site())).failed(2);

@@ -37,7 +37,7 @@ fn no_host_or_url_is_a_way_past_a_rule_through_real_servers() {
 }
 
 /// The fault of the answers to a request. A question may take longer than a server waits on a busy machine, and then the
-/// request goes on: what is wrong stays so.
+/// request goes on: a fault stays.
 fn fault(stage: &Stage, head: &str) -> Option<String> {
     let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
         let request = format!("{head}User-Agent: {agent}\r\nConnection: close\r\n\r\n");

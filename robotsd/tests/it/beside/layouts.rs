@@ -145,7 +145,7 @@ impl Layouts {
         Answer::parse(asked.as_bytes())
     }
 
-    /// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; what is wrong stays wrong.
+    /// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; a fault stays.
     fn refused(&self, request: &Request<'_>) {
         wait_until(&format!("a refusal of {request:?}"), || {
             let Some(answer) = self.stage.offer(&request.octets("asked")) else { return false };

@@ -14,7 +14,7 @@ use crate::harness::*;
 pub(super) struct Server {
     pub(super) name: &'static str,
     program: &'static Program,
-    /// In the project; they are copied to one folder, and what is in a folder below `config/beside` to one there. The first is the
+    /// In the project; they are copied to one folder, and files of a folder below `config/beside` to one there. The first is the
     /// config that the program is started with.
     files: &'static [&'static str],
 }

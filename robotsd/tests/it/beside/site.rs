@@ -6,7 +6,7 @@ pub(super) const OWN_ROBOTS_TXT: &str = "# the site's own\n";
 
 pub(super) fn start() -> Origin {
     Origin::answering(|asked| {
-        // Of another protocol from here on, such as a websocket: what comes is sent back.
+        // Of another protocol from here on, such as a websocket: octets are sent back as they come.
         if asked.field("upgrade").is_some() {
             let switching = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
             return Reply::Echo(switching.to_vec());

@@ -28,7 +28,7 @@ fn is_refusal(answer: &Answer) -> bool {
         && answer.field("cache-control") == Some("no-store")
 }
 
-/// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; what is wrong stays wrong.
+/// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; a fault stays.
 fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
     wait_for(&format!("a refusal of {host}{target}"), || {
         Some(get(stage, host, target, GPTBOT, fields)).filter(is_refusal)

@@ -107,8 +107,8 @@ pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer
     Answer::parse(&rest(sent(address, request)))
 }
 
-/// The octets of an answer, which may not come. A server that closes with something unread resets the connection; what came before
-/// that counts.
+/// The octets of an answer, which may not come. A server that closes with something unread resets the connection; earlier octets
+/// count.
 pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     stream.write_all(request.as_ref()).ok()?;
     let mut answer = Vec::new();

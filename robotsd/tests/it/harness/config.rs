@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use super::folder::{Folder, folder};
 use super::process::Running;
 
-/// One listener on a free port, and what a test adds to that.
+/// One listener on a free port, and the additions of a test.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     keys: String,

@@ -26,7 +26,7 @@ pub(crate) fn robotsd() -> Command {
     command
 }
 
-/// How a command ended, and what it wrote.
+/// How a command ended, and its output.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,

@@ -279,7 +279,7 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 
 #[tokio::test]
 async fn what_is_no_answer_denies_nothing() {
-    // The first requests of a connection are about its name; what comes then is no answer of the script either.
+    // The first requests of a connection are about its name; later ones are no answer of the script either.
     let answers: [(&[u8], bool); 7] = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
         (b"*2\r\n:0\r\n:9999999999999\r\n", false),

@@ -5,8 +5,8 @@
 //! RFC 9309 allows goes through, and that a browser is never refused.
 //!
 //! The rules are in `tests/cases/spellings/robots.txt`, the pages in `private.jsonl`, spellings that got through once in
-//! `known.jsonl`, what the servers run in `upstreams`. `SPELLINGS=3000` makes so many spellings of each page by chance and
-//! reports every one that gets through.
+//! `known.jsonl`, the scripts of the servers in `upstreams`. `SPELLINGS=3000` makes so many spellings of each page by
+//! chance and reports every one that gets through.
 
 mod client;
 mod harmless;

@@ -268,7 +268,7 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
             add(format!("{start}{target}").into_bytes());
         }
     }
-    // As E5 of the issue has it: what is before the page is taken back only by a server that counts empty segments.
+    // As E5 of the issue has it: the part before the page is taken back only by a server that counts empty segments.
     let (folder, name) = raw.rsplit_once('/').unwrap();
     for between in ["//a//../../", "//a/..//../", "/%2Fa//../../", "///..//../"] {
         add(format!("/{folder}{between}{name}").into_bytes());

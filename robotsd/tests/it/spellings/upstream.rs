@@ -114,7 +114,7 @@ pub(super) const JAVA: &[Server] = &[
 ];
 
 impl Server {
-    /// Whether everything is there that this server needs, or what is missing.
+    /// Whether everything is there that this server needs, or the missing part.
     fn available(&self) -> Result<(), String> {
         for program in self.programs {
             find(program.name).map_err(|why| format!("{}: {why}", self.name))?;

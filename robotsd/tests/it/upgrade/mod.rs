@@ -69,12 +69,12 @@ impl Upgraded {
         u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
     }
 
-    /// Upgrades; what the command says.
+    /// Upgrades; the output of the command.
     fn upgrade(&self) -> Ended {
         self.command(&["upgrade"])
     }
 
-    /// Upgrades, which has to succeed; what the command says.
+    /// Upgrades, which has to succeed; the output of the command.
     fn upgraded(&self) -> String {
         self.upgrade().succeeded()
     }

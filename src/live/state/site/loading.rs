@@ -20,7 +20,8 @@ fn with(remembered: Remembered, state: &SavedState) -> Remembered {
 
 impl SiteStore {
     /// Loads every file that is whole. A change that is not written yet is newer than the file. The site may be open
-    /// already, as where a config is reloaded: nothing is written while this reads, and what is published meanwhile counts.
+    /// already, as where a config is reloaded: nothing is written while this reads, and versions that are published
+    /// meanwhile count.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);

@@ -1,4 +1,4 @@
-//! The parameters of a signature: the window, and what has to be there in which form.
+//! The parameters of a signature: the window, and the required ones with their form.
 
 use super::*;
 

@@ -127,7 +127,7 @@ impl SameFile {
     }
 }
 
-/// The crawlers of each kind, and what they may do; none where that cannot be said.
+/// The crawlers of each kind, and their access; none where that cannot be said.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct FrontPage {

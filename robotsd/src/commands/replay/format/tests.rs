@@ -73,7 +73,7 @@ fn lines_of_a_load_balancer_are_read() {
     assert_eq!(shown(ReplayLogFormat::Alb, ALB), Some(want.map(str::to_owned)));
     assert_eq!(ReplayLogFormat::Auto.detect(ALB.as_bytes()), ReplayLogFormat::Alb);
     assert_eq!(ReplayLogFormat::Alb.read(ALB.as_bytes()).and_then(|entry| entry.time), Some(1_530_570_180));
-    // The root without a path, an address in brackets, and what a client sent that is no request.
+    // The root without a path, an address in brackets, and text of a client that is no request.
     let line =
         ALB.replace("https://example.com:443/a?b=c", "https://[2001:db8::1]:443").replace("192.0.2.7:", "2001:db8::2:");
     assert_eq!(

@@ -43,7 +43,7 @@ pub(super) struct LogEvidence {
     /// The patterns of names by the numbers that questions have.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
-    /// The proxies of the config: what came through one is no evidence about the client.
+    /// The proxies of the config: a request that came through one is no evidence about the client.
     trusted_proxies: Vec<Network>,
 }
 

@@ -107,7 +107,7 @@ fn what_is_counted_does_not_depend_on_the_chunks() {
     }
 }
 
-/// The times of a log are not those of a clock: what is late must not empty or fill a bucket.
+/// The times of a log are not those of a clock: a late line must not empty or fill a bucket.
 #[test]
 fn lines_that_are_out_of_order_change_nothing() {
     let evaluator = evaluator(DELAY, RateMode::Observe);
