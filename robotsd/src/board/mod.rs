@@ -1,4 +1,4 @@
-//! The board: which crawler read which version of robots.txt, its requests after that, and the one word about it.
+//! The board: which crawler read which version of robots.txt, its requests after that, and the judgement of it.
 //!
 //! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the
 //! [`history`], a file for each [`day`] of a site. [`row`] is what all of them add up.

@@ -229,7 +229,7 @@ impl<'r> Crawler<'r> {
     }
 }
 
-/// The one word about a crawler, or why there is none.
+/// The judgement of a crawler, or why there is none.
 fn word(
     identity: Standing,
     board: &CrawlerBoard,
