@@ -36,18 +36,6 @@
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// Debugs an error as it is displayed, because that is what the operator sees of one that `main` returns.
-macro_rules! debug_as_displayed {
-    ($error:ident) => {
-        impl std::fmt::Debug for $error {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                std::fmt::Display::fmt(self, f)
-            }
-        }
-    };
-}
-pub(crate) use debug_as_displayed;
-
 #[cfg(all(feature = "layer", feature = "watch"))]
 pub mod docs;
 #[cfg(feature = "layer")]

@@ -1,6 +1,33 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+/// Debugs a value by what a reader wants to know of it, because its fields are many, large, secret or functions.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as {
+    (|$this:ident| $type:ident $(:: <$life:lifetime>)? { $($name:ident: $value:expr),+ $(,)? }) => {
+        impl std::fmt::Debug for $type $(<$life>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $this = self;
+                f.debug_struct(stringify!($type))$(.field(stringify!($name), &$value))+.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// Debugs an error as it is displayed, because that is what the operator sees of one that `main` returns.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as_displayed {
+    ($error:ident) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
 pub mod rules;
 
 pub mod agent;

@@ -294,11 +294,7 @@ impl<S> Layer<S> for RobotsLayer {
     }
 }
 
-impl fmt::Debug for RobotsLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RobotsLayer").field("sites", &self.enforcer.sites).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
 /// The judgement of a request: its answer, or the bucket that it takes from first.
 ///

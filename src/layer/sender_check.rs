@@ -4,7 +4,6 @@
 //! walking over the few that there are, as for `Robots-Verdict`: that is cheaper than a look-up of a name that is
 //! hardly ever there.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -85,11 +84,7 @@ impl SenderCheck {
     }
 }
 
-impl fmt::Debug for SenderCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SenderCheck").field("site", &self.site).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| SenderCheck { site: it.site });
 
 /// Whether a request is signed.
 #[derive(Clone, Copy)]

@@ -265,13 +265,7 @@ where
     }
 }
 
-impl fmt::Debug for VerifyLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VerifyLayer")
-            .field("wait", &self.wait.as_ref().map(|wait| wait.longest))
-            .finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| VerifyLayer { wait: it.wait.as_ref().map(|wait| wait.longest) });
 
 impl<S: fmt::Debug> fmt::Debug for Verify<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -198,11 +198,7 @@ fn add_one(count: &AtomicU64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
-impl fmt::Debug for AgentLookups {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentLookups").field("hits", &self.hits()).field("misses", &self.misses()).finish()
-    }
-}
+robots_core::debug_as!(|it| AgentLookups { hits: it.hits(), misses: it.misses() });
 
 #[cfg(test)]
 mod tests {

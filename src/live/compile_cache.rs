@@ -5,7 +5,6 @@
 //! it costs nothing.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -158,8 +157,4 @@ impl Default for CompileCache {
     }
 }
 
-impl fmt::Debug for CompileCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompileCache").field("versions", &self.shared.versions.lock().len()).finish()
-    }
-}
+robots_core::debug_as!(|it| CompileCache { versions: it.shared.versions.lock().len() });

@@ -1,6 +1,5 @@
 //! One site's robots.txt, live: the handle, and the state that it reports.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -257,11 +256,7 @@ impl LiveRobots {
     }
 }
 
-impl fmt::Debug for LiveRobots {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveRobots").field("source", &self.site.source).field("live", &self.site.live()).finish()
-    }
-}
+robots_core::debug_as!(|it| LiveRobots { source: it.site.source, live: it.site.live() });
 
 /// The state of a site: the live version, the last reload, and its troubles.
 #[derive(Clone, Debug)]

@@ -179,7 +179,7 @@ impl fmt::Display for Rejection {
     }
 }
 
-crate::debug_as_displayed!(Rejection);
+robots_core::debug_as_displayed!(Rejection);
 
 impl Error for Rejection {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

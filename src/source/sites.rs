@@ -1,6 +1,5 @@
 //! Which site a request belongs to, and how sites are replaced while requests flow.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
@@ -92,11 +91,7 @@ impl SiteMap {
     }
 }
 
-impl fmt::Debug for SiteMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SiteMap").field("sites", &self.0.load().len()).finish()
-    }
-}
+robots_core::debug_as!(|it| SiteMap { sites: it.0.load().len() });
 
 /// The sites of a [`RobotsLayer`](crate::layer::RobotsLayer): one, or several by host.
 ///

@@ -252,12 +252,7 @@ impl fmt::Display for RegistryError {
     }
 }
 
-impl fmt::Debug for RegistryError {
-    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::debug_as_displayed!(RegistryError);
 
 impl std::error::Error for RegistryError {}
 

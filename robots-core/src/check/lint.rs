@@ -109,11 +109,7 @@ impl Lint {
     }
 }
 
-impl fmt::Debug for Lint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lint").field("code", &self.code).field("severity", &self.severity).finish_non_exhaustive()
-    }
-}
+crate::debug_as!(|it| Lint { code: it.code, severity: it.severity });
 
 impl Example {
     pub(super) const fn new(head: &'static [u8]) -> Self {

@@ -1,6 +1,5 @@
 //! Claim, registry and evidence put together: the one way from a request to its identity.
 
-use std::fmt;
 use std::time::SystemTime;
 
 use super::MethodOutcome;
@@ -209,14 +208,7 @@ const fn rank(identity: Identity) -> u8 {
     }
 }
 
-impl fmt::Debug for IdentityRequest<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IdentityRequest")
-            .field("agents", &self.agents)
-            .field("address", &self.address)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_as!(|it| IdentityRequest::<'_> { agents: it.agents, address: it.address });
 
 #[cfg(test)]
 mod tests {

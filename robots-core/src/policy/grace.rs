@@ -1,6 +1,5 @@
 //! Rules that are too young to act on.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -76,12 +75,4 @@ impl Grace {
     }
 }
 
-impl fmt::Debug for Grace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grace")
-            .field("length", &self.length)
-            .field("since", &self.since)
-            .field("earlier", &self.earlier.len())
-            .finish()
-    }
-}
+crate::debug_as!(|it| Grace { length: it.length, since: it.since, earlier: it.earlier.len() });

@@ -5,7 +5,6 @@
 //! registry and the file, so there are few, and a bound besides. The clock is monotonic and began with the
 //! `CompileCache`, which is what the sites of a process share.
 
-use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -90,14 +89,7 @@ impl SiteBuckets {
     }
 }
 
-impl fmt::Debug for SiteBuckets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SiteBuckets")
-            .field("site", &self.shared.site)
-            .field("names", &self.shared.names.len())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names.len() });
 
 /// Lists of entries, 1 KiB; they are made with the first entry.
 const LISTS: usize = 64;
@@ -260,9 +252,4 @@ impl Default for NetworkBuckets {
     }
 }
 
-impl fmt::Debug for NetworkBuckets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let used = self.shards.iter().filter(|shard| shard.get().is_some()).count();
-        f.debug_struct("NetworkBuckets").field("shards", &used).finish_non_exhaustive()
-    }
-}
+crate::debug_as!(|it| NetworkBuckets { shards: it.shards.iter().filter(|shard| shard.get().is_some()).count() });

@@ -129,11 +129,7 @@ pub(super) struct SetDelay {
     pub(super) place: usize,
 }
 
-impl fmt::Debug for CrawlDelay<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CrawlDelay").field("interval", &self.interval()).field("line", &self.line()).finish()
-    }
-}
+crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
 /// The delay that counts for each set of groups: the shortest of its lines that end within the octets that are read.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {

@@ -155,15 +155,7 @@ impl RobotsTxt {
     }
 }
 
-impl fmt::Debug for RobotsTxt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RobotsTxt")
-            .field("bytes", &self.0.bytes.len())
-            .field("groups", &self.0.groups.len())
-            .field("rules", &self.0.rules.len())
-            .finish()
-    }
-}
+crate::debug_as!(|it| RobotsTxt { bytes: it.0.bytes.len(), groups: it.0.groups.len(), rules: it.0.rules.len() });
 
 impl<'r> Group<'r> {
     /// The names the group is for, in the order of the file; never empty.
@@ -244,14 +236,7 @@ impl<'r> Rule<'r> {
     }
 }
 
-impl fmt::Debug for Group<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group")
-            .field("names", &self.names().collect::<Vec<_>>())
-            .field("rules", &self.rules().len())
-            .finish()
-    }
-}
+crate::debug_as!(|it| Group::<'_> { names: it.names().collect::<Vec<_>>(), rules: it.rules().len() });
 
 impl fmt::Debug for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

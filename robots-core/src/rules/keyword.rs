@@ -120,12 +120,7 @@ impl fmt::Display for ValueError {
     }
 }
 
-impl fmt::Debug for ValueError {
-    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::debug_as_displayed!(ValueError);
 
 impl Error for ValueError {}
 

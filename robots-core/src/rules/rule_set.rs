@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::fmt;
 
 use super::Access;
 use super::Reading;
@@ -166,14 +165,7 @@ impl RuleSet {
     }
 }
 
-impl fmt::Debug for RuleSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RuleSet")
-            .field("document", &self.document)
-            .field("reading", &self.reading)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_as!(|it| RuleSet { document: it.document, reading: it.reading });
 
 impl<'r> Selection<'r> {
     /// Whether any group applies at all.
@@ -255,11 +247,7 @@ impl<'r> Selection<'r> {
     }
 }
 
-impl fmt::Debug for Selection<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Selection").field("applies", &self.applies()).field("star", &self.star).finish()
-    }
-}
+crate::debug_as!(|it| Selection::<'_> { applies: it.applies(), star: it.star });
 
 impl<'r> Verdict<'r> {
     /// Allow or disallow.
@@ -303,15 +291,7 @@ impl<'r> Verdict<'r> {
     }
 }
 
-impl fmt::Debug for Verdict<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verdict")
-            .field("access", &self.access())
-            .field("rule", &self.rule())
-            .field("form", &self.form)
-            .finish()
-    }
-}
+crate::debug_as!(|it| Verdict::<'_> { access: it.access(), rule: it.rule(), form: it.form });
 
 /// The groups of every token the file names, and those of `*`, each in the order of the file.
 ///

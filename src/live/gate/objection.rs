@@ -289,12 +289,4 @@ impl fmt::Display for Pending {
     }
 }
 
-impl fmt::Debug for Pending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending")
-            .field("hash", &self.hash())
-            .field("origin", &self.origin())
-            .field("objections", &self.objections)
-            .finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| Pending { hash: it.hash(), origin: it.origin(), objections: it.objections });

@@ -70,7 +70,7 @@ impl fmt::Display for StateError {
     }
 }
 
-crate::debug_as_displayed!(StateError);
+robots_core::debug_as_displayed!(StateError);
 
 impl Error for StateError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

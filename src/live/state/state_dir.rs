@@ -1,7 +1,6 @@
 //! The state directory: the switch of all sites, and what each site remembers.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -295,11 +294,4 @@ impl StateJob for StateFolder {
     }
 }
 
-impl fmt::Debug for StateDir {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StateDir")
-            .field("path", &self.path())
-            .field("enforcement", &self.enforcement())
-            .finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| StateDir { path: it.path(), enforcement: it.enforcement() });

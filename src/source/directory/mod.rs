@@ -4,7 +4,6 @@
 
 mod scan;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 #[cfg(feature = "watch")]
@@ -169,20 +168,9 @@ impl DirectoryBuilder {
     }
 }
 
-impl fmt::Debug for Directory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Directory").field("path", &self.shared.settings.path).field("sites", self.sites()).finish()
-    }
-}
+robots_core::debug_as!(|it| Directory { path: it.shared.settings.path, sites: it.sites() });
 
-impl fmt::Debug for DirectoryBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DirectoryBuilder")
-            .field("path", &self.settings.path)
-            .field("fallback", &self.settings.fallback)
-            .finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| DirectoryBuilder { path: it.settings.path, fallback: it.settings.fallback });
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! The evidence about crawlers, as requests read it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -317,11 +316,7 @@ impl Evidence {
     }
 }
 
-impl fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verifier").field("status", &self.status()).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| Verifier { status: it.status() });
 
 /// The evidence that a [`Verifier`] has at hand.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! TLS towards a server whose certificate has to be trusted.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
-use std::{fmt, io};
 
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
@@ -107,8 +107,4 @@ fn connector(
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("added", &self.added.len()).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| Tls { added: it.added.len() });

@@ -141,6 +141,6 @@ impl fmt::Display for FollowError {
     }
 }
 
-crate::debug_as_displayed!(FollowError);
+robots_core::debug_as_displayed!(FollowError);
 
 impl Error for FollowError {}

@@ -14,8 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, thread};
 
 use super::debounce::{Debounce, DueWork, Urgency};
 use super::folders::{Folders, Listing, OpenEvents, Registration};
@@ -399,11 +399,7 @@ impl Scheduler {
     }
 }
 
-impl fmt::Debug for Scheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scheduler").field("watched", &self.queues.lock().watched.len()).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() });
 
 /// Workers at a time for each file system.
 pub(super) const MOST_WORKERS: usize = 4;

@@ -1,7 +1,6 @@
 //! The request that a signature is over, without the types of an HTTP library.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use crate::rules::{Authority, Port};
 
@@ -157,14 +156,9 @@ fn trimmed(mut line: &[u8]) -> &[u8] {
     line
 }
 
-impl fmt::Debug for MessageHead<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { method, scheme, authority, target, fields: _ } = self;
-        f.debug_struct("MessageHead")
-            .field("method", method)
-            .field("scheme", scheme)
-            .field("authority", authority)
-            .field("target", target)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_as!(|it| MessageHead::<'_> {
+    method: it.method,
+    scheme: it.scheme,
+    authority: it.authority,
+    target: it.target
+});
