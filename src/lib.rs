@@ -65,7 +65,6 @@ pub use crate::source::{HostMap, Sites};
 pub mod internals {
     #[cfg(feature = "layer")]
     pub use crate::layer::forwarded::ForwardedWay;
-    pub use crate::live::mutex::Mutex;
 }
 
 /// The code of the project's page, which the tests of the documentation compile.

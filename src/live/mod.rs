@@ -21,7 +21,7 @@ mod compile_cache;
 mod gate;
 mod grace;
 mod handle;
-pub(crate) mod mutex;
+mod mutex;
 mod publisher;
 mod rejection;
 mod reload;

@@ -4,21 +4,21 @@ use std::sync::{self, MutexGuard, PoisonError, TryLockError};
 
 /// [`std::sync::Mutex`] without poisoning.
 #[derive(Debug, Default)]
-pub struct Mutex<T>(sync::Mutex<T>);
+pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
     /// An unlocked mutex.
-    pub const fn new(value: T) -> Self {
+    pub(crate) const fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }
 
     /// Waits for the lock.
-    pub fn lock(&self) -> MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The lock, if no other thread has it.
-    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

@@ -11,8 +11,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tower_robots::internals::Mutex;
 
 /// Connections at once, for each listener.
 const MOST: usize = 24;

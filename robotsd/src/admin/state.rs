@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use tokio::sync::{RwLock, mpsc, oneshot};
 use tokio::time::timeout;
-use tower_robots::internals::Mutex;
 use tower_robots::live::AgentLookups;
 
 use crate::board::Board;

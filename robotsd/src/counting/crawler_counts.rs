@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use tower_robots::agent::Agent;
-use tower_robots::internals::Mutex;
 use tower_robots::layer::Record;
 use tower_robots::policy::{Action, Reason};
 

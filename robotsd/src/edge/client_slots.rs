@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
-use tower_robots::internals::Mutex;
 
 use super::connection_state::{ConnectionState, Idleness};
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionErrorReporter};

@@ -101,7 +101,7 @@ impl ConnectionErrorReporter {
 
 #[cfg(test)]
 mod tests {
-    use tower_robots::internals::Mutex;
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::exchange::test_peer::shared;

@@ -14,8 +14,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
-use tower_robots::internals::Mutex;
 
 use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::listener_counts::ResponseCounts;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use crate::metrics::{Counter, KeyedCounters, MethodLabel, ResponseKey};
 

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tower_robots::internals::Mutex;
 
 use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings};
 use crate::exchange::EdgeService;

@@ -23,11 +23,11 @@ use http::{Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Either, Empty, Full, StreamBody};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 use tower::service_fn;
-use tower_robots::internals::Mutex;
 
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 
 use http::header::{CONTENT_LENGTH, HeaderMap};
 use http::{Response, StatusCode};
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use super::fields;
 

@@ -27,9 +27,9 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::{Extensions, HeaderValue, Request, Response};
 use http_body::Body;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tower::BoxError;
-use tower_robots::internals::Mutex;
 
 pub(crate) use self::frames::FrameBudget;
 pub(crate) use self::idle_timeout::{IdleTimeout, StallObserver, Transfer, client_does_not_read, poll_due};

@@ -14,9 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
-use tower_robots::internals::Mutex;
 
 use super::idle_timeout::Transfer;
 

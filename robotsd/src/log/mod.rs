@@ -12,11 +12,11 @@ mod event;
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Duration;
 
-use tower_robots::internals::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use crate::config::{AddressLogging, LogConfig, LogFormat, QueryLogging};
 
@@ -183,7 +183,7 @@ impl Queue {
                 return None;
             }
             waiting.is_awaited = true;
-            waiting = self.news.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            self.news.wait(&mut waiting);
         }
         waiting.is_awaited = false;
         waiting.count = 0;

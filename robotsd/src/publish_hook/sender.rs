@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use std::{fmt, fs};
 
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
-use tower_robots::internals::Mutex;
 use tower_robots::live::VersionHash;
 
 use super::attempt::{Attempt, RetryPlan, attempt};

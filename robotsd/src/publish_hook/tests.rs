@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use http::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use super::attempt::RetryPlan;
 use super::*;

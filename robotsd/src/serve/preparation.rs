@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
-use tower_robots::internals::Mutex;
 use tower_robots::source::Watched;
 
 use super::listeners::{ListenerPlan, Listeners};

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower_robots::check::Severity;
-use tower_robots::internals::Mutex;
 
 use super::admin_places::AdminPlaces;
 use super::descriptors::Descriptors;

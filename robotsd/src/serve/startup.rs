@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use super::admin_places::AdminPlaces;
 use super::board_keeper::BoardKeeper;

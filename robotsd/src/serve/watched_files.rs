@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
-use tower_robots::internals::Mutex;
 use tower_robots::source::{Watched, Watcher};
 
 use crate::config::Config;

@@ -4,9 +4,8 @@
 //! forget other addresses, never what a crawler has left.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::MutexGuard;
 
-use tower_robots::internals::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::bucket::{BucketOwner, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
 use super::ledger::{BucketLedger, LedgerStep};

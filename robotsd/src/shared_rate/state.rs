@@ -1,10 +1,9 @@
 //! The state that requests and the thread of a store share; and the outcome of the questions, for the status.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
-use tower_robots::internals::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::breaker::{self, StoreBreaker};
 use super::bucket::{SharedKey, micros};

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::internals::Mutex;
 use tower_robots::live::{Appendix, LiveRobots, VersionHash, VersionHashPrefix};
 use tower_robots::rules::Fragment;
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};

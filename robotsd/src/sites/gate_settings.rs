@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check;
-use tower_robots::internals::Mutex;
 use tower_robots::live::{Gate, LiveRobots, RejectionKind, WhenMissing};
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::Watcher;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::internals::Mutex;
 use tower_robots::live::{
     Cause, CompileCache, Gate, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing,
 };

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tower_robots::agent::Registry;
-use tower_robots::internals::Mutex;
 use tower_robots::layer::{RobotsLayer, SenderCheck};
 use tower_robots::source::evidence::Verifier;
 

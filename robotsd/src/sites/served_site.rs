@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tower_robots::agent::Registry;
-use tower_robots::internals::Mutex;
 use tower_robots::layer::{RobotsLayer, VerifyLayer};
 use tower_robots::live::{AgentLookups, Enforcement, Snapshot};
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::internals::Mutex;
 use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
 use tower_robots::source::{HostMap, Watcher};
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tower_robots::check::Page;
-use tower_robots::internals::Mutex;
 use tower_robots::live::{VersionHash, WatchedPages};
 
 use super::log_events::SiteName;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tower_robots::agent::Registry;
 use tower_robots::check;
-use tower_robots::internals::Mutex;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Enforcement, Gate, LiveRobots, Reload, Snapshot};
 use tower_robots::policy::Policy;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateError};
 use tower_robots::source::LiveBuilder;
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tower_robots::internals::Mutex;
 
 use super::server::Server;
 use super::shares::{STALLED, Shares, Standing};

@@ -17,8 +17,8 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, Connection as Http1Connection, SendRequest};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tower_robots::internals::Mutex;
 
 use super::connection_limit::{Demand, Permit};
 use super::endpoint::UpstreamLimits;

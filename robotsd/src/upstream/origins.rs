@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tower_robots::internals::Mutex;
 
 use super::connection_limit::ConnectionLimit;
 use super::endpoint::{Endpoint, EndpointAddress, HttpVersions, ServerAddress, UpstreamLimits};

@@ -149,7 +149,7 @@ mod tests {
         let running = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&running);
         let (release, released) = mpsc::channel::<()>();
-        let released = tower_robots::internals::Mutex::new(released);
+        let released = parking_lot::Mutex::new(released);
         let resolver = Resolver::new(FRESH, move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
             let _ = released.lock().recv();

@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::time::Instant;
-use tower_robots::internals::Mutex;
 
 use super::endpoint::UpstreamLimits;
 use super::failure_kind::{Cause, ResponseBodyError};

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::time::{Duration, Instant, SystemTime};
 
 use http::uri::Scheme;
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
-use tower_robots::internals::Mutex;
 
 use super::endpoint::{HttpVersions, ServerAddress};
 use super::failure_kind::FailureKind;

@@ -153,7 +153,7 @@ async fn settled() {
 }
 
 /// Everything a site's upstreams say about themselves.
-type Events = Arc<tower_robots::internals::Mutex<Vec<UpstreamEvent>>>;
+type Events = Arc<parking_lot::Mutex<Vec<UpstreamEvent>>>;
 
 fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Events) {
     let events = Events::default();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use super::server::{ConnectionUse, Server};
 use crate::exchange::{Peer, StallObserver};

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use super::format::FIELDS;
 

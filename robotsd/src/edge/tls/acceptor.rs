@@ -17,6 +17,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
@@ -24,7 +25,6 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::StartHandshake;
 use tokio_rustls::rustls::server::{Accepted, Acceptor};
 use tokio_rustls::server::TlsStream;
-use tower_robots::internals::Mutex;
 
 use super::certificates::{HTTP_2, LiveCertificates, ServedCertificate};
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};

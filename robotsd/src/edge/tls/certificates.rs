@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::server::{NoServerSessionStorage, ProducesTickets};
 use tokio_rustls::rustls::sign::SingleCertAndKey;
 use tokio_rustls::rustls::{Error, ServerConfig};
-use tower_robots::internals::Mutex;
 
 use super::pair::{CertificatePair, PairPaths, PairVersion, provider, version};
 

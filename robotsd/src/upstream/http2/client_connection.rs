@@ -20,10 +20,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use h2::{Ping, PingPong};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
-use tower_robots::internals::Mutex;
 
 use super::connection_activity::ConnectionActivity;
 use super::stream_guard::StreamGuard;

@@ -3,9 +3,9 @@
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tower_robots::internals::Mutex;
 
 use crate::exchange::frames::Frame;
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
+use parking_lot::Mutex;
 use tokio::time::Instant;
-use tower_robots::internals::Mutex;
 
 use super::client_connection::{Admission, Http2ClientConnection};
 use crate::socket::Socket;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use super::http2::{Http2Origin, answer, are_quick, endless, unread};
 use super::*;

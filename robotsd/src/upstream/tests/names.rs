@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::mpsc;
 
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use super::super::resolver::Resolver;
 use super::*;

@@ -20,7 +20,7 @@ async fn the_target_arrives_as_it_came() {
 #[tokio::test]
 async fn a_client_that_leaves_releases_the_upstream() {
     let (sender, closed) = oneshot::channel();
-    let sender = tower_robots::internals::Mutex::new(Some(sender));
+    let sender = parking_lot::Mutex::new(Some(sender));
     let begun = shared::<Notify>();
     let origin = Origin::start(move |_, mut peer| {
         let sender = sender.lock().take();

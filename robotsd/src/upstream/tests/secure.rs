@@ -39,7 +39,7 @@ impl TestAuthority {
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,
-    server_names: tower_robots::internals::Mutex<Vec<String>>,
+    server_names: parking_lot::Mutex<Vec<String>>,
 }
 
 /// Answers every request with `answer`, and closes the connection after it without a word where `cuts` says so.

@@ -1,6 +1,6 @@
 //! Several servers behind a site: turns, failures, ejection and return.
 
-use tower_robots::internals::Mutex;
+use parking_lot::Mutex;
 
 use tokio::net::TcpSocket;
 

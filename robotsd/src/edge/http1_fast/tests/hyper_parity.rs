@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http_body::{Body, SizeHint};
+use parking_lot::Mutex;
 use tokio::sync::watch;
-use tower_robots::internals::Mutex;
 
 use super::*;
 use crate::edge::connection;
