@@ -194,7 +194,7 @@ impl Queue {
     /// Waits for lines to gather, unless a flush waits for them.
     fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
-        drop(self.news.wait_timeout_while(self.waiting.lock(), PAUSE, is_quiet));
+        self.news.wait_while_for(&mut self.waiting.lock(), is_quiet, PAUSE);
     }
 }
 

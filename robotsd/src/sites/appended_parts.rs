@@ -318,9 +318,8 @@ impl FollowedRegistry {
             .accept(accept.iter().cloned())
             .on_event(move |event| match event {
                 PublishedEvent::Changed(..) => changed.notify_one(),
-                PublishedEvent::Waiting(waiting) => {
-                    let how = how_to_accept(&waiting.hash);
-                    to.say(LogEvent::RegistryGated, format!("{of}: {waiting}; the one before stays in force; {how}"));
+                PublishedEvent::Waiting { hash, .. } => {
+                    to.say(LogEvent::RegistryGated, format!("{of}: {event}; {}", how_to_accept(hash)));
                 }
                 PublishedEvent::Failed(_) => to.say(LogEvent::RegistryRejected, format!("{of}: {event}")),
                 _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
@@ -350,9 +349,9 @@ impl FollowedRegistry {
             origin: status.origin.map(|origin| origin.as_str().to_owned()),
             hash: status.hash.map(|hash| hash.to_string()),
             confirmed: status.confirmed.map(rfc3339),
-            waiting: status.waiting.map(|waiting| WaitingRegistryReport {
-                hash: waiting.hash.to_string(),
-                why: format!("{waiting}; {}", how_to_accept(&waiting.hash)),
+            waiting: status.waiting.map(|(hash, changes)| WaitingRegistryReport {
+                hash: hash.to_string(),
+                why: format!("version {} waits to be accepted: {changes}; {}", hash.short(), how_to_accept(&hash)),
             }),
             trouble: status.trouble.map(|trouble| trouble.as_ref().to_owned()),
         }

@@ -15,7 +15,7 @@ mod published;
 mod saved;
 
 pub use self::builder::FollowBuilder;
-pub use self::published::{DocumentOrigin, Published, PublishedEvent, PublishedStatus, WaitingVersion};
+pub use self::published::{DocumentOrigin, Published, PublishedEvent, PublishedStatus};
 pub use self::saved::FollowError;
 
 pub(super) use self::document::{Demand, Document, HOUR, MINUTE};

@@ -102,22 +102,17 @@ keyword_enum! {
 pub enum PublishedEvent<D> {
     /// Another version is in force.
     Changed(Arc<D>, VersionHash),
-    /// A version waits to be accepted.
-    Waiting(WaitingVersion),
+    /// A version changes much, and is not used until it is accepted.
+    Waiting {
+        /// Its hash, to accept it by.
+        hash: VersionHash,
+        /// The changes.
+        changes: String,
+    },
     /// It cannot be fetched or used; the one before stays.
     Failed(Arc<str>),
     /// It could be fetched again, and is the one before.
     Recovered,
-}
-
-/// A version that changes much, and is not used until it is accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WaitingVersion {
-    /// Its hash, to accept it by.
-    pub hash: VersionHash,
-    /// The changes.
-    pub changes: String,
 }
 
 /// How it stands with what is [`Published`], or with evidence of a `Verifier`.
@@ -136,8 +131,8 @@ pub struct PublishedStatus {
     pub hash: Option<VersionHash>,
     /// When its server last said that it is right. Without that a list verifies, and refutes no claim.
     pub confirmed: Option<SystemTime>,
-    /// The version that waits to be accepted.
-    pub waiting: Option<WaitingVersion>,
+    /// The hash of the version that waits to be accepted, and what it changes.
+    pub waiting: Option<(VersionHash, String)>,
     /// Why the last fetch brought nothing.
     pub trouble: Option<Arc<str>>,
 }
@@ -152,7 +147,7 @@ struct Progress {
     failures: u32,
     trouble: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
-    waiting: Option<WaitingVersion>,
+    waiting: Option<(VersionHash, String)>,
     /// The last report: the version at hand, and why there is no newer one.
     said: (Option<VersionHash>, Option<Arc<str>>),
 }
@@ -232,7 +227,7 @@ impl<D: Document> Published<D> {
         let is_accepted = {
             let mut progress = self.followed.progress.lock();
             progress.accepted = hashes.into_iter().map(Into::into).collect();
-            progress.waiting.as_ref().is_some_and(|waiting| progress.accepts(&waiting.hash))
+            progress.waiting.as_ref().is_some_and(|(hash, _)| progress.accepts(hash))
         };
         if is_accepted {
             self.fetch_now();
@@ -450,8 +445,9 @@ impl<D: Document> Followed<D> {
             let mut progress = self.progress.lock();
             progress.waiting = None;
             if let Some(changes) = objection.filter(|_| !progress.accepts(&hash)) {
-                let waiting = progress.waiting.insert(WaitingVersion { hash, changes });
-                return Err(waiting.to_string());
+                let trouble = format!("version {} waits to be accepted: {changes}", hash.short());
+                progress.waiting = Some((hash, changes));
+                return Err(trouble);
             }
         }
         let interval = self.schedule.interval(found.freshness);
@@ -476,7 +472,7 @@ impl<D: Document> Followed<D> {
         match (trouble, &progress.waiting) {
             _ if hash != said_hash => Some(PublishedEvent::Changed(held?.document.clone(), hash?)),
             (Some(trouble), _) if said.as_ref() == Some(&trouble) => None,
-            (Some(_), Some(waiting)) => Some(PublishedEvent::Waiting(waiting.clone())),
+            (Some(_), Some((hash, changes))) => Some(PublishedEvent::Waiting { hash: *hash, changes: changes.clone() }),
             (Some(trouble), None) => Some(PublishedEvent::Failed(trouble)),
             (None, _) => said.map(|_| PublishedEvent::Recovered),
         }
@@ -502,17 +498,13 @@ fn restore<D: Document>(
     Ok(Some((Held { hash, ..held }, saved.validators(url))))
 }
 
-impl fmt::Display for WaitingVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "version {} waits to be accepted: {}", self.hash.short(), self.changes)
-    }
-}
-
 impl<D> fmt::Display for PublishedEvent<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed(_, hash) => write!(f, "version {} is in force", hash.short()),
-            Self::Waiting(waiting) => write!(f, "{waiting}; the one before stays in force"),
+            Self::Waiting { hash, changes } => {
+                write!(f, "version {} waits to be accepted: {changes}; the one before stays in force", hash.short())
+            }
             Self::Failed(trouble) => write!(f, "{trouble}; the one before stays in force"),
             Self::Recovered => f.write_str("it is fetched again, and has not changed"),
         }
