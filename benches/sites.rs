@@ -185,7 +185,7 @@ fn reload(folder: &Path) -> Measured {
     replaced("asked for after a rename", &published, |text| {
         fs::write(&aside, text)?;
         fs::rename(&aside, &path)?;
-        let _ = live.reload().wait();
+        let _ = live.reload_blocking();
         Ok(())
     })?;
     // As Kubernetes mounts a ConfigMap.

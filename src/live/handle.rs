@@ -72,8 +72,18 @@ impl LiveRobots {
     }
 
     /// Reads the source again now, on a thread of its own, or fetches it. It waits for a source that hangs, and for another
-    /// such reload of this site; no other call does.
-    pub fn reload(&self) -> Reloading {
+    /// such reload of this site; no other call does. The reload goes on without the future, which only gives its outcome and needs
+    /// no runtime of its own.
+    pub fn reload(&self) -> impl Future<Output = Reload> + Send + use<> {
+        self.reloading()
+    }
+
+    /// [`LiveRobots::reload`] where there is no runtime: blocks until it is done.
+    pub fn reload_blocking(&self) -> Reload {
+        self.reloading().wait()
+    }
+
+    fn reloading(&self) -> Reloading {
         let (reloading, completion) = Reloading::new();
         self.site.source.reload(completion);
         reloading

@@ -343,7 +343,7 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 /// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
 #[derive(Debug)]
 #[must_use = "the reload goes on without it, but only this gives its outcome"]
-pub struct Reloading(Arc<Completion>);
+pub(crate) struct Reloading(Arc<Completion>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Completion {
@@ -364,7 +364,7 @@ impl Reloading {
     }
 
     /// Blocks until the reload is done.
-    pub fn wait(self) -> Reload {
+    pub(crate) fn wait(self) -> Reload {
         let mut state = self.0.state.lock();
         loop {
             match state.result.take() {

@@ -272,7 +272,7 @@ mod live {
         live.publish(OWN).expect("published");
         assert_eq!(served(&live), with(OWN, LIST));
         assert_eq!(live.publish(OWN).expect("published").outcome.kind(), ReloadOutcomeKind::Unchanged);
-        assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Unchanged);
+        assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Unchanged);
         let entries = live.history().len();
         appendix.set(0, list(LIST), None);
         assert_eq!(live.history().len(), entries, "a part of the same octets is none that changed");

@@ -87,7 +87,7 @@ impl<'d> Site<'d> {
     /// Has the site reload another version, and returns the outcome.
     fn replace(&self, live: &LiveRobots, text: &str) -> ReloadOutcomeKind {
         self.write(text);
-        match live.reload().wait().outcome.kind() {
+        match live.reload_blocking().outcome.kind() {
             // The watcher was first: its reload is the last entry of the history.
             ReloadOutcomeKind::Unchanged => {
                 let history = live.history();
@@ -189,7 +189,7 @@ fn a_reload_a_flush_and_the_end_write_what_waits() {
             disk.free();
             match way {
                 "reload" => {
-                    let _ = live.reload().wait();
+                    let _ = live.reload_blocking();
                     wait_for(way, || live.status().state_troubles.is_empty());
                 }
                 "flush" => assert!(state.flush_within(PATIENCE)),
@@ -416,7 +416,7 @@ fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
             if let Some(live) = live {
                 remount(&mounted, "ro");
                 write(&folder, THIRD);
-                let _ = live.reload().wait();
+                let _ = live.reload_blocking();
                 write(&folder, BAD);
                 // Dropped, it would write itself.
                 std::mem::forget(live);

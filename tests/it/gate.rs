@@ -75,7 +75,7 @@ fn replaced(gate: Gate, old: &str, new: &str) -> Vec<ObjectionKind> {
     let live = site.builder().gate(gate).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some(old));
     site.write(new);
-    let reload = live.reload().wait();
+    let reload = live.reload_blocking();
     let kinds = objections(&live);
     let is_gated = matches!(reload.outcome, ReloadOutcome::Gated { .. });
     assert_eq!(is_gated, !kinds.is_empty(), "{reload}");
@@ -155,7 +155,7 @@ fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
     site.write(STAGING);
     wait_for(&live, |live| live.status().condition() == Condition::Gated);
     live.set_gate(accepting());
-    let reload = live.reload().wait();
+    let reload = live.reload_blocking();
     // Unchanged, if the watcher was still looking at the file and came first.
     assert!(matches!(reload.outcome.kind(), ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{reload}");
     assert_eq!(body(&live).as_deref(), Some(STAGING), "what waits is examined again");
@@ -241,10 +241,10 @@ fn a_rollback_stays_until_the_file_holds_something_else() {
     assert_eq!((reload.cause, reload.outcome.hash()), (Cause::Rollback, Some(VersionHash::of(second.as_bytes()))));
     assert_eq!(body(&live).as_ref(), Some(&second));
     assert_eq!(objections(&live), [ObjectionKind::RolledBack]);
-    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Gated, "nobody accepted it");
+    assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated, "nobody accepted it");
     assert_eq!(live.rollback().unwrap().outcome.hash(), Some(VersionHash::of(OPEN.as_bytes())));
     // The file still holds the third version, which is not the one that was rolled back last.
-    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Gated);
+    assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated);
     drop(live);
 
     let live = site.start();
@@ -317,7 +317,7 @@ fn another_text_in_place_of_a_robots_txt_is_never_taken() {
         // Without a gate too.
         let live = LiveRobots::file(site.path()).poll_every(PATIENCE * 100).open().unwrap();
         site.write(text);
-        let _ = live.reload().wait();
+        let _ = live.reload_blocking();
         assert_eq!((kept(&live), body(&live).as_deref()), (kind, Some(OPEN)), "{text:?}");
         if kind == RejectionKind::NoField {
             let said = live.status().last_reload.to_string();
@@ -360,7 +360,7 @@ fn a_version_without_any_group_waits_where_there_were_groups() {
         let site = Site::new(OPEN);
         let live = site.start();
         site.write(text);
-        let _ = live.reload().wait();
+        let _ = live.reload_blocking();
         let status = live.status();
         assert_eq!((status.condition(), body(&live).as_deref()), (Condition::Gated, Some(OPEN)), "{text:?}");
         let objection = status.pending.as_ref().unwrap().objections[0].clone();
@@ -379,6 +379,6 @@ fn a_version_without_any_group_waits_where_there_were_groups() {
     let site = Site::new(OPEN);
     let live = site.start();
     site.write("User-agent: *\nDisallow:\n");
-    let _ = live.reload().wait();
+    let _ = live.reload_blocking();
     assert_eq!(live.status().condition(), Condition::Live, "this is how to restrict nothing");
 }

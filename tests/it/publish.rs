@@ -27,7 +27,7 @@ fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
     assert_eq!((reload.cause, reload.outcome.kind()), (Cause::Publish, ReloadOutcomeKind::Published));
     assert_eq!(body(&live).as_deref(), Some(MORE));
     assert_eq!(live.publish(MORE).unwrap().outcome.kind(), ReloadOutcomeKind::Unchanged);
-    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Unchanged, "the source holds the new text");
+    assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Unchanged, "the source holds the new text");
     assert_eq!(body(&live).as_deref(), Some(MORE));
     let history: Vec<_> = live.history().iter().map(|entry| (entry.cause, entry.outcome)).collect();
     let want = [(Cause::Start, ReloadOutcomeKind::Published), (Cause::Publish, ReloadOutcomeKind::Published)];
@@ -54,7 +54,7 @@ fn what_is_no_robots_txt_changes_nothing() {
         assert_eq!(live.status().condition(), Condition::LastGood, "the status reports it");
         assert_eq!(live.history().last().unwrap().cause, Cause::Publish);
     }
-    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Unchanged, "the source holds what it held");
+    assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Unchanged, "the source holds what it held");
     assert_eq!(live.status().condition(), Condition::Live);
 }
 
@@ -67,7 +67,7 @@ fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
     assert_eq!(waiting, hash(STAGING));
     assert!(rejection.to_string().contains("waits to be accepted: everyone is shut out"), "{rejection}");
     assert_eq!((body(&live).as_deref(), live.status().condition()), (Some(OPEN), Condition::Gated));
-    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Gated, "it goes on waiting");
+    assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated, "it goes on waiting");
     live.accept(&waiting.into()).unwrap();
     assert_eq!(body(&live).as_deref(), Some(STAGING));
     // One that waits is forgotten when the live one is published again.
@@ -122,7 +122,7 @@ fn a_listener_may_publish_and_many_callers_at_once_leave_one_text() {
         }
     });
     let last = body(&live).unwrap();
-    assert_eq!(live.reload().wait().outcome.hash(), Some(hash(&last)), "the source holds what is live");
+    assert_eq!(live.reload_blocking().outcome.hash(), Some(hash(&last)), "the source holds what is live");
     assert!(state.flush());
     drop(live);
     let live = LiveRobots::inline(OPEN).state(&state, "shop").open().unwrap();

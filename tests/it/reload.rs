@@ -278,14 +278,14 @@ fn a_storm_of_renames_ends_with_the_last_version() {
 #[test]
 fn reload_returns_its_outcome() {
     let site = Site::new();
-    assert!(matches!(site.live.reload().wait().outcome, ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(site.live.reload_blocking().outcome, ReloadOutcome::Unchanged { .. }));
     let good = site.live.status().live;
     replace(&site.path(), version("new"));
     // The watcher may have been quicker.
-    assert!(!matches!(site.live.reload().wait().outcome, ReloadOutcome::Kept { .. }));
+    assert!(!matches!(site.live.reload_blocking().outcome, ReloadOutcome::Kept { .. }));
     assert_ne!(site.live.status().live, good);
     fs::remove_file(site.path()).unwrap();
-    let reload = site.live.reload().wait();
+    let reload = site.live.reload_blocking();
     let ReloadOutcome::Kept { rejection, live: Some(_), .. } = &reload.outcome else { panic!("{reload}") };
     assert_eq!(rejection.kind, RejectionKind::Missing);
     assert!(reload.to_string().contains("there is no such file; version "), "{reload}");
@@ -304,7 +304,7 @@ fn half_a_file_is_not_taken_on_request() {
     };
     write(&new[..new.len() / 2]);
     std::thread::scope(|scope| {
-        let requested = scope.spawn(|| site.live.reload().wait());
+        let requested = scope.spawn(|| site.live.reload_blocking());
         // Requested in the middle of writing: whichever comes first, no half is live.
         while !requested.is_finished() {
             site.wait_for("still whole", |_| true);
@@ -375,7 +375,7 @@ fn an_older_file_put_back_is_newer_than_what_it_replaces() {
 #[test]
 fn a_listener_that_panics_stops_nothing() {
     let site = Site::with(|builder| builder.on_reload(|_, _| panic!("the listener's own fault")));
-    assert!(matches!(site.live.reload().wait().outcome, ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(site.live.reload_blocking().outcome, ReloadOutcome::Unchanged { .. }));
     for name in ["new", "two"] {
         replace(&site.path(), version(name));
         site.wait_for_version(name);
@@ -422,7 +422,7 @@ fn a_request_sees_one_version_while_others_are_published() {
         });
         for round in 0..200 {
             replace(&site.path(), version(if round % 2 == 0 { "new" } else { "old" }));
-            let _ = site.live.reload().wait();
+            let _ = site.live.reload_blocking();
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(reader.join().unwrap() > 0);

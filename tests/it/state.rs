@@ -133,13 +133,16 @@ fn the_kill_switch_waits_for_no_reload() {
         })
         .open()
         .unwrap();
-    let reloading = live.reload();
+    let reloading = std::thread::spawn({
+        let live = live.clone();
+        move || live.reload_blocking()
+    });
     has_started.recv().unwrap();
     live.set_enforcement(Enforcement::Off).unwrap();
     assert_eq!(decide(&live, "/cart"), SWITCHED_OFF);
     assert_eq!(live.status().enforcement, Enforcement::Off);
     finish.send(()).unwrap();
-    let _ = reloading.wait();
+    let _ = reloading.join().unwrap();
 }
 
 #[test]
@@ -309,7 +312,7 @@ fn the_history_is_bounded_in_memory_and_on_disk() {
         LiveRobots::file(&path).state(&site.state(), "shop").poll_every(Duration::from_secs(3600)).open().unwrap();
     for round in 1..300 {
         write(if round % 2 == 0 { rules(round) } else { "<html>".to_owned() });
-        let _ = live.reload().wait();
+        let _ = live.reload_blocking();
     }
     assert_eq!(live.history().len(), LiveRobots::MAX_HISTORY);
     drop(live);
@@ -462,7 +465,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     fs::remove_file(&record).unwrap();
     fs::create_dir(&record).unwrap();
     write("User-agent: *\nDisallow: /account\n");
-    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Published);
+    assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Published);
     assert!(!state.flush());
     let trouble = live.status().state_trouble(TroubleKind::Save).unwrap().to_owned();
     let want = format!("{}: cannot be written, so a restart does not know what goes live while", record.display());

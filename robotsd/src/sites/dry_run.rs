@@ -220,7 +220,7 @@ impl DrySite<'_> {
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
         // A site with a version in the state directory starts with that one, and is fetched behind it.
         if is_not_fetched(&live.robots.status().last_reload) {
-            let _ = live.robots.reload().wait();
+            let _ = live.robots.reload_blocking();
         }
         let status = live.robots.status();
         let snapshot = live.robots.snapshot();

@@ -130,7 +130,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
             assert!(shop.rollback().is_err());
             // The other site goes on, and so does one that is opened now.
             std::fs::write(&path, "User-agent: *\nDisallow: /c\n").expect("written");
-            let reload = other.reload().wait();
+            let reload = other.reload_blocking();
             assert_eq!((reload.outcome.hash(), other.status().enforcement), (other.status().live, Enforcement::Off));
             let text = "User-agent: *\nDisallow: /d\n";
             let third = LiveRobots::inline(text).when_missing(WhenMissing::Fail).open().expect("a robots.txt");

@@ -51,7 +51,7 @@ fn a_year_of_trouble_and_a_day_of_absence() {
         .when_missing(WhenMissing::Fail)
         .open()
         .expect("the first version");
-    let reload = || live.reload().wait();
+    let reload = || live.reload_blocking();
     let is_good = || live.snapshot().content.as_ref().is_some_and(|content| &content.body()[..] == b"# good");
 
     says(TROUBLE);
@@ -88,7 +88,10 @@ fn the_thread_of_a_fetcher_ends_with_its_last_user() {
     let handle = fetcher.handle.clone();
     let live = LiveRobots::url(&server(&answer)).expect("a URL").fetcher(&fetcher).open().expect("open");
     drop(fetcher);
-    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(
+        live.reload_blocking().outcome,
+        ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
+    ));
     drop(live);
     let start = std::time::Instant::now();
     while client.strong_count() > 0 {

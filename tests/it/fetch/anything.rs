@@ -66,10 +66,13 @@ fn whatever_a_server_sends_harms_nothing() {
         .schedule(Schedule { retry_first: PATIENCE * 10, retry_most: PATIENCE * 10, ..Schedule::default() })
         .open()
         .unwrap();
-    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(
+        live.reload_blocking().outcome,
+        ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
+    ));
     proptest!(ProptestConfig::with_cases(500), |(answer in answers())| {
         octets.lock().unwrap().clone_from(&answer);
-        let reload = live.reload().wait();
+        let reload = live.reload_blocking();
         prop_assert!(!reload.to_string().contains('\n'), "one line");
         let snapshot = live.snapshot();
         let body = snapshot.content.as_ref().unwrap().body().clone();
@@ -80,6 +83,6 @@ fn whatever_a_server_sends_harms_nothing() {
         }
     });
     *octets.lock().unwrap() = robots("# good again").into_bytes();
-    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. }));
+    assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Published { .. }));
     assert_eq!(&live.snapshot().content.as_ref().unwrap().body()[..], b"# good again");
 }

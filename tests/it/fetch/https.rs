@@ -96,7 +96,10 @@ fn an_upstream_is_trusted_by_its_own_name_and_asked_for_the_sites() {
     let fetcher = trusting(&authority).start().unwrap();
     let upstream = format!("https://{}", server.address);
     let live = LiveRobots::upstream([upstream], "shop.example").unwrap().fetcher(&fetcher).open().unwrap();
-    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(
+        live.reload_blocking().outcome,
+        ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
+    ));
     assert!(server.last_head().to_lowercase().contains("\r\nhost: shop.example\r\n"));
 }
 

@@ -52,14 +52,14 @@ fn a_cold_start_with_the_origin_down_is_503_then_the_origins_octets() {
         let (status, _) = get(&live, "/robots.txt");
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert!(!refused(&live), "no disallow is invented");
-        assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Kept { .. }));
+        assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Kept { .. }));
     }
     server.now_says(robots(ROBOTS));
-    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. }));
+    assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Published { .. }));
     assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, ROBOTS.to_owned()));
     assert!(refused(&live));
     server.now_says(response("500 I", "", ""));
-    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Kept { .. }));
+    assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Kept { .. }));
     assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, ROBOTS.to_owned()), "the last good version stays");
     assert!(refused(&live));
 }
@@ -68,11 +68,11 @@ fn a_cold_start_with_the_origin_down_is_503_then_the_origins_octets() {
 fn before_the_first_success_an_upstream_answers_for_itself() {
     let server = Server::saying(response("500 I", "", ""));
     let live = open(LiveRobots::upstream([server.address.to_string()], "shop.example").unwrap());
-    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Kept { .. }));
+    assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Kept { .. }));
     assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, "app".to_owned()));
     assert!(!refused(&live));
     server.now_says(robots(ROBOTS));
-    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. }));
+    assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Published { .. }));
     assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, ROBOTS.to_owned()));
     assert!(refused(&live));
 }
@@ -84,7 +84,7 @@ fn without_a_robots_txt_nothing_is_enforced_and_the_upstreams_answer_is_relayed(
         open(LiveRobots::url(&server.url("/robots.txt")).unwrap()),
         open(LiveRobots::upstream([server.address.to_string()], "shop.example").unwrap()),
     ] {
-        assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Absent { status: 404, .. }));
+        assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Absent { status: 404, .. }));
         assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, "app".to_owned()));
         assert!(!refused(&live));
     }

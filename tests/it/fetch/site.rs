@@ -27,7 +27,7 @@ fn url(server: &Server) -> LiveBuilder<RemoteSource> {
 }
 
 fn reload(live: &LiveRobots) -> Reload {
-    live.reload().wait()
+    live.reload_blocking()
 }
 
 /// Why what was fetched was not taken.
@@ -93,8 +93,8 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     wait_for("the origin's octets", || body(&live).as_deref() == Some("# up"));
 }
 
-#[test]
-fn a_start_does_not_wait_for_an_origin_that_hangs() {
+#[tokio::test]
+async fn a_start_does_not_wait_for_an_origin_that_hangs() {
     let (release, hung) = std::sync::mpsc::channel::<()>();
     let hung = Mutex::new(hung);
     // Until the test ends: it would not return if it waited for an answer.
@@ -104,7 +104,7 @@ fn a_start_does_not_wait_for_an_origin_that_hangs() {
     assert!(status.last_reload.to_string().contains("it was not fetched yet"));
     let reloading = live.reload();
     drop(live);
-    assert_eq!(kept(&reloading.wait()), RejectionKind::Interrupted, "a caller that waits gets an answer");
+    assert_eq!(kept(&reloading.await), RejectionKind::Interrupted, "a caller that waits gets an answer");
     drop(release);
 }
 

@@ -223,7 +223,7 @@ fn a_site_keeps_its_version_and_the_message_says_what_would_be_right() {
     let live = live.open().expect("the first version");
     let hash = live.snapshot().content.as_ref().map(|content| content.hash());
     let here = here.redirects_to(&format!("http://{}/status", admin.address));
-    let reload = live.reload().wait();
+    let reload = live.reload_blocking();
     assert!(matches!(reload.outcome, ReloadOutcome::Kept { .. }), "{reload}");
     let expected = format!(
         "the redirect leads to an address that it must not lead to: http://{}/status is at 127.0.0.1, a loopback \
