@@ -154,13 +154,13 @@ impl<T> HostMap<T> {
         self.find(host.as_ref(), None)
     }
 
-    /// As [`HostMap::get`] for a request of a known scheme: a port that is not written is the scheme's.
-    pub fn get_for(&self, scheme: Scheme, host: impl AsRef<[u8]>) -> Option<&T> {
-        self.find(host.as_ref(), Some(scheme))
+    /// As [`HostMap::get`] for a request of a known scheme: a port that is not written is the scheme's, 80 or 443.
+    pub fn get_for(&self, default_port: u16, host: impl AsRef<[u8]>) -> Option<&T> {
+        self.find(host.as_ref(), Some(default_port))
     }
 
-    pub(super) fn find(&self, host: &[u8], scheme: Option<Scheme>) -> Option<&T> {
-        let place = self.place(host, scheme).or(self.any)?;
+    pub(super) fn find(&self, host: &[u8], default_port: Option<u16>) -> Option<&T> {
+        let place = self.place(host, default_port).or(self.any)?;
         self.values.get(place)
     }
 
@@ -184,10 +184,10 @@ impl<T> HostMap<T> {
         self.values.is_empty()
     }
 
-    fn place(&self, host: &[u8], scheme: Option<Scheme>) -> Option<usize> {
+    fn place(&self, host: &[u8], default_port: Option<u16>) -> Option<usize> {
         let authority = Authority::of_host_field(host);
         let port = match authority.port {
-            Port::Absent | Port::Empty => scheme.map(Scheme::port),
+            Port::Absent | Port::Empty => default_port,
             Port::Number(port) => Some(port),
             // The name says whose it is: a text that is no port must not be a way past a site's rules.
             Port::Malformed => None,
@@ -279,13 +279,9 @@ fn survey(name: &[u8]) -> (usize, bool) {
 
 /// The scheme of a request, which decides the port where none is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Scheme {
-    /// `http`, port 80.
+pub(crate) enum Scheme {
     Http,
-    /// `https`, port 443.
     Https,
-    /// `ftp`, port 21.
     Ftp,
 }
 
@@ -307,8 +303,8 @@ pub enum Scheme {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Origin {
-    /// How it is spoken to.
-    pub scheme: Scheme,
+    /// `http`, `https` or `ftp`.
+    pub scheme: &'static str,
     /// The host in ASCII and lower case; an IPv6 address in brackets.
     pub host: String,
     /// The port, written or not.
@@ -317,7 +313,7 @@ pub struct Origin {
 
 impl Scheme {
     /// The port that is meant where none is written.
-    pub const fn port(self) -> u16 {
+    pub(crate) const fn port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,
@@ -326,7 +322,7 @@ impl Scheme {
     }
 
     /// The scheme's name in lower case.
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Https => "https",
@@ -335,13 +331,13 @@ impl Scheme {
     }
 
     /// Reads a name without regard to case; `None` for other schemes.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::Http, Self::Https, Self::Ftp].into_iter().find(|scheme| name.eq_ignore_ascii_case(scheme.as_str()))
     }
 }
 
 impl Origin {
-    /// The origin of an absolute URL; `None` if it is no URL of a [`Scheme`].
+    /// The origin of an absolute URL; `None` if it is no URL of one of these schemes.
     pub fn of(url: &str) -> Option<Self> {
         Self::split(url).map(|(origin, _)| origin)
     }
@@ -366,7 +362,7 @@ impl Origin {
             Port::Malformed => return None,
         };
         let host = canonical(std::str::from_utf8(authority.host).ok()?)?;
-        Some((Self { scheme, host, port }, std::str::from_utf8(rest).ok()?))
+        Some((Self { scheme: scheme.as_str(), host, port }, std::str::from_utf8(rest).ok()?))
     }
 }
 
@@ -471,9 +467,9 @@ mod tests {
         ] {
             assert_eq!(hosts.get(host), Some(&value), "{host}");
         }
-        assert_eq!(hosts.get_for(Scheme::Http, "secure.test"), Some(&4));
-        assert_eq!(hosts.get_for(Scheme::Https, "three.test"), Some(&14));
-        assert_eq!(hosts.get_for(Scheme::Http, "both.test"), Some(&12));
+        assert_eq!(hosts.get_for(80, "secure.test"), Some(&4));
+        assert_eq!(hosts.get_for(443, "three.test"), Some(&14));
+        assert_eq!(hosts.get_for(80, "both.test"), Some(&12));
         assert_eq!(hosts.get(b"a.example.com\xff"), Some(&4));
         assert_eq!(hosts.get("a.".repeat(2000)), Some(&4));
     }

@@ -31,7 +31,8 @@ mod watch;
 pub use self::builder::{InlineSource, LiveBuilder, SiteSource};
 pub use self::directory::{Directory, DirectoryBuilder, DirectoryError, DirectoryEvent};
 pub use self::file_source::FileSource;
-pub use self::hosts::{HostMap, Origin, Scheme};
+pub(crate) use self::hosts::Scheme;
+pub use self::hosts::{HostMap, Origin};
 pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::{Watched, Watcher};

@@ -67,7 +67,7 @@ impl SitesGuard<'_> {
             Self::Replaced(hosts) => hosts,
         };
         match host() {
-            Some((host, scheme)) => hosts.find(host, scheme),
+            Some((host, scheme)) => hosts.find(host, scheme.map(Scheme::port)),
             None => hosts.any(),
         }
     }

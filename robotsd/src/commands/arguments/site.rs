@@ -13,7 +13,7 @@ use tower_robots::check::{FileKind, Finding};
 use tower_robots::live::LiveRobots;
 use tower_robots::rules::{Reading, RobotsTxt};
 use tower_robots::source::evidence::ListCopy;
-use tower_robots::source::{Directory, Scheme};
+use tower_robots::source::Directory;
 
 use super::{SiteHosts, owners, sites_of};
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
@@ -178,8 +178,7 @@ impl SelectedSite {
     pub(in crate::commands) fn serves(&self, is_https: bool, host: &[u8]) -> bool {
         let hosts = self.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let map = owners(hosts.iter().map(|pattern| (pattern.as_str(), ())));
-        let scheme = if is_https { Scheme::Https } else { Scheme::Http };
-        hosts.is_empty() || map.get_for(scheme, host).is_some()
+        hosts.is_empty() || map.get_for(if is_https { 443 } else { 80 }, host).is_some()
     }
 
     /// The robots.txt that a word of the command line names: a file, a URL, or `-` for standard input.
