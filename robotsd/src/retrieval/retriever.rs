@@ -165,12 +165,10 @@ impl Retriever {
     }
 
     async fn hop(&self, wanted: &RetrievalRequest, url: FetchUrl, from: Option<&Hop>) -> Hop {
-        let mut request = FetchRequest::new(url.clone()).at_most(wanted.most);
+        let led_from = from.and_then(Hop::address).map(|address| address.ip());
+        let mut request = FetchRequest { most: wanted.most, led_from, ..FetchRequest::new(url.clone()) };
         if wanted.codings == RequestedCodings::Accepted {
-            request = request.field(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
-        }
-        if let Some(address) = from.and_then(Hop::address) {
-            request = request.led_from(address.ip());
+            request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
         }
         let answer = match self.requests.fetch_add(1, Ordering::Relaxed) {
             MOST_REQUESTS.. => failed(FetchErrorKind::Stopped, format!("there were {MOST_REQUESTS} requests already")),

@@ -133,12 +133,12 @@ impl SiteDocuments {
         let mut trouble = String::new();
         for server in servers {
             let scheme = if url.is_https() { "https" } else { "http" };
-            let request = FetchRequest::new(server.with_target(url.target().clone()))
-                .field(HOST, host.clone())
-                .field(SCHEME, HeaderValue::from_static(scheme))
-                .field(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))
-                // One more shows that there is more.
-                .at_most(MOST_OCTETS as u64 + 1);
+            let mut request = FetchRequest::new(server.with_target(url.target().clone()));
+            request.headers.insert(HOST, host.clone());
+            request.headers.insert(SCHEME, HeaderValue::from_static(scheme));
+            request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            // One more shows that there is more.
+            request.most = MOST_OCTETS as u64 + 1;
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
             let fetched = self.runtime.block_on(async { timeout(left, fetching).await });

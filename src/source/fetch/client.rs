@@ -6,8 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, HOST, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    LOCATION, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Empty;
@@ -192,12 +191,13 @@ impl Client {
     }
 
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
-        let mut request = FetchRequest::new(url.clone()).field(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let mut request = FetchRequest::new(url.clone());
+        request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // Another resource may use the same entity tag for something else.
         if known.of.as_ref().is_none_or(|of| of == url) {
             for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
                 if let Some(value) = value {
-                    request = request.field(name, value.clone());
+                    request.headers.insert(name, value.clone());
                 }
             }
         }
@@ -284,13 +284,16 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
 ///
 /// It accepts no content coding unless a field says so, and no coding is undone.
 #[derive(Clone, Debug)]
-#[must_use]
 pub struct FetchRequest {
-    pub(super) url: FetchUrl,
-    fields: HeaderMap,
-    pub(super) most: u64,
-    /// The address of the server that named the URL.
-    pub(super) led_from: Option<IpAddr>,
+    /// What is requested.
+    pub url: FetchUrl,
+    /// Fields to send; one that is sent anyway, such as `Accept`, is replaced. Default: none.
+    pub headers: HeaderMap,
+    /// How many octets of the body are read. Default: [`LiveRobots::MAX_FILE`].
+    pub most: u64,
+    /// The address of the server that named the URL: one at a public address must not lead to the loopback or to a private network.
+    /// Default: none.
+    pub led_from: Option<IpAddr>,
 }
 
 /// The answer of a server to a [`FetchRequest`].
@@ -310,28 +313,9 @@ pub struct FetchAnswer {
 }
 
 impl FetchRequest {
-    /// One for a URL.
+    /// One for a URL, with the defaults.
     pub fn new(url: FetchUrl) -> Self {
-        Self { url, fields: HeaderMap::new(), most: LiveRobots::MAX_FILE, led_from: None }
-    }
-
-    /// Sends a field; one that is sent anyway, such as `Accept`, is replaced.
-    pub fn field(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.fields.insert(name, value);
-        self
-    }
-
-    /// How many octets of the body are read. Default: [`LiveRobots::MAX_FILE`].
-    pub const fn at_most(mut self, octets: u64) -> Self {
-        self.most = octets;
-        self
-    }
-
-    /// Says that a server at this address named the URL: one at a public address must not lead to the loopback or to a private
-    /// network.
-    pub const fn led_from(mut self, address: IpAddr) -> Self {
-        self.led_from = Some(address);
-        self
+        Self { url, headers: HeaderMap::new(), most: LiveRobots::MAX_FILE, led_from: None }
     }
 
     pub(super) fn head(&self, user_agent: &HeaderValue) -> Result<Request<Empty<Bytes>>, FetchError> {
@@ -342,7 +326,7 @@ impl FetchRequest {
             .header(CONNECTION, "close");
         let request = request.body(Empty::new());
         let mut request = request.map_err(|error| FetchError::with_cause(FetchErrorKind::Redirect, error))?;
-        for (name, value) in &self.fields {
+        for (name, value) in &self.headers {
             request.headers_mut().insert(name, value.clone());
         }
         Ok(request)

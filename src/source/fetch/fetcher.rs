@@ -108,7 +108,7 @@ impl Fetcher {
     /// use tower_robots::source::fetch::{FetchRequest, Fetcher};
     ///
     /// # async fn read() -> Result<usize, Box<dyn std::error::Error>> {
-    /// let request = FetchRequest::new("https://example.com/sitemap.xml".parse()?).at_most(50 << 20);
+    /// let request = FetchRequest { most: 50 << 20, ..FetchRequest::new("https://example.com/sitemap.xml".parse()?) };
     /// let (answering, mut body) = Fetcher::new()?.stream(request);
     /// let mut octets = 0;
     /// if answering.await?.status.is_success() {

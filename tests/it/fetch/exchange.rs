@@ -27,11 +27,13 @@ fn a_redirect_is_an_answer_and_is_not_followed() {
 fn the_fields_of_a_request_are_its_users() {
     let server = Server::saying(robots("# packed or not"));
     let fetcher = Fetcher::new().unwrap();
-    let request = get(&server.url("/robots.txt")).field(USER_AGENT, HeaderValue::from_static("another/1"));
+    let mut request = get(&server.url("/robots.txt"));
+    request.headers.insert(USER_AGENT, HeaderValue::from_static("another/1"));
     assert_eq!(exchange(&fetcher, request).unwrap().body, b"# packed or not");
     let head = server.last_head().to_ascii_lowercase();
     assert!(head.contains("user-agent: another/1\r\n") && !head.contains("accept-encoding"), "{head}");
-    let request = get(&server.url("/robots.txt")).field(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    let mut request = get(&server.url("/robots.txt"));
+    request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     exchange(&fetcher, request).unwrap();
     let head = server.last_head().to_ascii_lowercase();
     assert!(head.contains("user-agent: robotsd/") && head.contains("accept-encoding: gzip\r\n"), "{head}");
@@ -42,7 +44,7 @@ fn a_body_is_read_as_far_as_is_wanted() {
     let server = Server::saying(robots("0123456789"));
     let fetcher = Fetcher::new().unwrap();
     for (most, body, is_cut) in [(4, "0123", true), (9, "012345678", true), (10, "0123456789", false)] {
-        let answer = exchange(&fetcher, get(&server.url("/")).at_most(most)).unwrap();
+        let answer = exchange(&fetcher, FetchRequest { most, ..get(&server.url("/")) }).unwrap();
         assert_eq!((&*answer.body, answer.is_cut), (body.as_bytes(), is_cut), "{most}");
     }
 }
@@ -66,10 +68,10 @@ fn another_place_may_stand_for_a_host() {
         .start()
         .unwrap();
     // A public server may lead to a place that the user named, though it is on the loopback.
-    let request = get("http://www.example.com/robots.txt").led_from([192, 0, 2, 1].into());
+    let request = FetchRequest { led_from: Some([192, 0, 2, 1].into()), ..get("http://www.example.com/robots.txt") };
     assert_eq!(exchange(&fetcher, request).unwrap().body, b"# the new server");
     assert!(server.last_head().to_ascii_lowercase().contains("host: www.example.com\r\n"), "{}", server.last_head());
-    let led = get(&server.url("/robots.txt")).led_from([8, 8, 8, 8].into());
+    let led = FetchRequest { led_from: Some([8, 8, 8, 8].into()), ..get(&server.url("/robots.txt")) };
     assert_eq!(exchange(&fetcher, led).unwrap_err().kind, FetchErrorKind::RedirectAddress);
 }
 
@@ -94,7 +96,7 @@ fn a_body_comes_in_parts_as_far_as_is_wanted_and_says_where_it_breaks_off() {
     let large = "0123456789".repeat(100_000);
     let server = Server::saying(robots(&large));
     for most in [0, 9, 999_999, 1_000_000, 2_000_000] {
-        let (answer, body, error) = read(get(&server.url("/")).at_most(most));
+        let (answer, body, error) = read(FetchRequest { most, ..get(&server.url("/")) });
         let answer = answer.unwrap();
         assert_eq!((answer.address, answer.status, answer.body), (Some(server.address), StatusCode::OK, vec![]));
         let whole = usize::try_from(most).unwrap().min(large.len());

@@ -12,8 +12,8 @@ use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{FileKind, Finding};
 use tower_robots::live::LiveRobots;
 use tower_robots::rules::{Reading, RobotsTxt};
-use tower_robots::source::evidence::ListCopy;
 use tower_robots::source::Directory;
+use tower_robots::source::evidence::ListCopy;
 
 use super::{SiteHosts, owners, sites_of};
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
