@@ -17,8 +17,8 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use tower_robots::live::{Gate, LiveRobots, ReloadOutcome, StateDir, VersionHash};
-use tower_robots::source::{Directory, DirectoryError, HostMap};
+use tower_robots::live::{Gate, LiveRobots, Rejection, ReloadOutcome, StateDir, VersionHash};
+use tower_robots::source::{Directory, HostMap};
 
 type Measured = Result<(), Box<dyn Error>>;
 
@@ -166,7 +166,7 @@ fn start(folder: &Path) -> Measured {
     Ok(())
 }
 
-fn open_with(files: &Path, state: &StateDir) -> Result<Directory, DirectoryError> {
+fn open_with(files: &Path, state: &StateDir) -> Result<Directory, Rejection> {
     let state = state.clone();
     let gate = Gate::new();
     Directory::new(files).each(move |host, site| site.gate(gate.clone()).state(&state, host)).open()

@@ -1,6 +1,7 @@
 //! Why a candidate is not published.
 
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 use std::{fmt, io};
@@ -15,13 +16,13 @@ use crate::rules::RobotsTxt;
 /// Octets of the largest robots.txt that is read.
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 
-/// Why a candidate was not taken.
+/// Why a candidate was not taken, or a [`Directory`](crate::source::Directory) cannot be listed.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Rejection {
     /// The kind.
     pub kind: RejectionKind,
-    /// The path of the file, or its URL.
+    /// The path of the file or folder, or its URL.
     pub origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
     /// The version that the gate refused, if it refused one.
@@ -36,7 +37,7 @@ keyword_enum! {
     RejectionKind, "a kind of rejection", {
         /// There is no such file.
         Missing = "missing",
-        /// It cannot be read.
+        /// It cannot be read, or listed.
         Unreadable = "unreadable",
         /// It is a directory, a FIFO or another thing that is no regular file.
         NotAFile = "not-a-file",
@@ -83,6 +84,13 @@ impl Rejection {
         Self { cause: Some(Arc::new(cause)), ..Self::new(kind, origin) }
     }
 
+    /// Of a folder.
+    pub(crate) fn unlisted(cause: io::Error, folder: &Path) -> Self {
+        let origin: Arc<str> = folder.to_string_lossy().into();
+        let why = format!("cannot be listed: {cause}");
+        Self { cause: Some(Arc::new(cause)), ..Self::because(RejectionKind::Unreadable, why, &origin) }
+    }
+
     pub(crate) fn gated(pending: Pending, origin: &Arc<str>) -> Self {
         Self { pending: Some(pending.into()), ..Self::new(RejectionKind::Gated, origin) }
     }
@@ -105,7 +113,7 @@ impl Rejection {
     }
 
     /// One whose message has a reason: what [`RejectionKind::Unreachable`] is for, the part that was never read for
-    /// [`RejectionKind::NotAppended`].
+    /// [`RejectionKind::NotAppended`], why a folder is [`RejectionKind::Unreadable`].
     pub(crate) fn because(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {
         Self { why: Some(why.into()), ..Self::new(kind, origin) }
     }
@@ -132,9 +140,10 @@ impl fmt::Display for Rejection {
         write!(f, "{}: ", self.origin)?;
         match self.kind {
             RejectionKind::Missing => f.write_str("there is no such file"),
-            RejectionKind::Unreadable => match &self.cause {
-                Some(cause) => write!(f, "the file cannot be read: {}", cause.kind()),
-                None => f.write_str("the file cannot be read"),
+            RejectionKind::Unreadable => match (&self.why, &self.cause) {
+                (Some(why), _) => f.write_str(why),
+                (None, Some(cause)) => write!(f, "the file cannot be read: {}", cause.kind()),
+                (None, None) => f.write_str("the file cannot be read"),
             },
             RejectionKind::NotAFile => f.write_str("this is not a regular file"),
             RejectionKind::TooLarge => {

@@ -29,7 +29,7 @@ mod sites;
 mod watch;
 
 pub use self::builder::{InlineSource, LiveBuilder, SiteSource};
-pub use self::directory::{Directory, DirectoryBuilder, DirectoryError, DirectoryEvent};
+pub use self::directory::{Directory, DirectoryBuilder, DirectoryEvent};
 pub use self::file_source::FileSource;
 pub(crate) use self::hosts::Scheme;
 pub use self::hosts::{HostMap, Origin};

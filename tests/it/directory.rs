@@ -194,7 +194,8 @@ fn one_bad_file_harms_no_other() {
 fn a_folder_that_cannot_be_listed_is_an_error_at_the_start_and_changes_nothing_later() {
     let nowhere = tempfile::tempdir().unwrap().path().join("nowhere");
     let error = Directory::new(&nowhere).open().unwrap_err();
-    assert_eq!(error.to_string(), format!("{}: cannot be listed", nowhere.display()));
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(error.to_string(), format!("{}: cannot be listed: {cause}", nowhere.display()));
     let folder = Folder::with(&[("a.test.txt", "# a\n")]);
     fs::rename(folder.folder.path(), folder.folder.path().with_extension("away")).unwrap();
     assert!(folder.directory.rescan().is_err());

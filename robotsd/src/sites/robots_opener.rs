@@ -232,7 +232,7 @@ impl RobotsOpener {
             .compile_cache(&self.compile_cache)
             .watcher(&self.watcher)
             .open()
-            .map_err(|error| with_cause(&error))?;
+            .map_err(|error| error.to_string())?;
         Ok(SiteRobots::new(RobotsKind::Directory { directory, settings, counts }, self.parts.clone()))
     }
 
@@ -292,13 +292,6 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
     live.ok_or_else(|| "its folder has no such file".to_owned())
-}
-
-fn with_cause(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
 }
 
 /// The mark of the live version if there is no robots.txt any more.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 #[cfg(feature = "watch")]
 use std::time::Duration;
 
+pub use self::scan::DirectoryEvent;
 use self::scan::{Age, DEFAULT_FALLBACK, DirectorySettings, DirectoryState};
-pub use self::scan::{DirectoryError, DirectoryEvent};
-use crate::live::{CompileCache, LiveRobots};
+use crate::live::{CompileCache, LiveRobots, Rejection};
 use crate::source::builder::LiveBuilder;
 use crate::source::file_source::FileSource;
 use crate::source::sites::{IntoSites, SiteMap, Sites};
@@ -89,7 +89,7 @@ impl Directory {
     /// # Errors
     ///
     /// If it cannot be listed; the sites stay as they are.
-    pub fn rescan(&self) -> Result<(), DirectoryError> {
+    pub fn rescan(&self) -> Result<(), Rejection> {
         self.shared.scan(Age::Settled).map(drop)
     }
 
@@ -160,7 +160,7 @@ impl DirectoryBuilder {
     /// # Errors
     ///
     /// If the folder cannot be listed. The status of a site says what is wrong with its file.
-    pub fn open(self) -> Result<Directory, DirectoryError> {
+    pub fn open(self) -> Result<Directory, Rejection> {
         let shared = Arc::new(DirectoryState::new(self.settings));
         shared.watch();
         shared.scan(Age::Any)?;

@@ -4,13 +4,12 @@
 //! robots.txt that is gone by accident would open the whole site.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::live::{Cause, CompileCache, LiveRobots, Mutex};
+use crate::live::{Cause, CompileCache, LiveRobots, Mutex, Rejection};
 use crate::source::builder::LiveBuilder;
 use crate::source::file_source::FileSource;
 use crate::source::hosts::HostMap;
@@ -48,25 +47,12 @@ pub enum DirectoryEvent<'a> {
     #[non_exhaustive]
     Unreadable {
         /// Why.
-        error: &'a DirectoryError,
+        error: &'a Rejection,
     },
-}
-
-/// Why a folder cannot be listed.
-#[derive(Clone)]
-pub struct DirectoryError {
-    path: PathBuf,
-    cause: Arc<io::Error>,
 }
 
 /// A callback for events.
 type DirectoryListener = Box<dyn Fn(&DirectoryEvent<'_>) + Send + Sync>;
-
-impl DirectoryError {
-    fn new(path: &Path, cause: io::Error) -> Self {
-        Self { path: path.to_owned(), cause: cause.into() }
-    }
-}
 
 impl fmt::Display for DirectoryEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,25 +62,6 @@ impl fmt::Display for DirectoryEvent<'_> {
             Self::Ignored { name, reason } => write!(f, "{name:?} is passed over: {reason}"),
             Self::Unreadable { error } => write!(f, "{error}; the sites stay as they are"),
         }
-    }
-}
-
-impl fmt::Display for DirectoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: cannot be listed", self.path.display())
-    }
-}
-
-impl fmt::Debug for DirectoryError {
-    /// As it is displayed, and its cause: the operator sees this of an error that `main` returns.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}: {}", self.cause)
-    }
-}
-
-impl Error for DirectoryError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&*self.cause)
     }
 }
 
@@ -193,14 +160,14 @@ impl DirectoryState {
 
     /// Makes sites of the files that have come. Returns how long to wait for files that are too young: a file that has
     /// just come may be half-written, so it is opened once it has been left alone.
-    pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, DirectoryError> {
+    pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
         // A listener that panicked has left the sites that were opened so far; the next scan goes on there.
         let mut record = self.scan.lock();
         let listing = match list(path, fallback) {
             Ok(listing) => listing,
             Err(error) => {
-                let error = DirectoryError::new(path, error);
+                let error = Rejection::unlisted(error, path);
                 if !std::mem::replace(&mut record.is_unreadable, true) {
                     self.report(&DirectoryEvent::Unreadable { error: &error });
                 }
