@@ -274,8 +274,8 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
         return Err(FetchError::with_cause(FetchErrorKind::BadResponse, cause));
     }
     let mut answer = FetchOutcome::of(head.status, &head.headers, body, SystemTime::now());
-    if let FetchOutcome::Found(found) = &mut answer {
-        found.validators.of = Some(url);
+    if let FetchOutcome::Found { validators, .. } = &mut answer {
+        validators.of = Some(url);
     }
     Ok(answer)
 }

@@ -108,10 +108,9 @@ impl CrawlerCache {
     /// Takes in the outcome of a fetch.
     pub fn record(&mut self, answer: FetchOutcome, now: SystemTime) {
         match answer {
-            FetchOutcome::Found(found) => {
-                let is_storable = found.freshness.is_storable();
-                let known = CachedAnswer::Copy { bytes: found.bytes, validators: found.validators, is_storable };
-                self.learn(known, found.freshness, now);
+            FetchOutcome::Found { bytes, freshness, validators, .. } => {
+                let is_storable = freshness.is_storable();
+                self.learn(CachedAnswer::Copy { bytes, validators, is_storable }, freshness, now);
             }
             FetchOutcome::NotModified(freshness) => match std::mem::take(&mut self.known) {
                 copy @ CachedAnswer::Copy { .. } => self.learn(copy, freshness, now),

@@ -35,6 +35,6 @@ pub(super) use self::fetcher::FetcherTask;
 pub use self::fetcher::{FetchBody, Fetcher, FetcherBuilder};
 pub(super) use self::freshness::later;
 pub use self::freshness::{Freshness, Schedule};
-pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome, Found, Validators};
+pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
 pub use self::remote::RemoteSource;
 pub use self::url::FetchUrl;

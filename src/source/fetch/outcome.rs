@@ -19,7 +19,19 @@ use super::url::FetchUrl;
 #[non_exhaustive]
 pub enum FetchOutcome {
     /// 2xx, with a body.
-    Found(Found),
+    #[non_exhaustive]
+    Found {
+        /// The whole body.
+        bytes: Arc<[u8]>,
+        /// The status: 200 or another of success.
+        status: StatusCode,
+        /// How long it may be used.
+        freshness: Freshness,
+        /// The validators for the next request.
+        validators: Validators,
+        /// `Content-Type`, as it came.
+        content_type: Option<HeaderValue>,
+    },
     /// 304: the known copy still holds.
     NotModified(Freshness),
     /// More redirects than are followed, or one that leads nowhere.
@@ -35,22 +47,6 @@ pub enum FetchOutcome {
     },
     /// There was no response, or none that could be read.
     Failed(FetchError),
-}
-
-/// A body that was found.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Found {
-    /// The whole body.
-    pub bytes: Arc<[u8]>,
-    /// The status: 200 or another of success.
-    pub status: StatusCode,
-    /// How long it may be used.
-    pub freshness: Freshness,
-    /// The validators for the next request.
-    pub validators: Validators,
-    /// `Content-Type`, as it came.
-    pub content_type: Option<HeaderValue>,
 }
 
 /// The validators by which a server finds out whether its file has changed (RFC 9110, section 8.8).
@@ -73,7 +69,7 @@ impl FetchOutcome {
         if status.is_success() {
             let validators = Validators::of(headers);
             let content_type = headers.get(CONTENT_TYPE).cloned();
-            Self::Found(Found { bytes: body.into(), status, freshness, validators, content_type })
+            Self::Found { bytes: body.into(), status, freshness, validators, content_type }
         } else if status == StatusCode::NOT_MODIFIED {
             Self::NotModified(freshness)
         } else if status.is_redirection() {

@@ -128,12 +128,11 @@ impl PollTask {
         // After a failure the next upstream has its turn.
         self.target.turn = self.state.status().failures as usize;
         let (candidate, found) = match step {
-            Step::Offer(found) => {
-                let modified = found.validators.last_modified.as_ref();
+            Step::Offer { bytes, validators, interval } => {
+                let modified = validators.last_modified.as_ref();
                 let modified = modified.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
-                let version = Version::new(found.bytes, &self.origin, modified);
-                let interval = self.state.schedule.interval(found.freshness);
-                (Candidate::Version(version.clone()), Some((version, found.validators, interval)))
+                let version = Version::new(bytes, &self.origin, modified);
+                (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
             // It may have been rolled back meanwhile, or wait at the gate: the site judges that.
             Step::Confirm => match &self.last {

@@ -2,12 +2,13 @@
 //!
 //! A state machine without a clock of its own: it says what to do about a response, and when to fetch next.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 
 use super::resolver;
-use super::{FetchError, FetchErrorKind, FetchOutcome, Found, Schedule, Validators, later};
+use super::{FetchError, FetchErrorKind, FetchOutcome, Schedule, Validators, later};
 use crate::live::{FetchStatus, VersionHash};
 
 #[derive(Debug)]
@@ -34,7 +35,7 @@ enum LastKnown {
 #[derive(Debug)]
 pub(super) enum Step {
     /// Offer it to the site; [`SiteFreshness::taken`] or [`SiteFreshness::refused`] has to follow.
-    Offer(Box<Found>),
+    Offer { bytes: Arc<[u8]>, validators: Box<Validators>, interval: Duration },
     /// The live version was confirmed.
     Confirm,
     /// There is no robots.txt, and nothing is enforced.
@@ -86,14 +87,14 @@ impl SiteFreshness {
     /// The step after an answer. `roll` is any number: it spreads out the retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
-            FetchOutcome::Found(found) if found.status == StatusCode::PARTIAL_CONTENT => {
+            FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => {
                 self.fail(bad("the response is a part, and the request was for the whole"), None, now, roll)
             }
-            FetchOutcome::Found(found) => {
+            FetchOutcome::Found { bytes, freshness, validators, .. } => {
                 // As if it were not taken, until `taken` says that it was.
                 self.count_failure(now);
                 self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, None, roll));
-                Step::Offer(Box::new(found))
+                Step::Offer { bytes, validators: validators.into(), interval: self.schedule.interval(freshness) }
             }
             FetchOutcome::NotModified(freshness) if self.known == LastKnown::Good && !self.validators.is_empty() => {
                 self.succeed(now);

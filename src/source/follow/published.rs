@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use robots_core::keyword_enum;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::{Demand, Document, FollowError, SavedDocuments};
 use crate::live::{Clock, Mutex, VersionHash, VersionHashPrefix};
 use crate::source::fetch::{
-    Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher, FetcherTask, Found, Schedule, Validators, later,
+    Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher, FetcherTask, Schedule, Validators, later,
 };
 
 /// A [`Registry`](crate::agent::Registry) or a [`Fragment`](crate::rules::Fragment) that is published at a URL, kept up to date on
@@ -415,7 +415,14 @@ impl<D: Document> Followed<D> {
 
     fn answer(&self, outcome: FetchOutcome, now: SystemTime) -> Result<(Taken, Option<Validators>, Duration), String> {
         match outcome {
-            FetchOutcome::Found(found) => self.read(found, now),
+            FetchOutcome::Found { status: StatusCode::OK, bytes, freshness, validators, content_type } => {
+                D::check_media_type(&String::from_utf8_lossy(
+                    content_type.as_ref().map_or(b"", HeaderValue::as_bytes),
+                ))?;
+                let interval = self.schedule.interval(freshness);
+                self.read(&bytes, now, interval)?;
+                Ok((Taken::New(bytes), Some(validators), interval))
+            }
             FetchOutcome::NotModified(freshness) => {
                 let interval = self.schedule.interval(freshness);
                 let held = self.held.load_full().ok_or("the answer is 304, and nothing was fetched before")?;
@@ -423,24 +430,21 @@ impl<D: Document> Followed<D> {
                 Ok((Taken::Confirmed, None, interval))
             }
             FetchOutcome::Redirected => Err("the answer is a redirect, which is not followed".to_owned()),
-            FetchOutcome::Status { status, .. } => Err(format!("the answer is {status}")),
+            FetchOutcome::Found { status, .. } | FetchOutcome::Status { status, .. } => {
+                Err(format!("the answer is {status}"))
+            }
             FetchOutcome::Failed(error) => Err(error.to_string()),
         }
     }
 
-    fn read(&self, found: Found, now: SystemTime) -> Result<(Taken, Option<Validators>, Duration), String> {
-        if found.status != StatusCode::OK {
-            return Err(format!("the answer is {}", found.status));
-        }
-        D::check_media_type(&String::from_utf8_lossy(
-            found.content_type.as_ref().map_or(b"", |value| value.as_bytes()),
-        ))?;
-        let document = D::read(&self.reading, &found.bytes)?;
+    /// Reads a document, and holds it unless it waits to be accepted.
+    fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
+        let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();
         let fetched = held.as_deref().filter(|held| held.origin != DocumentOrigin::Embedded);
         let before = fetched.map(|held| &*held.document);
         before.map_or(Ok(()), |before| document.check_after(before))?;
-        let (hash, objection) = (VersionHash::of(&found.bytes), document.objection(before));
+        let (hash, objection) = (VersionHash::of(octets), document.objection(before));
         {
             let mut progress = self.progress.lock();
             progress.waiting = None;
@@ -450,9 +454,8 @@ impl<D: Document> Followed<D> {
                 return Err(trouble);
             }
         }
-        let interval = self.schedule.interval(found.freshness);
         self.hold(Arc::new(document), Some(hash), now, interval);
-        Ok((Taken::New(found.bytes), Some(found.validators), interval))
+        Ok(())
     }
 
     fn hold(&self, document: Arc<D>, hash: Option<VersionHash>, now: SystemTime, interval: Duration) {

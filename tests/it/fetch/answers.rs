@@ -163,16 +163,16 @@ fn what_has_not_changed_is_not_sent_again() {
         let _ = stream.write_all(answer.as_bytes());
     });
     let url = server.url("/robots.txt");
-    let FetchOutcome::Found(found) = fetch(&url) else { panic!("found") };
-    let again = fetch_with(Fetcher::builder(), &url, Some(&found.validators));
+    let FetchOutcome::Found { validators, .. } = fetch(&url) else { panic!("found") };
+    let again = fetch_with(Fetcher::builder(), &url, Some(&validators));
     assert!(
         matches!(again, FetchOutcome::NotModified(freshness) if freshness.private() == Some(Duration::from_secs(60)))
     );
     assert!(server.last_head().to_lowercase().contains("if-modified-since: tue, 14 nov 2023 22:13:20 gmt\r\n"));
     // They say nothing about another resource.
     assert!(matches!(
-        fetch_with(Fetcher::builder(), &server.url("/other"), Some(&found.validators)),
-        FetchOutcome::Found(_)
+        fetch_with(Fetcher::builder(), &server.url("/other"), Some(&validators)),
+        FetchOutcome::Found { .. }
     ));
 }
 
@@ -291,8 +291,8 @@ fn nothing_without_end_is_read_to_its_end() {
     assert_eq!(kind(fetch(&fields.url("/"))), FetchErrorKind::BadResponse, "fields");
     let body = drip("HTTP/1.1 200 OK\r\n\r\n", endless, now);
     match fetch(&body.url("/")) {
-        FetchOutcome::Found(found) => {
-            assert_eq!(found.bytes.len() as u64, LiveRobots::MAX_FILE, "crawlers obey what they have read")
+        FetchOutcome::Found { bytes, .. } => {
+            assert_eq!(bytes.len() as u64, LiveRobots::MAX_FILE, "crawlers obey what they have read")
         }
         other => panic!("{other:?}"),
     }

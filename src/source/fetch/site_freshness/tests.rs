@@ -62,7 +62,7 @@ impl World {
 
     fn takes(&mut self, answer: FetchOutcome) -> &'static str {
         match self.state.take(answer, self.now, 0) {
-            Step::Offer(_) => "offer",
+            Step::Offer { .. } => "offer",
             Step::Confirm => "confirm",
             Step::Open(_) => "open",
             Step::Hold(..) => "hold",

@@ -104,7 +104,7 @@ fn file(text: &str) -> String {
 fn outcome(fetcher: &Fetcher, url: &str) -> Result<String, FetchErrorKind> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     match runtime.block_on(fetcher.fetch(&url.parse().expect(url), None)) {
-        FetchOutcome::Found(found) => Ok(String::from_utf8_lossy(&found.bytes).into_owned()),
+        FetchOutcome::Found { bytes, .. } => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         FetchOutcome::Failed(error) => Err(error.kind),
         other => panic!("{other:?}"),
     }
