@@ -20,7 +20,7 @@ pub struct LiveBuilder<S> {
     pub(super) settings: SiteSettings,
 }
 
-/// A source of a site: [`InlineSource`], [`FileSource`](super::FileSource), and with the feature
+/// A source of a site: a text (`Arc<[u8]>`), [`FileSource`](super::FileSource), and with the feature
 /// `fetch` `RemoteSource`. Nothing outside of this crate can make a site, so there are no others.
 pub trait SiteSource: Sized {
     /// Brings the first version live and keeps it up to date.
@@ -180,16 +180,10 @@ impl<S: fmt::Debug> fmt::Debug for LiveBuilder<S> {
     }
 }
 
-/// A robots.txt given as text; see [`LiveRobots::inline`].
-#[derive(Debug)]
-pub struct InlineSource {
-    text: Arc<[u8]>,
-}
-
 impl LiveRobots {
     /// A robots.txt given as text; [`LiveRobots::publish`] replaces it.
-    pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder<InlineSource> {
-        LiveBuilder::new(InlineSource { text: text.as_ref().into() })
+    pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder<Arc<[u8]>> {
+        LiveBuilder::new(text.as_ref().into())
     }
 }
 
@@ -201,11 +195,11 @@ struct InlineText {
     site: Weak<Site>,
 }
 
-impl SiteSource for InlineSource {
+impl SiteSource for Arc<[u8]> {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let origin = "inline".into();
         let LiveBuilder { source, settings } = builder;
-        let version = Mutex::new(load_text(&source.text, &origin)?);
+        let version = Mutex::new(load_text(&source, &origin)?);
         let site = Site::new(settings, &origin, |site| Arc::new(InlineText { version, site }));
         site.start()?;
         Ok(LiveRobots::of(site))

@@ -28,7 +28,7 @@ mod sites;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use self::builder::{InlineSource, LiveBuilder, SiteSource};
+pub use self::builder::{LiveBuilder, SiteSource};
 pub use self::directory::{Directory, DirectoryBuilder, DirectoryEvent};
 pub use self::file_source::FileSource;
 pub(crate) use self::hosts::Scheme;

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tower_robots::live::{Cause, Condition, Enforcement, Gate, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind};
 use tower_robots::policy::{Action, Mode, Policy, Reason, RequestFacts};
 use tower_robots::rules::RequestPath;
-use tower_robots::source::{InlineSource, LiveBuilder};
+use tower_robots::source::LiveBuilder;
 
 use crate::waiting::{replace_dated, served};
 
@@ -43,7 +43,7 @@ impl Site {
         StateDir::open(self.path()).unwrap()
     }
 
-    fn builder(&self, text: &str) -> LiveBuilder<InlineSource> {
+    fn builder(&self, text: &str) -> LiveBuilder<Arc<[u8]>> {
         let now = self.now.clone();
         LiveRobots::inline(text)
             .gate(Gate::new())

@@ -102,7 +102,7 @@ impl NotedEvidence<'_> {
             (Some(confirmed), _, _) => format!("saved, confirmed {}", rfc3339(confirmed)),
             (_, Some(day), _) => format!("the embedded copy of {day}"),
             (_, _, Some(path)) => format!("the copy {}", path.display()),
-            _ => copy.origin.as_str().to_owned(),
+            _ => copy.origin.to_owned(),
         }
     }
 }

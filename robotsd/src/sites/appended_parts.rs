@@ -346,7 +346,7 @@ impl FollowedRegistry {
         let status = self.0.status();
         PublishedRegistryReport {
             url: status.url,
-            origin: status.origin.map(|origin| origin.as_str().to_owned()),
+            origin: status.origin.map(str::to_owned),
             hash: status.hash.map(|hash| hash.to_string()),
             confirmed: status.confirmed.map(rfc3339),
             waiting: status.waiting.map(|(hash, changes)| WaitingRegistryReport {

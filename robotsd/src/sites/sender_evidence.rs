@@ -97,7 +97,7 @@ impl SenderEvidence {
         let now = self.verifier.now();
         let lists = status.lists.into_iter().map(|list| ListReport {
             url: list.url,
-            origin: list.origin.map(|origin| origin.as_str().to_owned()),
+            origin: list.origin.map(str::to_owned),
             prefixes: list.entries.unwrap_or_default(),
             created: list.created,
             confirmed: list.confirmed.map(rfc3339),

@@ -14,8 +14,8 @@ use crate::rules::RobotsTxt;
 use crate::source::fetch::{FetchMode, FetchUrl, Schedule};
 use crate::source::file;
 use crate::source::follow::{
-    Demand, Document, DocumentOrigin, FollowBuilder, FollowError, HOUR, MINUTE, Published, PublishedSettings,
-    SavedDocuments,
+    Demand, Document, EMBEDDED, FollowBuilder, FollowError, HOUR, MINUTE, OWN_FILE, Published, PublishedSettings,
+    SAVED, SavedDocuments,
 };
 
 impl Document for RangeList {
@@ -133,8 +133,8 @@ impl Document for Registry {
 pub struct ListCopy {
     /// The list.
     pub list: RangeList,
-    /// The origin of the copy.
-    pub origin: DocumentOrigin,
+    /// The origin of the copy: `saved` by a process that fetched it, the operator's own `file`, or `embedded`.
+    pub origin: &'static str,
     /// When the list's server last said that it is right; `None` for a copy that was not fetched from it.
     pub confirmed: Option<SystemTime>,
     /// The day of an embedded copy, as `2026-09-02`.
@@ -159,7 +159,7 @@ impl ListCopy {
         let list = RangeList::parse(&saved.octets)
             .map_err(|error| FollowError::new(format!("the list that was saved of {url}: {error}")))?;
         let confirmed = Some(saved.confirmed);
-        Ok(Some(Self { list, origin: DocumentOrigin::Saved, confirmed, fetched: None }))
+        Ok(Some(Self { list, origin: SAVED, confirmed, fetched: None }))
     }
 
     /// The operator's own copy.
@@ -170,13 +170,13 @@ impl ListCopy {
             Some(_) => FollowError::new(format!("{}:{error}", path.display())),
             None => wrong(&error),
         })?;
-        Ok(Self { list, origin: DocumentOrigin::File, confirmed: None, fetched: None })
+        Ok(Self { list, origin: OWN_FILE, confirmed: None, fetched: None })
     }
 
     pub(super) fn embedded(url: &str) -> Option<Self> {
         let list = EmbeddedList::all().iter().find(|list| list.url == url)?;
         let fetched = Some(list.fetched);
-        Some(Self { list: list.list.clone(), origin: DocumentOrigin::Embedded, confirmed: None, fetched })
+        Some(Self { list: list.list.clone(), origin: EMBEDDED, confirmed: None, fetched })
     }
 }
 
@@ -359,7 +359,7 @@ mod tests {
             let copies = ListCopy::all(GPTBOT, saved, own).into_iter();
             copies.map(|copy| copy.map(|copy| copy.origin).map_err(|error| error.to_string())).collect()
         };
-        let embedded = || Ok(DocumentOrigin::Embedded);
+        let embedded = || Ok("embedded");
         assert_eq!(origins(None, None), [embedded()]);
         assert_eq!(origins(Some(lists), None), [embedded()]);
         let why = |error: &str| Err(format!("{}{error}", own.display()));
@@ -370,7 +370,7 @@ mod tests {
         let documents = SavedDocuments::new(folder.path().to_owned());
         documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");
         let all = origins(Some(lists), Some(&own));
-        assert_eq!(all, [Ok(DocumentOrigin::Saved), Ok(DocumentOrigin::File), embedded()]);
+        assert_eq!(all, [Ok("saved"), Ok("file"), embedded()]);
         let copies = ListCopy::all(GPTBOT, Some(lists), Some(&own));
         let confirmed_at: Vec<_> = copies.into_iter().map(|copy| copy.expect("a list").confirmed).collect();
         assert_eq!(confirmed_at, [Some(confirmed), None, None]);

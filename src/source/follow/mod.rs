@@ -15,9 +15,9 @@ mod published;
 mod saved;
 
 pub use self::builder::FollowBuilder;
-pub use self::published::{DocumentOrigin, Published, PublishedEvent, PublishedStatus};
+pub use self::published::{Published, PublishedEvent, PublishedStatus};
 pub use self::saved::FollowError;
 
 pub(super) use self::document::{Demand, Document, HOUR, MINUTE};
-pub(super) use self::published::{Following, Held, PublishedSettings};
+pub(super) use self::published::{EMBEDDED, Following, Held, OWN_FILE, PublishedSettings, SAVED};
 pub(super) use self::saved::{SavedDocuments, read_json, write_json};

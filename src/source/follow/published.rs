@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use http::{HeaderValue, StatusCode};
-use robots_core::keyword_enum;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -73,7 +72,7 @@ struct Followed<D: Document> {
 #[derive(Debug)]
 pub(in crate::source) struct Held<D> {
     pub(in crate::source) document: Arc<D>,
-    pub(in crate::source) origin: DocumentOrigin,
+    pub(in crate::source) origin: &'static str,
     /// When the operator's server last said that it is right.
     pub(in crate::source) confirmed: Option<SystemTime>,
     /// Of its octets, where they were fetched.
@@ -82,19 +81,11 @@ pub(in crate::source) struct Held<D> {
     fresh_until: SystemTime,
 }
 
-keyword_enum! {
-    /// The origin of a document at hand.
-    DocumentOrigin, "where evidence is from", {
-        /// It was fetched by this process.
-        Fetched = "fetched",
-        /// It was fetched by an earlier process, which saved it.
-        Saved = "saved",
-        /// The operator's own file.
-        File = "file",
-        /// It is compiled in.
-        Embedded = "embedded",
-    }
-}
+/// The origins of a document at hand.
+pub(in crate::source) const FETCHED: &str = "fetched";
+pub(in crate::source) const SAVED: &str = "saved";
+pub(in crate::source) const OWN_FILE: &str = "file";
+pub(in crate::source) const EMBEDDED: &str = "embedded";
 
 /// The outcome of an answer: reported once, not at every fetch.
 #[derive(Debug)]
@@ -121,8 +112,9 @@ pub enum PublishedEvent<D> {
 pub struct PublishedStatus {
     /// The URL at which it is published, without its query.
     pub url: String,
-    /// The origin of the version at hand; `None` if there is none.
-    pub origin: Option<DocumentOrigin>,
+    /// The origin of the version at hand: `fetched` by this process, `saved` by an earlier one, the operator's own `file`, or
+    /// `embedded`; `None` if there is none.
+    pub origin: Option<&'static str>,
     /// How many crawlers, groups, prefixes or keys it has.
     pub entries: Option<usize>,
     /// When its operator made it, as a list of addresses says itself.
@@ -164,8 +156,8 @@ enum Taken {
 }
 
 impl<D> Held<D> {
-    pub(in crate::source) fn new(document: D, origin: DocumentOrigin, confirmed: Option<SystemTime>) -> Self {
-        // A document that was not fetched is requested at once.
+    pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
+        // What was not fetched is requested at once.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
@@ -357,7 +349,7 @@ impl<D: Document> Followed<D> {
     /// The validators to ask with: none where nothing is at hand that an answer of "not modified" could confirm.
     fn validators(&self) -> Validators {
         let held = self.held.load();
-        let is_fetched = |held: &Held<D>| matches!(held.origin, DocumentOrigin::Fetched | DocumentOrigin::Saved);
+        let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);
         if held.as_deref().is_some_and(is_fetched) {
             self.progress.lock().validators.clone()
         } else {
@@ -441,7 +433,7 @@ impl<D: Document> Followed<D> {
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();
-        let fetched = held.as_deref().filter(|held| held.origin != DocumentOrigin::Embedded);
+        let fetched = held.as_deref().filter(|held| held.origin != EMBEDDED);
         let before = fetched.map(|held| &*held.document);
         before.map_or(Ok(()), |before| document.check_after(before))?;
         let (hash, objection) = (VersionHash::of(octets), document.objection(before));
@@ -460,7 +452,7 @@ impl<D: Document> Followed<D> {
 
     fn hold(&self, document: Arc<D>, hash: Option<VersionHash>, now: SystemTime, interval: Duration) {
         let (confirmed, fresh_until) = (Some(now), later(now, interval));
-        let held = Held { document, origin: DocumentOrigin::Fetched, confirmed, hash, fresh_until };
+        let held = Held { document, origin: FETCHED, confirmed, hash, fresh_until };
         self.held.store(Some(Arc::new(held)));
         D::renewed(&self.reading);
     }
@@ -496,7 +488,7 @@ fn restore<D: Document>(
 ) -> Result<Option<(Held<D>, Validators)>, FollowError> {
     let Some(saved) = saved.read(&url.to_string())? else { return Ok(None) };
     let document = D::read(reading, &saved.octets).map_err(FollowError::new)?;
-    let held = Held::new(document, DocumentOrigin::Saved, Some(saved.confirmed));
+    let held = Held::new(document, SAVED, Some(saved.confirmed));
     let hash = Some(VersionHash::of(&saved.octets));
     Ok(Some((Held { hash, ..held }, saved.validators(url))))
 }

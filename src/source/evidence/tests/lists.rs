@@ -5,7 +5,7 @@ use super::*;
 use crate::agent::{Identity, IdentityMethod, Recognizer, Refutation, UndecidedReason};
 use crate::rules::RobotsTxt;
 use crate::source::evidence::verifier_builder::VerifierSettings;
-use crate::source::follow::{DocumentOrigin, FollowBuilder, PublishedStatus};
+use crate::source::follow::{FollowBuilder, PublishedStatus};
 
 const MISS: MethodOutcome = MethodOutcome::Failed(Refutation::NotListed);
 const STALE: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Stale);
@@ -85,7 +85,7 @@ fn a_list_verifies_and_refutes() {
     assert_eq!(followed.range(&format!("::ffff:{INSIDE}")), MethodOutcome::Verified);
     assert_eq!(followed.range(OUTSIDE), MISS);
     let status = followed.status();
-    assert_eq!((status.origin, status.entries), (Some(DocumentOrigin::Fetched), Some(5)));
+    assert_eq!((status.origin, status.entries), (Some("fetched"), Some(5)));
     assert_eq!(status.created.as_deref(), Some("2026-11-01T00:00:00"));
     assert!(followed.server.heads()[0].starts_with("GET /list.json HTTP/1.1\r\n"), "{:?}", followed.server.heads());
 }
@@ -126,7 +126,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     // The operator gives the address back; the clock shows the same minute.
     followed.server.answers(good());
     followed.fetch_again(2);
-    until("the list", || (followed.status().origin == Some(DocumentOrigin::Fetched)).then_some(()));
+    until("the list", || (followed.status().origin == Some("fetched")).then_some(()));
     followed.clock.go_back(2 * HOUR);
     assert_eq!(identity(INSIDE), verified);
     assert_ne!(identity(OUTSIDE), verified);
@@ -218,7 +218,7 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
     let verifier = builder.start().expect("a verifier");
     let range = |address| verifier.range(playbot(&registry), public(address), SystemTime::now());
     assert_eq!((range(INSIDE), range(OUTSIDE)), (Some(MethodOutcome::Verified), Some(STALE)));
-    assert_eq!(verifier.status().lists[0].origin, Some(DocumentOrigin::File));
+    assert_eq!(verifier.status().lists[0].origin, Some("file"));
     let wrong = folder.path().join("wrong.txt");
     std::fs::write(&wrong, "8.8.8.0/24\n8.8.8.0/99\n").expect("a file");
     let error = Verifier::builder(&registry).list_file(&server.url, &wrong).expect_err("no list").to_string();
@@ -246,7 +246,7 @@ fn what_was_fetched_is_there_after_a_restart_without_a_network() {
     let range = |verifier: &Verifier, address| verifier.range(playbot(&registry), public(address), clock.now());
     assert_eq!(range(&verifier, INSIDE), Some(MethodOutcome::Verified));
     assert_eq!(range(&verifier, OUTSIDE), Some(MISS));
-    assert_eq!(verifier.status().lists[0].origin, Some(DocumentOrigin::Saved));
+    assert_eq!(verifier.status().lists[0].origin, Some("saved"));
     until("a request with the saved validator", || {
         server.heads().last().filter(|head| head.to_lowercase().contains("if-none-match: \"one\"")).map(drop)
     });

@@ -8,7 +8,7 @@ use crate::agent::RegistryRow;
 use crate::live::VersionHash;
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
-use crate::source::follow::{DocumentOrigin, FollowBuilder, Published, PublishedSettings};
+use crate::source::follow::{FollowBuilder, Published, PublishedSettings};
 
 /// A line is the name of a crawler, or of one to remove after a `-`.
 fn read(text: &str) -> Result<Registry, String> {
@@ -184,7 +184,7 @@ fn the_last_good_registry_outlives_the_process() {
     let builder = Published::<Registry>::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
     let (registry, trouble) = builder.start().expect("a registry");
     assert!(trouble.is_none() && registry.current().is_some_and(|registry| registry.crawler("bingbot").is_none()));
-    assert_eq!(registry.status().origin, Some(DocumentOrigin::Saved));
+    assert_eq!(registry.status().origin, Some("saved"));
 
     // A saved file may be damaged.
     let file = std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();

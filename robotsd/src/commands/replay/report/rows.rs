@@ -255,7 +255,7 @@ impl Senders {
                 .iter()
                 .map(|list| ListRow {
                     url: list.url.clone(),
-                    origin: list.best.copy.origin.as_str(),
+                    origin: list.best.copy.origin,
                     date: day(list.best.date),
                     prefixes: list.best.copy.list.prefixes,
                 })
