@@ -16,7 +16,7 @@ const AGENT: &str = "OurBot/1.0 (+https://example.com/our-bot)";
 async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
     let fetcher = Fetcher::builder().user_agent(HeaderValue::from_static(AGENT)).start()?;
     // One cache for each site: it says when the file is fetched again.
-    let mut cache = CrawlerCache::new();
+    let mut cache = CrawlerCache::default();
     cache.record(fetcher.fetch(&site.join(b"/robots.txt")?, cache.validators()).await, SystemTime::now());
     let robots = match cache.reading(SystemTime::now()) {
         CrawlerReading::Rules(file) => RobotsTxt::parse(file),

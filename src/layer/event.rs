@@ -30,7 +30,7 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence<'a> {
     let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let cookies = request.headers.get_all(COOKIE).into_iter();
-    let evidence = cookies.fold(HumanEvidence::new(), |evidence, value| evidence.cookies(value.as_bytes()));
+    let evidence = cookies.fold(HumanEvidence::default(), |evidence, value| evidence.cookies(value.as_bytes()));
     let site = field(&SEC_FETCH_SITE);
     if site.is_empty() {
         // Most crawlers: the other fields only count beside this one.

@@ -60,20 +60,6 @@ pub(super) struct CompileSettings {
 }
 
 impl CompileCache {
-    /// An empty cache.
-    pub fn new() -> Self {
-        Self {
-            shared: Arc::new(SharedCompilations {
-                versions: Mutex::default(),
-                budget: Budget::new(PLACES),
-                networks: Arc::new(NetworkBuckets::new()),
-                sites: AtomicU64::new(0),
-                counted: Mutex::default(),
-                began: Instant::now(),
-            }),
-        }
-    }
-
     /// The buckets of a site that joins: those of the sites of its name, if it has one.
     pub(super) fn join(&self, name: Option<&str>) -> SiteBuckets {
         let new =
@@ -153,7 +139,16 @@ fn find(
 
 impl Default for CompileCache {
     fn default() -> Self {
-        Self::new()
+        Self {
+            shared: Arc::new(SharedCompilations {
+                versions: Mutex::default(),
+                budget: Budget::new(PLACES),
+                networks: Arc::new(NetworkBuckets::new()),
+                sites: AtomicU64::new(0),
+                counted: Mutex::default(),
+                began: Instant::now(),
+            }),
+        }
     }
 }
 

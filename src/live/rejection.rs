@@ -231,7 +231,7 @@ mod tests {
     /// Of the files of the shared case data that were found on sites, only what is a page, no text or nothing is not taken.
     #[test]
     fn files_of_real_sites_are_taken() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");
         if !path.exists() {
             assert!(std::env::var_os("CI").is_none(), "{} is missing, and CI has to run it", path.display());
             return;

@@ -456,7 +456,7 @@ impl Default for SiteSettings {
             listeners: Vec::new(),
             state: None,
             switch: None,
-            compile_cache: CompileCache::new(),
+            compile_cache: CompileCache::default(),
             counted_as: None,
             clock: Clock::default(),
             appendix: None,

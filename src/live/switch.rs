@@ -5,13 +5,13 @@ use std::sync::{Arc, Weak};
 
 use robots_core::keywords;
 
-/// The kill switch of many sites, which ends with the process; a [`StateDir`](super::StateDir) has one that does not.
-/// Cheap to clone.
+/// The kill switch of many sites, which is on at first and ends with the process; a [`StateDir`](super::StateDir) has one that does
+/// not. Cheap to clone.
 ///
 /// ```
 /// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
 ///
-/// let switch = KillSwitch::new();
+/// let switch = KillSwitch::default();
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n").kill_switch(&switch).open()?;
 /// switch.set_enforcement(Enforcement::Off); // for every site that has it, at once
 /// assert_eq!(live.snapshot().enforcement(), Enforcement::Off);
@@ -44,11 +44,6 @@ struct JoinedSites {
 }
 
 impl KillSwitch {
-    /// A switch that is on.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     pub(super) fn standing(enforcement: Enforcement) -> Self {
         let joined = Mutex::new(JoinedSites { enforcement, sites: Vec::new() });
         Self(Arc::new(Switch { joined, turning: Mutex::default() }))
@@ -167,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_site_that_is_dropped_while_the_switch_is_turned_is_dropped_without_its_lock() {
-        let switch = KillSwitch::new();
+        let switch = KillSwitch::default();
         let (dropped, receiver) = mpsc::channel();
         let site = Arc::new(Leaving { own: Mutex::default(), switch: switch.clone(), dropped });
         switch.join(&site);

@@ -81,7 +81,7 @@ impl Edit {
 }
 
 fn objections(old: &str, new: &str, pages: &[String]) -> Vec<(ObjectionKind, String)> {
-    let watched = WatchedPages::new();
+    let watched = WatchedPages::default();
     watched.set("of the sitemaps", pages.iter().map(Page::new));
     let gate = Gate::new().pages(&watched);
     let [old, new] = [old, new].map(|text| RobotsTxt::parse(text.as_bytes()));
@@ -148,7 +148,7 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
     let pages: Vec<String> = expanded("/cart/{1..50}");
     assert!(objections(OLD, "User-agent: *\nDisallow: /cart\nDisallow: /cart/\n", &pages).is_empty());
 
-    let watched = WatchedPages::new();
+    let watched = WatchedPages::default();
     let live = LiveRobots::inline(OLD).gate(Gate::new().pages(&watched)).open().unwrap();
     watched.set("of the sitemaps", expanded("/shop/{1..20000}").iter().map(Page::new));
     watched.set("of urls.txt", ["/news/", "/news/today", "/contact"].map(Page::new));
@@ -165,7 +165,7 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
 #[test]
 fn a_baseline_counts_as_the_version_accepted_last() {
     let gate = |baseline: &str| {
-        let watched = WatchedPages::new();
+        let watched = WatchedPages::default();
         watched.set("of urls.txt", expanded("/news/{1..9}").iter().map(Page::new));
         Gate::new().pages(&watched).baseline(RobotsTxt::parse(baseline.as_bytes()))
     };

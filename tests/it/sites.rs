@@ -61,7 +61,7 @@ fn live(text: &str) -> LiveRobots {
 
 #[test]
 fn equal_files_share_what_is_made_of_them() {
-    let compile_cache = CompileCache::new();
+    let compile_cache = CompileCache::default();
     let open = |text: &str| LiveRobots::inline(text).compile_cache(&compile_cache).open().unwrap();
     let rules = |live: &LiveRobots| std::ptr::from_ref(live.snapshot().content.as_ref().unwrap().rules()) as usize;
     let (one, same, other) = (open("# a\n"), open("# a\n"), open("# b\n"));

@@ -60,11 +60,6 @@ impl Cookies {
 }
 
 impl<'a> HumanEvidence<'a> {
-    /// Nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds the value of a `Cookie` field.
     pub fn cookies(mut self, value: &'a [u8]) -> Self {
         let pairs = value.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);

@@ -254,7 +254,7 @@ mod tests {
     /// The permission of a crawler of the library that begins with this.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
-        let mut cache = CrawlerCache::new();
+        let mut cache = CrawlerCache::default();
         cache.record(outcome, now);
         match cache.reading(now) {
             CrawlerReading::Rules(_) => CrawlerAccess::Rules,

@@ -97,7 +97,7 @@ impl RobotsOpener {
             parts: None,
             parts_until: Instant::now() + FIRST_FETCH,
             gate: config.gate.clone(),
-            compile_cache: CompileCache::new(),
+            compile_cache: CompileCache::default(),
             fetcher: Arc::default(),
             occasion: OpeningOccasion::Start,
             registry_order: Arc::default(),

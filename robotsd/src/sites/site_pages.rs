@@ -59,7 +59,7 @@ impl SitePages {
     pub(super) fn new(site: &str, log: &Log) -> Arc<Self> {
         Arc::new(Self {
             site: site.into(),
-            watched: WatchedPages::new(),
+            watched: WatchedPages::default(),
             urls: Mutex::default(),
             notes: Mutex::default(),
             held: AtomicUsize::new(0),

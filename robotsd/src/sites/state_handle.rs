@@ -65,7 +65,7 @@ impl StateHandle {
 
     /// Keeps nothing beyond the process.
     pub(super) fn in_memory() -> Self {
-        Self { directory: None, all: KillSwitch::new(), sites: Arc::default() }
+        Self { directory: None, all: KillSwitch::default(), sites: Arc::default() }
     }
 
     /// A builder with the state of the robots.txt of this name, and the switch of every site.

@@ -439,7 +439,7 @@ fn a_panic_after_the_word_of_a_store_passes_the_request() {
 
 #[tokio::test]
 async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
-    let (cache, clock) = (crate::live::CompileCache::new(), TestClock::new());
+    let (cache, clock) = (crate::live::CompileCache::default(), TestClock::new());
     let open = |name: Option<&str>, max_age: u64| {
         let policy = refusing().build();
         let builder = LiveRobots::inline(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);

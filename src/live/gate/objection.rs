@@ -185,7 +185,7 @@ fn percent(part: usize, of: usize) -> String {
 /// use tower_robots::check::Page;
 /// use tower_robots::live::{Gate, LiveRobots, WatchedPages};
 ///
-/// let pages = WatchedPages::new();
+/// let pages = WatchedPages::default();
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /cart/\n")
 ///     .gate(Gate::new().pages(&pages))
 ///     .open()?;
@@ -206,11 +206,6 @@ pub(super) struct PageList {
 }
 
 impl WatchedPages {
-    /// No pages yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Sets the list of this name, in place of the one before; without pages there is none. The name stands behind "pages" in an
     /// objection: `of the sitemaps`, `of urls.txt`.
     pub fn set(&self, name: &str, pages: impl IntoIterator<Item = Page>) {

@@ -33,7 +33,7 @@ fn publisher_with(gate: Gate, grace: Duration, versions: AcceptedVersions, was_l
         registry: Registry::builtin().clone(),
         check: check::Options::default(),
     };
-    Publisher::new(settings, CompileCache::new(), gate, grace, (versions, None, was_live))
+    Publisher::new(settings, CompileCache::default(), gate, grace, (versions, None, was_live))
 }
 
 fn publisher() -> Publisher {

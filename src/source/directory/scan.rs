@@ -127,7 +127,7 @@ impl DirectorySettings {
             fallback: DEFAULT_FALLBACK.into(),
             each: Box::new(|_, builder| builder),
             listeners: Vec::new(),
-            compile_cache: CompileCache::new(),
+            compile_cache: CompileCache::default(),
             poll: Watcher::DEFAULT_POLL,
             watcher: Watcher::new(),
         }

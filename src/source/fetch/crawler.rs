@@ -45,7 +45,7 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// use tower_robots::source::fetch::{FetchOutcome, CrawlerCache, CrawlerReading};
 ///
 /// let now = SystemTime::now();
-/// let mut cache = CrawlerCache::new();
+/// let mut cache = CrawlerCache::default();
 /// assert!(cache.is_due(now));
 /// cache.record(FetchOutcome::of(StatusCode::OK, &HeaderMap::new(), *b"User-agent: *\nDisallow: /x\n", now), now);
 /// assert!(matches!(cache.reading(now), CrawlerReading::Rules(_)));
@@ -56,7 +56,9 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
-    goes_by_last_copy: bool,
+    /// Whether it goes on by the last copy while fetching fails, where there is one, as RFC 9309 permits (section 2.4). Default:
+    /// everything is disallowed for 30 days (section 2.3.1.4).
+    pub goes_by_last_copy: bool,
 }
 
 /// The result of the last answer that was no failure.
@@ -94,17 +96,6 @@ pub enum CrawlerReading<'a> {
 }
 
 impl CrawlerCache {
-    /// Knows nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Goes on by the last copy while fetching fails, where there is one, as RFC 9309 permits (section 2.4). Default: everything is
-    /// disallowed for 30 days (section 2.3.1.4).
-    pub fn by_last_copy(self) -> Self {
-        Self { goes_by_last_copy: true, ..self }
-    }
-
     /// Takes in the outcome of a fetch.
     pub fn record(&mut self, answer: FetchOutcome, now: SystemTime) {
         match answer {

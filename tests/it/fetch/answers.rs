@@ -36,7 +36,7 @@ fn answer_to(octets: impl Into<Vec<u8>>) -> FetchOutcome {
 /// `allow`, `disallow` or the body.
 fn reading(answer: FetchOutcome) -> String {
     let now = SystemTime::now();
-    let mut cache = CrawlerCache::new();
+    let mut cache = CrawlerCache::default();
     cache.record(answer, now);
     match cache.reading(now) {
         CrawlerReading::AllowAll => "allow".into(),

@@ -58,32 +58,33 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
         let decision = policy.weigh(decision, &evidence);
         (decision.action, decision.reason, decision.signs.names().collect::<Vec<_>>())
     };
-    let browsing = || HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");
-    let cookies = || HumanEvidence::new().cookies(b"a=1; sid=2;staff");
+    let browsing = || HumanEvidence::default().fetch_metadata(b"none", b"navigate", b"document");
+    let cookies = || HumanEvidence::default().cookies(b"a=1; sid=2;staff");
     let record = refusing().session_cookies(["sid"]).expect("a name").build();
     let refused = |signs: &[&'static str]| (Action::Refuse, Reason::Disallowed, signs.to_vec());
-    assert_eq!(weigh(&record, HumanEvidence::new()), refused(&[]));
+    assert_eq!(weigh(&record, HumanEvidence::default()), refused(&[]));
     assert_eq!(weigh(&record, cookies()), refused(&["session-cookie"]));
     assert_eq!(weigh(&record, browsing()), refused(&["fetch-metadata"]));
     let from_here = browsing().referer(b"https://Example.com/x", b"example.com");
     assert_eq!(weigh(&record, from_here), refused(&["fetch-metadata", "own-referer"]));
     // Anybody can send a referer, and no browser sends these.
-    assert_eq!(weigh(&record, HumanEvidence::new().referer(b"https://example.com/", b"example.com")), refused(&[]));
+    assert_eq!(weigh(&record, HumanEvidence::default().referer(b"https://example.com/", b"example.com")), refused(&[]));
     for (site, mode, destination) in [
         ("none", "navigate", "image"),
         ("none", "no-cors", "document"),
         ("", "navigate", "document"),
         ("none", "navigate", ""),
     ] {
-        let evidence = HumanEvidence::new().fetch_metadata(site.as_bytes(), mode.as_bytes(), destination.as_bytes());
+        let evidence =
+            HumanEvidence::default().fetch_metadata(site.as_bytes(), mode.as_bytes(), destination.as_bytes());
         assert_eq!(weigh(&record, evidence), refused(&[]), "{site} {mode} {destination}");
     }
     let exempt = refusing().session_cookies(["sid"]).expect("a name").suspect_human(SuspectHuman::Exempt).build();
     assert_eq!(weigh(&exempt, cookies()), (Action::Pass, Reason::SuspectHuman, vec!["session-cookie"]));
-    assert_eq!(weigh(&exempt, HumanEvidence::new()), refused(&[]));
+    assert_eq!(weigh(&exempt, HumanEvidence::default()), refused(&[]));
     let staff = refusing().exempt_cookies(["staff"]).expect("a name").build();
     assert_eq!(weigh(&staff, cookies()).0, Action::Pass);
-    assert_eq!(weigh(&staff, HumanEvidence::new().cookies(b"staffroom=1")).0, Action::Refuse);
+    assert_eq!(weigh(&staff, HumanEvidence::default().cookies(b"staffroom=1")).0, Action::Refuse);
 }
 
 #[test]
@@ -95,8 +96,8 @@ fn each_sign_of_a_person_counts_by_itself() {
         let decision = policy.decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/"));
         policy.weigh(decision, &evidence).reason
     };
-    assert_eq!(reason(HumanEvidence::new().cookies(b"sid=1")), Reason::SuspectHuman);
-    let browsing = HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");
+    assert_eq!(reason(HumanEvidence::default().cookies(b"sid=1")), Reason::SuspectHuman);
+    let browsing = HumanEvidence::default().fetch_metadata(b"none", b"navigate", b"document");
     assert_eq!(reason(browsing), Reason::SuspectHuman);
-    assert_eq!(reason(HumanEvidence::new().cookies(b"other=1")), Reason::Disallowed);
+    assert_eq!(reason(HumanEvidence::default().cookies(b"other=1")), Reason::Disallowed);
 }

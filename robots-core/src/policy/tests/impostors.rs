@@ -92,7 +92,7 @@ fn exempt_networks_and_cookies_are_for_impostors_too() {
     let decision =
         policy.decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/").with_identity(REFUTED_CLAIM));
     assert_eq!((decision.action, decision.reason), (Action::Refuse, Reason::Impostor));
-    let weighed = policy.weigh(decision, &HumanEvidence::new().cookies(b"team=1"));
+    let weighed = policy.weigh(decision, &HumanEvidence::default().cookies(b"team=1"));
     assert_eq!((weighed.action, weighed.reason), EXEMPT);
 }
 

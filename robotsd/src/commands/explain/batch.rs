@@ -317,7 +317,7 @@ fn human_evidence(fields: &[(String, String)]) -> HumanEvidence<'_> {
         lines.map(|(_, value)| value.as_bytes().trim_ascii())
     };
     let first = |name| lines(name).next().unwrap_or_default();
-    let evidence = lines("cookie").fold(HumanEvidence::new(), HumanEvidence::cookies);
+    let evidence = lines("cookie").fold(HumanEvidence::default(), HumanEvidence::cookies);
     evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
 }
 

@@ -129,7 +129,7 @@ pub(super) struct ExplainedRequest<'a> {
 
 impl ExplainedRequest<'_> {
     pub(super) fn explain<'e>(&self, evaluator: &'e Evaluator, path: &RequestPath<'_>) -> Explanation<'e> {
-        let (sender, nothing) = (self.sender.known(), HumanEvidence::new());
+        let (sender, nothing) = (self.sender.known(), HumanEvidence::default());
         Explanation::new(evaluator, self.requester, sender, self.method, path, &nothing)
     }
 }

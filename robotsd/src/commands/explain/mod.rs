@@ -148,7 +148,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
         if matches!(format, ExplainFormat::Csv | ExplainFormat::Matrix) {
             let path = evaluator.path(url.as_bytes());
             let answer = |(requester, sender): (&Requester, &ExplainedSender)| {
-                Explanation::new(&evaluator, requester, sender.known(), &args.method, &path, &HumanEvidence::new())
+                Explanation::new(&evaluator, requester, sender.known(), &args.method, &path, &HumanEvidence::default())
             };
             let answers: Vec<_> = requesters.iter().zip(&senders).map(answer).collect();
             let answers = names.iter().map(String::as_str).zip(&answers);

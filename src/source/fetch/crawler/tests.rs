@@ -18,7 +18,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self { cache: CrawlerCache::new(), now: SystemTime::UNIX_EPOCH + 20_000 * DAY }
+        Self { cache: CrawlerCache::default(), now: SystemTime::UNIX_EPOCH + 20_000 * DAY }
     }
 
     fn after(&mut self, time: Duration) -> &mut Self {
@@ -258,7 +258,7 @@ fn not_modified_without_a_copy_is_a_bad_response() {
 #[test]
 fn who_prefers_the_last_copy_may_go_on_by_it() {
     let mut world = World::new();
-    world.cache = CrawlerCache::new().by_last_copy();
+    world.cache.goes_by_last_copy = true;
     assert_eq!(world.status(500).reads(), "disallow", "there is none yet");
     assert_eq!(world.found("# a").after(DAY).status(500).reads(), "# a");
 }
