@@ -93,16 +93,16 @@ macro_rules! words {
             pub(crate) enum $name { $($(#[$of_word])* #[serde(rename = $text)] $word = $text,)+ }
         }
 
-        $crate::config::word_values! { $name: Self::ALL, Some(Self::default()); }
+        $crate::config::word_values! { $name: Some(Self::default()); }
     )*};
 }
 
 /// Values that are one of several words: which, and the default.
 macro_rules! word_values {
-    ($($word:ident: $all:expr, $absent:expr;)+) => {$(
+    ($($word:ident: $absent:expr;)+) => {$(
         impl $crate::config::Value for $word {
             fn kind() -> $crate::config::Kind {
-                $crate::config::Kind::Words($all.iter().map(|word| word.as_str()).collect())
+                $crate::config::Kind::Words(Self::ALL.iter().map(|word| word.as_str()).collect())
             }
 
             fn read(
@@ -111,7 +111,7 @@ macro_rules! word_values {
                 value: &toml::Spanned<toml::de::DeValue<'_>>,
             ) -> Option<Self> {
                 let text = reader.word::<Self>(place, value)?;
-                $all.iter().copied().find(|word| word.as_str() == text)
+                Self::ALL.iter().copied().find(|word| word.as_str() == text)
             }
 
             fn absent() -> Option<Self> {
@@ -124,29 +124,18 @@ macro_rules! word_values {
 pub(crate) use {tables, word_values, words};
 
 word_values! {
-    Mode: Self::ALL, Some(Self::default());
-    StarScope: Self::ALL, Some(Self::default());
-    StarExceptions: Self::ALL, Some(Self::default());
-    EmptyAgent: Self::ALL, Some(Self::default());
-    SuspectHuman: Self::ALL, Some(Self::default());
-    Impostors: Self::ALL, Some(Self::default());
-    IdentityNeeded: Self::ALL, Some(Self::default());
-    RateMode: Self::ALL, Some(Self::default());
-    Category: Self::ALL, None;
-    PathForm: FORMS, None;
+    Mode: Some(Self::default());
+    StarScope: Some(Self::default());
+    StarExceptions: Some(Self::default());
+    EmptyAgent: Some(Self::default());
+    SuspectHuman: Some(Self::default());
+    Impostors: Some(Self::default());
+    IdentityNeeded: Some(Self::default());
+    RateMode: Some(Self::default());
+    Category: None;
+    // All forms: the message about one that is always judged says so.
+    PathForm: None;
 }
-
-/// All forms: the message about one that is always judged says so.
-const FORMS: [PathForm; 8] = [
-    PathForm::Verbatim,
-    PathForm::Standard,
-    PathForm::Resolved,
-    PathForm::Merged,
-    PathForm::Decoded,
-    PathForm::Parameters,
-    PathForm::Unicode,
-    PathForm::Authority,
-];
 
 /// A default has no place in the file.
 pub(crate) fn unplaced<T>(value: T) -> Spanned<T> {
