@@ -20,153 +20,117 @@ use crate::ask::preset::{Preset, value_of};
 use crate::ask::question_error::{QuestionError, QuestionFault};
 use crate::counting::RequestOutcome;
 
-/// A question.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct CheckRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(super) attributes: Option<AttributeContext>,
+/// Declares messages, a line for each field: its name, its type, its number and what it is on the wire.
+macro_rules! messages {
+    ($($(#[$about:meta])* $message:ident {
+        $($(#[doc = $doc:literal])* $field:ident: $type:ty = $tag:tt ($($wire:tt)+),)*
+    })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, PartialEq, prost::Message)]
+        pub(crate) struct $message {
+            $($(#[doc = $doc])* #[prost($($wire)+, tag = $tag)] pub(super) $field: $type,)*
+        }
+    )*};
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct AttributeContext {
-    #[prost(message, optional, tag = "1")]
-    pub(super) source: Option<SourcePeer>,
-    #[prost(message, optional, tag = "4")]
-    pub(super) request: Option<RequestAttributes>,
-    /// The config of the proxy for the route.
-    #[prost(message, repeated, tag = "10")]
-    pub(super) context_extensions: Vec<HeaderEntry>,
-}
+messages! {
+    /// A question.
+    CheckRequest {
+        attributes: Option<AttributeContext> = "1" (message, optional),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct SourcePeer {
-    #[prost(message, optional, tag = "1")]
-    pub(super) address: Option<PeerAddress>,
-}
+    AttributeContext {
+        source: Option<SourcePeer> = "1" (message, optional),
+        request: Option<RequestAttributes> = "4" (message, optional),
+        /// The config of the proxy for the route.
+        context_extensions: Vec<HeaderEntry> = "10" (message, repeated),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct PeerAddress {
-    #[prost(message, optional, tag = "1")]
-    pub(super) socket_address: Option<SocketAddressText>,
-}
+    SourcePeer {
+        address: Option<PeerAddress> = "1" (message, optional),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct SocketAddressText {
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(super) address: Bytes,
-}
+    PeerAddress {
+        socket_address: Option<SocketAddressText> = "1" (message, optional),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct RequestAttributes {
-    #[prost(message, optional, tag = "2")]
-    pub(super) http: Option<HttpAttributes>,
-}
+    SocketAddressText {
+        address: Bytes = "2" (bytes = "bytes"),
+    }
 
-/// The client's request.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct HttpAttributes {
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(super) method: Bytes,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) headers: Vec<HeaderEntry>,
-    /// With its query, not decoded.
-    #[prost(bytes = "bytes", tag = "4")]
-    pub(super) path: Bytes,
-    #[prost(bytes = "bytes", tag = "5")]
-    pub(super) host: Bytes,
-    /// In place of the headers, with `encode_raw_headers`.
-    #[prost(message, optional, tag = "13")]
-    pub(super) header_map: Option<HeaderList>,
-}
+    RequestAttributes {
+        http: Option<HttpAttributes> = "2" (message, optional),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct HeaderList {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) headers: Vec<HeaderEntry>,
-}
+    /// The client's request.
+    HttpAttributes {
+        method: Bytes = "2" (bytes = "bytes"),
+        headers: Vec<HeaderEntry> = "3" (message, repeated),
+        /// With its query, not decoded.
+        path: Bytes = "4" (bytes = "bytes"),
+        host: Bytes = "5" (bytes = "bytes"),
+        /// In place of the headers, with `encode_raw_headers`.
+        header_map: Option<HeaderList> = "13" (message, optional),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct HeaderEntry {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(super) key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(super) value: Bytes,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub(super) raw_value: Bytes,
-}
+    HeaderList {
+        headers: Vec<HeaderEntry> = "1" (message, repeated),
+    }
 
-/// An answer.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct CheckResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(super) status: Option<RpcStatus>,
-    #[prost(message, optional, tag = "2")]
-    pub(super) denied_response: Option<DeniedResponse>,
-    #[prost(message, optional, tag = "3")]
-    pub(super) ok_response: Option<OkResponse>,
-    #[prost(message, optional, tag = "4")]
-    pub(super) dynamic_metadata: Option<Metadata>,
-}
+    HeaderEntry {
+        key: Bytes = "1" (bytes = "bytes"),
+        value: Bytes = "2" (bytes = "bytes"),
+        raw_value: Bytes = "3" (bytes = "bytes"),
+    }
 
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(super) struct RpcStatus {
-    #[prost(int32, tag = "1")]
-    pub(super) code: i32,
-}
+    /// An answer.
+    CheckResponse {
+        status: Option<RpcStatus> = "1" (message, optional),
+        denied_response: Option<DeniedResponse> = "2" (message, optional),
+        ok_response: Option<OkResponse> = "3" (message, optional),
+        dynamic_metadata: Option<Metadata> = "4" (message, optional),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct DeniedResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(super) status: Option<HttpStatusCode>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) headers: Vec<HeaderOption>,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub(super) body: Bytes,
-}
+    #[derive(Copy)]
+    RpcStatus {
+        code: i32 = "1" (int32),
+    }
 
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(super) struct HttpStatusCode {
-    #[prost(int32, tag = "1")]
-    pub(super) code: i32,
-}
+    DeniedResponse {
+        status: Option<HttpStatusCode> = "1" (message, optional),
+        headers: Vec<HeaderOption> = "2" (message, repeated),
+        body: Bytes = "3" (bytes = "bytes"),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct OkResponse {
-    #[prost(message, repeated, tag = "2")]
-    pub(super) headers: Vec<HeaderOption>,
-    #[prost(string, repeated, tag = "5")]
-    pub(super) headers_to_remove: Vec<String>,
-}
+    #[derive(Copy)]
+    HttpStatusCode {
+        code: i32 = "1" (int32),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct HeaderOption {
-    #[prost(message, optional, tag = "1")]
-    pub(super) header: Option<HeaderEntry>,
-    #[prost(int32, tag = "3")]
-    pub(super) append_action: i32,
-}
+    OkResponse {
+        headers: Vec<HeaderOption> = "2" (message, repeated),
+        headers_to_remove: Vec<String> = "5" (string, repeated),
+    }
 
-/// `google.protobuf.Struct`, with values of two kinds.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Metadata {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) fields: Vec<MetadataEntry>,
-}
+    HeaderOption {
+        header: Option<HeaderEntry> = "1" (message, optional),
+        append_action: i32 = "3" (int32),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct MetadataEntry {
-    #[prost(string, tag = "1")]
-    pub(super) key: String,
-    #[prost(message, optional, tag = "2")]
-    pub(super) value: Option<MetadataValue>,
-}
+    /// `google.protobuf.Struct`, with values of two kinds.
+    Metadata {
+        fields: Vec<MetadataEntry> = "1" (message, repeated),
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct MetadataValue {
-    #[prost(double, optional, tag = "2")]
-    pub(super) number: Option<f64>,
-    #[prost(string, optional, tag = "3")]
-    pub(super) text: Option<String>,
+    MetadataEntry {
+        key: String = "1" (string),
+        value: Option<MetadataValue> = "2" (message, optional),
+    }
+
+    MetadataValue {
+        number: Option<f64> = "2" (double, optional),
+        text: Option<String> = "3" (string, optional),
+    }
 }
 
 /// A field that is set whether it is there or not (`OVERWRITE_IF_EXISTS_OR_ADD`).
