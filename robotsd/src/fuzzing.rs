@@ -2,8 +2,8 @@
 
 pub use crate::ask::{check_request, spop_frames};
 pub use crate::commands::replay::log_line;
-pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, proxy_header, request_head};
-pub use crate::pages::fuzzing::sitemap;
+pub use crate::edge::test_octets::{certificate, forwarded_fields, hops, proxy_header, request_head};
+pub use crate::pages::test_octets::sitemap;
 pub use crate::upstream::response_head;
 
 #[cfg(test)]

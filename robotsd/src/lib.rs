@@ -11,6 +11,7 @@
 #[doc(hidden)]
 pub mod benching;
 pub mod docs;
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 #[doc(hidden)]

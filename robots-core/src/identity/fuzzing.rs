@@ -2,7 +2,7 @@
 
 use super::published_list::RangeList;
 
-pub use super::signature::fuzzing::{signature_base, structured_field};
+pub use super::signature::test_octets::{signature_base, structured_field};
 
 /// A list is whole or an error, and never loses addresses to itself.
 pub fn range_list(octets: &[u8]) {

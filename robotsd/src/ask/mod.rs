@@ -39,10 +39,12 @@ use tower_robots::layer::{Answer, OriginalRequest, Outcome, Record, RobotsLayer}
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
+#[cfg(any(test, fuzzing))]
 pub use self::ext_authz::check_request;
 pub(crate) use self::question_error::QuestionErrors;
 pub(crate) use self::site_table::{DecisionSite, DecisionSites};
 pub(crate) use self::spoe::MESSAGES;
+#[cfg(any(test, fuzzing))]
 pub use self::spoe::spop_frames;
 
 use self::asked_request::AskedRequest;

@@ -22,12 +22,12 @@ use bytes::Bytes;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{Request, Response, StatusCode, Uri};
+use http::{Request, Response, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use tower_robots::layer::Record;
 
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
-use crate::edge::{self, Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, split_string};
+use crate::edge::{Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, split_string};
 
 /// How messages are read, and the answers.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
@@ -124,14 +124,15 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
 
 /// For fuzzing, the octets of a connection: whatever a message holds, a question names its request in one place at most, and the answer to it
 /// can be told.
+#[cfg(any(test, fuzzing))]
 pub fn spop_frames(octets: &[u8]) {
-    edge::fuzzing::spop_frames(octets, |arguments, variables| {
+    crate::edge::test_octets::spop_frames(octets, |arguments, variables| {
         let question = (MESSAGES.request)(arguments);
         for name in [X_ORIGINAL_URI, X_ORIGINAL_METHOD, X_REAL_IP] {
             assert!(question.headers().get_all(&name).iter().count() <= 1, "{name} twice");
         }
         let mut response = Response::new(Bytes::copy_from_slice(octets));
-        *response.status_mut() = StatusCode::FORBIDDEN;
+        *response.status_mut() = http::StatusCode::FORBIDDEN;
         (MESSAGES.variables)(&response, variables);
     });
 }

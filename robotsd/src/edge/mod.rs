@@ -29,10 +29,10 @@ mod request;
 mod spop;
 mod tls;
 
-pub(crate) mod fuzzing;
-
 #[cfg(test)]
 pub(crate) mod test_edge;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod test_octets;
 #[cfg(test)]
 mod tests;
 

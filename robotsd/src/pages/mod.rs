@@ -5,11 +5,12 @@
 //! The caller chooses the source of documents; everything that is read of them is bounded: documents, octets, pages. Pages of other
 //! hosts are none of the site's and are left out. This room judges nothing.
 
-pub(crate) mod fuzzing;
 mod page_set;
 mod sitemap;
 mod sitemap_text;
 mod sitemap_walk;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod test_octets;
 
 pub(crate) use self::page_set::{OwnHosts, PageSet, held_octets, read_urls};
 pub(crate) use self::sitemap::{Listed, read_sitemap};

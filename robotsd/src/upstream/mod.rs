@@ -52,6 +52,7 @@ use tower_robots::layer::OriginalRequest;
 
 pub(crate) use self::endpoint::{Endpoint, HttpVersions, UpstreamLimits};
 pub(crate) use self::failure::{UpstreamEvent, UpstreamEventKind};
+#[cfg(any(test, fuzzing))]
 pub use self::http1_fast::response_head;
 pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::response_body::ResponseBody;

@@ -19,7 +19,7 @@ mod parameters;
 mod structured_field;
 
 #[cfg(any(test, fuzzing))]
-pub(super) mod fuzzing;
+pub(super) mod test_octets;
 #[cfg(test)]
 mod tests;
 

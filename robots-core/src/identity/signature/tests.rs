@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use ring::signature::Ed25519KeyPair;
 
 use super::components::Components;
-use super::fuzzing::written;
 use super::structured_field::{Dictionary, Item, Member};
+use super::test_octets::written;
 use super::*;
 use crate::agent::Refutation::{self, *};
 use crate::agent::UndecidedReason;

@@ -144,6 +144,7 @@ fn grpc_timeout(text: &[u8]) -> Option<Duration> {
 }
 
 /// For fuzzing: the content of a call. It is read alike however it is cut, and the question is the same once it is written again.
+#[cfg(any(test, fuzzing))]
 pub fn check_request(octets: &[u8]) {
     let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
         let mut reader = MessageReader::default();

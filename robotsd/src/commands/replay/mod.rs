@@ -43,6 +43,7 @@ use self::chunks::ChunkPlace;
 pub(super) use self::counts::SearchRequests;
 use self::counts::{ReplayCounts, ReplayPlan};
 pub(super) use self::format::ReplayLogFormat;
+#[cfg(any(test, fuzzing))]
 pub use self::format::log_line;
 use self::headers::HeaderCache;
 use self::identity::{LogEvidence, NameAnswers, NameQuestions};

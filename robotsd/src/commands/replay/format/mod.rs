@@ -177,6 +177,7 @@ fn is_address(word: &[u8]) -> bool {
 }
 
 /// A line in every format. The format that is found for it is one that reads it, if any does.
+#[cfg(any(test, fuzzing))]
 pub fn log_line(octets: &[u8]) {
     for format in ReplayLogFormat::value_variants() {
         if let Some(request) = format.read(octets) {
