@@ -96,7 +96,7 @@ impl Snapshot {
         let misspelled = names.filter_map(|name| {
             let meant = registry.meant(&name.to_string(), content.robots())?;
             Some(format!(
-                "the override for \"{name}\" has no effect, because no crawler and no group is called so: did you mean {meant:?}?"
+                "the override for \"{name}\" has no effect, because no crawler and no group has this name: did you mean {meant:?}?"
             ))
         });
         misspelled.collect()

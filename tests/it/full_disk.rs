@@ -222,7 +222,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             let status = live.status();
             assert_eq!((served(&live).as_str(), status.condition()), (FIRST, Condition::LastGood));
             let trouble = status.state_trouble(TroubleKind::Behind).unwrap();
-            let older = format!("is older than what was live before: version {}, accepted ", short(STAGING));
+            let older = format!("is older than the version before the restart: {}, accepted ", short(STAGING));
             assert!(trouble.starts_with(&format!("version {} is served; it was accepted ", short(FIRST))), "{trouble}");
             assert!(trouble.contains(&older), "{trouble}");
             let said = status.last_reload.to_string();
@@ -381,7 +381,7 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
             assert!(!state.flush());
             let trouble = live.status().state_trouble(TroubleKind::Save).unwrap().to_owned();
-            assert!(trouble.contains("so a restart forgets what is live: Read-only file system"), "{trouble}");
+            assert!(trouble.contains("so a restart forgets the live version: Read-only file system"), "{trouble}");
             drop((live, state));
             site.write(BAD);
             let state = site.state();

@@ -224,7 +224,7 @@ fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
         }
         let live = site.open("<html>");
         assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
-        let older = format!("is older than what was live before: version {}, ", hash.short());
+        let older = format!("is older than the version before the restart: {}, ", hash.short());
         assert!(live.status().state_trouble(TroubleKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
     // A state from before there was a record.
@@ -468,7 +468,8 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Published);
     assert!(!state.flush());
     let trouble = live.status().state_trouble(TroubleKind::Save).unwrap().to_owned();
-    let want = format!("{}: cannot be written, so a restart does not know what goes live while", record.display());
+    let want =
+        format!("{}: cannot be written, so a restart does not know of versions that go live while", record.display());
     assert!(trouble.starts_with(&want), "{trouble}");
     let written = || fs::read_to_string(site.own().join("state.json")).unwrap();
     let before = written();

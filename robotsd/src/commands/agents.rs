@@ -389,7 +389,7 @@ impl fmt::Display for AgentSummary<'_> {
     }
 }
 
-/// As in `54 (7 %) checked against their operators' documentation, the last on 2026-11-22`.
+/// As in `54 (7 %) checked against their operators' pages, the last on 2026-11-22`.
 pub(in crate::commands) struct CheckedShare<'a> {
     pub(in crate::commands) rows: usize,
     pub(in crate::commands) checked: usize,
@@ -400,7 +400,7 @@ impl fmt::Display for CheckedShare<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rows, checked, last } = self;
         let percent = checked * 100 / rows.max(&1);
-        write!(f, "{checked} ({percent} %) checked against their operators' documentation")?;
+        write!(f, "{checked} ({percent} %) checked against their operators' pages")?;
         last.map_or(Ok(()), |day| write!(f, ", the last on {day}"))
     }
 }

@@ -44,13 +44,10 @@ fn index_finds_what_is_not_refused_by_default_and_no_name() {
 #[test]
 fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
     let text = out(&["mojeekbot"]);
-    assert_has(
-        &text,
-        &["; checked 2026-", "1 (100 %) checked against their operators' documentation, the last on 2026-"],
-    );
+    assert_has(&text, &["; checked 2026-", "1 (100 %) checked against their operators' pages, the last on 2026-"]);
     let text = out(&["bravebot"]);
     assert!(
-        !text.contains("; checked") && text.ends_with("0 (0 %) checked against their operators' documentation\n"),
+        !text.contains("; checked") && text.ends_with("0 (0 %) checked against their operators' pages\n"),
         "{text}"
     );
     let rows = rows(&[]);

@@ -89,7 +89,7 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
         (
             listener("127.0.0.1:0\"\nkind = \"decision\"")
                 .replace("name = \"a\"", "name = \"a\"\nhosts = [\"a.test\"]"),
-            "2:11: every site has hosts, so a question that names no site lets a request for any other Host pass",
+            "2:11: every site has hosts, so a question that names no site passes for any other Host",
         ),
         (format!("{CONFIG}[exempt]\npaths = [\"/\"]\n"), "7:10: \"/\" exempts every path"),
         (format!("{CONFIG}[exempt]\npaths = [\"/*\"]\n"), "7:10: \"/*\" exempts every path"),
@@ -142,7 +142,7 @@ fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
     ];
     let folder = folder(&files);
     let Ended { code, error, .. } = folder.configured(["config", "check"]);
-    let want = "robotsd: \"old shop\" is switched off in the state directory, and no site is";
+    let want = "robotsd: \"old shop\" is switched off in the state directory, but no site has this name";
     assert!(error.starts_with(want), "{error}");
     assert_eq!((code, error.lines().count()), (Some(0), 1), "{error}");
     let running = folder.start();

@@ -293,7 +293,8 @@ f --user-agent bingbot/2.0 /.well-known/x
 f --user-agent bingbot --method POST /a
     bingbot may send POST to /a: no group names it, and the group for `*` does not apply to POST
 f --user-agent ChatGPT-User /a
-    ChatGPT-User may fetch /a: no group names it, and robotsd by default does not hold user-fetch agents to `*`, though line 7, `Disallow: /a`, is for every crawler without a group
+    ChatGPT-User may fetch /a: no group names it, and robotsd by default does not apply `*` to user-fetch agents, though line 7, \
+    `Disallow: /a`, is for every crawler without a group
 f --user-agent AdsBot-Google /a
     AdsBot-Google may fetch /a: no group names it, and its operator says that it does not obey `*`
 f --token foobot --method POST /a
@@ -498,7 +499,7 @@ fn the_delay_of_the_group_is_explained_with_its_line() {
                 User-agent: GPTBot\nDisallow: /x\n";
     let folder = folder(&[("f", text)]);
     let said = |agent: &str| explain(&folder, &["--user-agent", agent, "/a"]).0;
-    let keeps = "  delay:  f:6: Crawl-delay: 0.5\n          one request in 0.5 s; its operator says that it keeps";
+    let keeps = "  delay:  f:6: Crawl-delay: 0.5\n          one request in 0.5 s; its operator says that it obeys";
     assert_has(said("ClaudeBot"), &[keeps]);
     let unread = "f:2: Crawl-delay: 5\n          one request in 5 s; its operator says that it does not read it";
     assert_has(said("Googlebot"), &[unread]);

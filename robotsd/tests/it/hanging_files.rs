@@ -184,7 +184,7 @@ fn a_log_of_requests_that_nobody_reads_is_an_error_of_the_start() {
     fifo(&folder.at("fifo"));
     let served = folder.configured(["serve", "--config"]);
     assert_ne!(served.code, Some(0));
-    assert_has(served.said(), &["a pipe that nobody reads"]);
+    assert_has(served.said(), &["a pipe without a reader"]);
 }
 
 /// A log may be a pipe that something reads, and is written without a gap.

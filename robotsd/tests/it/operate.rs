@@ -222,7 +222,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
     }
     let site = operated.site(0);
     assert_has(site["troubles"][0].as_str().unwrap(), &["page.html"]);
-    assert_has(site["next"].to_string(), &["put the state directory right"]);
+    assert_has(site["next"].to_string(), &["repair the state directory"]);
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
         "  grace:      newly disallowed requests are only observed, until\n",
-        " %) checked against their operators' documentation",
+        " %) checked against their operators' pages",
     ];
     assert_has(&status, &parts);
     for line in status.lines().filter(|line| line.chars().count() > 80) {
@@ -312,7 +312,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
     let shop = operated.site(0);
     assert_eq!(shop["state"], "last-good");
     let next = shop["next"][0]["what"].as_str().unwrap();
-    assert!(next.contains("robots.txt: there is no such file") && next.ends_with("taken by itself"), "{next}");
+    assert!(next.contains("robots.txt: there is no such file") && next.ends_with("goes live automatically"), "{next}");
     folder.replace("robots.txt", OPEN);
     operated.out(&["reload"]);
     let shop = operated.site(0);

@@ -190,7 +190,7 @@ fn the_registry_and_what_is_expected_are_followed() {
     folder.replace("crawlers.toml", "# some\n");
     running.event("registry");
     folder.replace("expected.toml", "[[\n");
-    running.wait_for_event("gate", |line| message(line).ends_with("the demands before stay"));
+    running.wait_for_event("gate", |line| message(line).ends_with("the expectations before stay"));
     folder.replace("expected.toml", expected("/shop/"));
     running.wait_for_event("gate", |line| message(line).ends_with("is in force"));
     folder.replace("robots.txt", "User-agent: Googlebot\nDisallow: /shop/\n");

@@ -36,7 +36,7 @@ upstreams = ["http://a"] | [site.upstream] | server_name = "a" =>
     7:15: this is for TLS, and no upstream of the site begins with "https://"
 upstreams = ["https://a"] | [site.upstream] | server_name = "a b" => 7:15: "a b" is no name
 upstreams = ["https://a"] | [site.upstream] | ca = "nope.pem" => 7:6: …
-upstreams = ["http://a"] | [site.upstream] | eject = "0s" => 7:9: eject is no time at all
+upstreams = ["http://a"] | [site.upstream] | eject = "0s" => 7:9: eject is zero
 upstreams = ["http://127.0.0.1:1/x"] => 5:14: "http://127.0.0.1:1/x" is not an upstream: …
 upstreams = ["http://127.0.0.1:1"] => 4:8: the site "a" has no robots.txt: write [site.robots]
 upstreams = ["http://127.0.0.1:1"] | dotfiles = "hide" => 6:12: dotfiles is for static files
@@ -77,8 +77,8 @@ root = "." | [check] | deny = ["no-such-lint"] => 7:9: there is no lint "no-such
 root = "." | [limits] | connections = 0 => 7:15: …
 root = "." | [limits] | body_idle = "500000000000y" => 7:13: "500000000000y" is longer than a year
 root = "." | [limits] | connections = 99999999999 => 7:15: 99999999999 connections are more than 10000000
-root = "." | [limits] | first_byte = "0s" => 7:14: first_byte is no time at all: write one such as "10s"
-root = "." | [limits] | keep_alive = "0s" => 7:14: keep_alive is no time at all
+root = "." | [limits] | first_byte = "0s" => 7:14: first_byte is zero: write a time such as "10s"
+root = "." | [limits] | keep_alive = "0s" => 7:14: keep_alive is zero
 root = "." | [limits] | head_size = "4KiB" => 7:13: head_size is "4KiB": it may be from "8KiB" to "1MiB"
 root = "." | [limits] | head_size = "64K" => 7:13: "64K" is not a size: write "64KiB"
 root = "." | [limits] | head_size = -1 => 7:13: head_size is -1: write a size such as 65536 or "64KiB"

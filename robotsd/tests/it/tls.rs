@@ -93,7 +93,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     running.signal("HUP");
     let event = running.event("certificate-rejected");
     let message = message(&event);
-    assert_has(message, &["a.key: the key is not that of the first certificate"]);
+    assert_has(message, &["a.key: the key does not belong to the first certificate"]);
     assert!(message.ends_with("the certificate before stays in force"), "{message}");
     connect(&running, &second, "a.test").unwrap();
     // And a good one again.
@@ -146,7 +146,7 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         (one("a.key", "a.key"), "robotsd.toml:4:9\n"),
         (one("a.pem", "a.pem"), "robotsd.toml:5:7\n"),
         (one("robots.txt", "a.key"), "no certificate here"),
-        (one("a.pem", "other.key"), "other.key: the key is not that of the first certificate"),
+        (one("a.pem", "other.key"), "other.key: the key does not belong to the first certificate"),
         (one("a.pem", "a.key") + &one("nameless.pem", "nameless.key"), "robotsd.toml:7:9\n"),
         ("[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(), "this [[listener.certificate]] has no key"),
     ] {

@@ -101,7 +101,7 @@ fn clients_that_do_not_read_hold_no_upstream_connection() {
                 serves();
             }
             let line = running.wait_for_event("upstream", |line| line["reason"] == "gave-up");
-            assert!(message(&line).contains("stood still for"), "{line}");
+            assert!(message(&line).contains("stalled for"), "{line}");
         }
         (0..100).for_each(|_| serves());
         if size < 1024 * 1024 {

@@ -340,7 +340,7 @@ mod tests {
     fn the_two_weeks_before_the_end_are_warned_about() {
         let validity = Validity::of(&made((2026, 1, 1), (2026, 4, 1))).unwrap();
         for (now, word) in [
-            ("2025-12-31T23:59:59Z", Some("does not hold before 2026-01-01T00:00:00Z")),
+            ("2025-12-31T23:59:59Z", Some("is not valid before 2026-01-01T00:00:00Z")),
             ("2026-01-01T00:00:00Z", None),
             ("2026-03-17T23:59:59Z", None),
             ("2026-03-18T00:00:00Z", Some("expires on 2026-04-01, in 14 days")),

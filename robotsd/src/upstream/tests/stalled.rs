@@ -214,7 +214,7 @@ async fn what_is_buffered_stays_within_the_total() {
     scene.opens(32).await;
     is_served(scene.address, 60).await;
     assert!(scene.buffers.used.load(Ordering::SeqCst) <= 2 * 64 * 1024);
-    assert!(event_detail(&scene.events, "gave-up").await.contains("stood still for"));
+    assert!(event_detail(&scene.events, "gave-up").await.contains("stalled for"));
 }
 
 #[tokio::test]

@@ -257,7 +257,7 @@ fn a_location_that_does_not_say_where_it_goes_on_answers_nothing() {
         assert_eq!(of(target).status, 500, "{target}");
     }
     assert!(layouts.stage.log().contains("could not find named location \"@robotsd_next_is_not_set\""));
-    // What does say it is there.
+    // A location that says it is there.
     assert_eq!(of("/readme.html").status, 200);
     assert!(statuses.is_superset(&[200, 500].into()), "{statuses:?}");
 }

@@ -52,8 +52,8 @@ lints! {
         "RFC 9309 reads both as no rules at all: everything is allowed. Older robots read them as a closed site. Either is hardly \
          meant. Often a firewall or a bot check refuses crawlers on every path, and /robots.txt with them.";
     CLIENT_ERROR = Warning "answer-client-error": "another status of 4xx",
-        "Every 4xx stands for no rules at all (RFC 9309, section 2.3.1.3). Where there is no file, 404 says so; another status is \
-         a sign of a fault.";
+        "Every 4xx stands for no rules at all (RFC 9309, section 2.3.1.3). If there is no file, 404 says so; another status is a sign \
+         of a fault.";
     MISSING = Note "answer-missing": "there is no robots.txt",
         "404 and 410 mean that everything is allowed, for every crawler. That is a fine answer if it is meant.";
     NOT_200 = Note "answer-not-200": "a success other than 200",
@@ -63,7 +63,7 @@ lints! {
          host decides what is crawled here; and a redirect of every path to a new domain, a login or a parking page brings no \
          rules at all.";
     REDIRECT_TO_HTTP = Warning "redirect-to-http": "a redirect from https to http",
-        "What comes without TLS can be changed on the way, and some clients do not follow such a redirect.";
+        "A file that comes without TLS can be changed on the way, and some clients do not follow such a redirect.";
     REDIRECT_LONG = Note "redirect-long": "three redirects or more",
         "Each redirect is a request that can fail, and crawlers need not follow more than five. One is enough.";
     CONTENT_TYPE = Warning "answer-content-type": "not text/plain",
@@ -79,7 +79,7 @@ lints! {
         "Crawlers may keep robots.txt for 24 hours (RFC 9309, section 2.4), and longer where Cache-Control says so: a change, or a \
          mistake that is put right, is seen that much later.";
     STALE = Note "answer-stale": "a copy that is more than a day old",
-        "A cache in front of the site answers with what the site said then. What crawlers meet is the copy.";
+        "A cache in front of the site still answers with the old file, and crawlers read that copy.";
     OTHER_RULES = Warning "host-other-rules": "the same site under another name or scheme has other rules",
         "A robots.txt is for one scheme, host and port (RFC 9309, section 2.3). Crawlers that come to the site by another name go by \
          what they find there, so each name should redirect to one, or have the same file.";
