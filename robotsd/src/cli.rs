@@ -36,7 +36,7 @@ enum CliCommand {
     Status(Running),
     /// Reload robots.txt in a running robotsd, and show the result
     Reload(ReloadArgs),
-    /// Have a new process of the program take the place of a running robotsd
+    /// Replace a running robotsd with a new process of the program
     Upgrade(Running),
     /// Publish the version of a site's robots.txt that waits for acceptance
     Accept(AcceptArgs),
@@ -46,7 +46,7 @@ enum CliCommand {
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
     History(RunningSite),
-    /// Show what crawlers did: what they read of robots.txt, and what they requested then
+    /// Show what crawlers read of robots.txt, and what they requested then
     Board(BoardArgs),
     /// Check robots.txt files before they are published
     Check(CheckArgs),

@@ -31,7 +31,7 @@ pub(crate) struct Running {
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
     pub(in crate::commands) config: Option<PathBuf>,
 
-    /// The admin interface: an address, or the path of a socket [default: what the config says]
+    /// The admin interface: an address, or the path of a socket [default: from the config]
     #[arg(long, value_name = "PLACE")]
     admin: Option<AdminEndpoint>,
 

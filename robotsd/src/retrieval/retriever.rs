@@ -47,7 +47,8 @@ pub(crate) struct RetrievalSettings {
     /// Connect to another address for this host and port, such as example.com:443:192.0.2.7:443: a server that the name does
     /// not lead to yet; may be repeated
     ///
-    /// The name stays that of the URL, in the request and for the certificate. A part that is empty is any, or the same.
+    /// The name stays that of the URL, in the request and for the certificate. An empty part stands for any host or port, or for the same
+    /// one.
     #[arg(long, value_name = "HOST:PORT:ADDRESS:PORT", hide_short_help = true, help_heading = HEADING)]
     connect_to: Vec<ConnectTo>,
 

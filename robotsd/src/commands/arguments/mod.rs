@@ -21,10 +21,10 @@ const VERSION_CONTROL: &str = ".git";
 // an error would show, and a URL into its network.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
-    /// Read nothing but what is in this folder: no link that leads out of it, nothing of its .git, and no URL
+    /// Read only files in this folder: no link that leads out of it, nothing of its .git, and no URL
     ///
-    /// For files that others wrote, such as those of a pull request. It holds for every file that is named here or is found
-    /// beside one; what a config names is read wherever it is.
+    /// For files that others wrote, such as those of a pull request. It applies to every file that is named here or is found beside one;
+    /// files that a config names are read anywhere.
     #[arg(long, value_name = "FOLDER")]
     within: Option<PathBuf>,
 }

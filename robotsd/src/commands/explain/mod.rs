@@ -92,8 +92,8 @@ enum ExplainFormat {
 fn readings() -> impl TypedValueParser<Value = Reading> {
     let words = [
         PossibleValue::new("standard").help("RFC 9309 as a server reads it"),
-        PossibleValue::new("reference").help("What the reference parser answers"),
-        PossibleValue::new("legacy").help("With the readings of the older pages"),
+        PossibleValue::new("reference").help("As the reference parser reads it"),
+        PossibleValue::new("legacy").help("As older specification pages read it"),
     ];
     PossibleValuesParser::new(words).try_map(|word| word.parse::<Reading>())
 }
