@@ -192,7 +192,7 @@ fn the_registry_and_what_is_expected_are_followed() {
     folder.replace("expected.toml", "[[\n");
     running.wait_for_event("gate", |line| message(line).ends_with("the expectations before stay"));
     folder.replace("expected.toml", expected("/shop/"));
-    running.wait_for_event("gate", |line| message(line).ends_with("is in force"));
+    running.wait_for_event("gate", |line| message(line).contains("the gate uses the new content of"));
     folder.replace("robots.txt", "User-agent: Googlebot\nDisallow: /shop/\n");
     running.event("gated");
 }
