@@ -285,7 +285,7 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
 /// It accepts no content coding unless a field says so, and no coding is undone.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// What is requested.
+    /// The URL to request.
     pub url: FetchUrl,
     /// Fields to send; one that is sent anyway, such as `Accept`, is replaced. Default: none.
     pub headers: HeaderMap,

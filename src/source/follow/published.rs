@@ -157,7 +157,7 @@ enum Taken {
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // What was not fetched is requested at once.
+        // A document that was not fetched is requested at once.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
