@@ -105,6 +105,7 @@ fn row(fields: Fields) -> Result<Crawler, String> {
             ("requires", List(texts)) => row.requires = texts,
             ("ranges", List(addresses)) => row.ranges = addresses,
             ("rdns", List(names)) => row.reverse_dns = names,
+            ("referers", List(hosts)) => row.referers = hosts,
             ("signature", Text(address)) => row.signature = Some(address),
             ("source", Text(address)) => row.source = Some(address),
             ("checked", Text(day)) => row.checked_on = Some(day),

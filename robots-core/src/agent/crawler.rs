@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::referrer::is_host;
 use crate::keyword_enum;
 use crate::rules::ProductToken;
 
@@ -54,6 +55,9 @@ pub struct Crawler {
     pub is_reverse_dns_weak: bool,
     /// Whether others build crawlers with it: the product in front of its name is the crawler's.
     pub is_framework: bool,
+    /// Hosts of its operator's services that send people to the pages they show, as a `Referer` names them: `chatgpt.com`,
+    /// with `.bing.com` those under it too, and with `google.*` the name in every country. One row of an operator has them.
+    pub referers: Vec<String>,
     /// The URL of the keys of its HTTP message signatures.
     pub signature: Option<String>,
     /// The documentation these facts come from.
@@ -213,6 +217,12 @@ impl Crawler {
         if let Some(day) = self.checked_on.as_ref().filter(|day| !is_day(day)) {
             return wrong("checked", &format!("\"{day}\" is no day: write it as \"2026-11-22\""));
         }
+        if let Some(host) = self.referers.iter().find(|host| !is_host(host)) {
+            let message = format!(
+                "\"{host}\" is no host of a service: write it as \"chatgpt.com\", with those under it as \".bing.com\", or for all countries as \"google.*\""
+            );
+            return wrong("referers", &message);
+        }
         if self.obeys_crawl_delay == Obeys::Partial {
             return wrong("crawl_delay", "\"partial\" is not said of a delay: write \"yes\", \"no\" or \"unknown\"");
         }
@@ -325,6 +335,7 @@ mod tests {
             reverse_dns: vec![".a.test".into()],
             is_reverse_dns_weak: true,
             is_framework: true,
+            referers: vec!["a.test".into()],
             signature: Some("https://a.test/keys".into()),
             source: Some("https://a.test".into()),
             checked_on: Some("2026-11-22".into()),

@@ -44,6 +44,7 @@ mod network;
 mod program;
 mod purpose;
 mod recognizer;
+mod referrer;
 mod registry;
 
 pub use self::agent_rules::AgentRules;
@@ -52,4 +53,5 @@ pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, Registry
 pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};
 pub use self::network::Network;
 pub use self::recognizer::{NamedAs, Recognizer};
+pub use self::referrer::Referrer;
 pub use self::registry::Registry;

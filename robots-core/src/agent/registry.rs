@@ -9,6 +9,7 @@ use super::builtin;
 use super::crawler::{Crawler, RegistryError, RegistryRow};
 use super::header::{Header, Word};
 use super::name_index::{NameIndex, Named, WordHash};
+use super::referrer::{Referrer, ReferrerIndex};
 use crate::rules::ProductToken;
 
 #[cfg(feature = "signatures")]
@@ -23,6 +24,7 @@ pub struct Registry {
     tokens: HashSet<ProductToken>,
     /// Header names, each standing for the position of its crawler.
     index: NameIndex,
+    referrers: ReferrerIndex,
 }
 
 impl Registry {
@@ -95,7 +97,8 @@ impl Registry {
             crawler.header_names.iter().map(move |name| (name.as_bytes(), at)).collect::<Vec<_>>()
         });
         let index = NameIndex::new(names);
-        Self { index, tokens, crawlers }
+        let referrers = ReferrerIndex::new(crawlers.iter().map(AsRef::as_ref));
+        Self { index, tokens, referrers, crawlers }
     }
 
     /// Every crawler, in the order of the rows.
@@ -112,6 +115,18 @@ impl Registry {
     /// The crawler listed under this name, whatever the case.
     pub fn crawler(&self, name: &str) -> Option<&Crawler> {
         self.crawlers().find(|crawler| crawler.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The service that sent a person, by the value of the `Referer` of the request: its host decides.
+    ///
+    /// ```
+    /// let registry = robots_core::agent::Registry::builtin();
+    /// let service = registry.referrer(b"https://www.google.co.uk/").expect("a service");
+    /// assert_eq!((&*service.operator, &*service.host), ("Google", "google.*"));
+    /// assert!(registry.referrer(b"https://www.example.com/").is_none());
+    /// ```
+    pub fn referrer(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
+        self.referrers.of_url(referer)
     }
 
     /// Whether a crawler obeys this token.

@@ -92,6 +92,7 @@ struct CrawlerListing<'a> {
     ranges: &'a [String],
     rdns: &'a [String],
     weak: bool,
+    referers: &'a [String],
     signature: Option<&'a str>,
     source: Option<&'a str>,
 }
@@ -324,6 +325,7 @@ impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
             ranges: &crawler.ranges,
             rdns: &crawler.reverse_dns,
             weak: crawler.is_reverse_dns_weak,
+            referers: &crawler.referers,
             signature: crawler.signature.as_deref(),
             source: crawler.source.as_deref(),
         }

@@ -60,6 +60,7 @@ tables! {
         requires: Vec<String>,
         ranges: Vec<String>,
         rdns: Vec<String>,
+        referers: Option<Spanned<Vec<String>>>,
         signature: Option<String>,
         source: Option<String>,
         checked: Option<Spanned<String>>,
@@ -145,6 +146,7 @@ fn row(table: &Spanned<CrawlerTable>) -> Result<RegistryRow, Fault> {
         reverse_dns: table.rdns.clone(),
         is_reverse_dns_weak: table.weak,
         is_framework: table.framework,
+        referers: table.referers.as_ref().map(|hosts| hosts.get_ref().clone()).unwrap_or_default(),
         signature: table.signature.clone(),
         source: table.source.clone(),
         checked_on: table.checked.as_ref().map(|day| day.get_ref().clone()),
@@ -188,6 +190,7 @@ impl CrawlerTable {
             "header" => self.header.as_ref().map(Spanned::span),
             "tokens" => self.tokens.as_ref().map(Spanned::span),
             "checked" => self.checked.as_ref().map(Spanned::span),
+            "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
         // A name is the default of the others.
@@ -272,7 +275,7 @@ mod tests {
     fn every_key_of_a_row_reaches_the_registry() {
         let text = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"HouseBot\", \"House Bot\"]\ntokens = [\"HouseBot\", \"House\"]\n\
                     operator = \"House\"\ncategory = \"archive\"\nrobots = \"partial\"\nstar = \"no\"\ncrawl_delay = \"yes\"\nrequires = [\"house.test\"]\n\
-                    ranges = [\"https://house.test/ranges\"]\nrdns = [\".house.test\"]\nsignature = \"https://house.test/keys\"\n\
+                    ranges = [\"https://house.test/ranges\"]\nrdns = [\".house.test\"]\nreferers = [\"house.test\"]\nsignature = \"https://house.test/keys\"\n\
                     source = \"https://house.test/bot\"\nchecked = \"2026-11-22\"\nweak = true\nframework = true\nindex = true\nexamples = [\"HouseBot/1 house.test\"]\n\n\
                     [[crawler]]\nname = \"House-Extended\"\ncategory = \"ai-training\"\ncontrol = true\n\n\
                     [[crawler]]\nname = \"GPTBot\"\nremove = true\n";
@@ -288,6 +291,7 @@ mod tests {
             requires: vec!["house.test".into()],
             ranges: vec!["https://house.test/ranges".into()],
             reverse_dns: vec![".house.test".into()],
+            referers: vec!["house.test".into()],
             signature: Some("https://house.test/keys".into()),
             source: Some("https://house.test/bot".into()),
             checked_on: Some("2026-11-22".into()),

@@ -1,0 +1,159 @@
+//! The services that send people to a site, by the host that a `Referer` names: chatgpt.com is OpenAI's.
+//!
+//! A host is looked for in the registry's column `referers`: as it is, as one of all hosts under a domain, and as a name
+//! under the domains of countries. Each is one lookup of a slice, so a request costs a few of them and no allocation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::crawler::Crawler;
+use crate::rules::Authority;
+
+/// The longest host that is looked for.
+const LONGEST: usize = 64;
+
+/// Applications name themselves by a scheme of their own: `android-app://com.google.android.googlequicksearchbox/`.
+const SCHEMES: [&[u8]; 3] = [b"https", b"http", b"android-app"];
+
+/// A service of a crawler's operator that sends people to the pages it shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct Referrer {
+    /// The operator, as rows of the registry name it.
+    pub operator: String,
+    /// The host as the registry has it, such as `chatgpt.com`, `.bing.com` or `google.*`.
+    pub host: String,
+}
+
+/// The hosts of all rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReferrerIndex {
+    /// `chatgpt.com` for the host, `.bing.com` for it and those under it, `google.` for a name under domains of countries.
+    services: HashMap<Box<[u8]>, Arc<Referrer>>,
+}
+
+impl ReferrerIndex {
+    /// Of two rows with one host the first counts.
+    pub(super) fn new<'c>(crawlers: impl Iterator<Item = &'c Crawler>) -> Self {
+        let mut services = HashMap::new();
+        for crawler in crawlers {
+            for host in &crawler.referers {
+                let service = || Arc::new(Referrer { operator: crawler.operator.clone(), host: host.clone() });
+                let key = host.strip_suffix('*').unwrap_or(host).as_bytes();
+                services.entry(key.into()).or_insert_with(service);
+            }
+        }
+        Self { services }
+    }
+
+    /// The service that a `Referer` is a page of.
+    pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
+        let (scheme, authority, _) = Authority::of_url(referer)?;
+        let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);
+        if host.is_empty() || host.len() > LONGEST || !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+            return None;
+        }
+        // In lower case, with a dot in front, so that every key is a slice of it.
+        let mut octets = [b'.'; LONGEST + 1];
+        let dotted = &mut octets[..=host.len()];
+        dotted[1..].copy_from_slice(host);
+        dotted.make_ascii_lowercase();
+        let dotted = &*dotted;
+        let name = dotted[1..].strip_prefix(b"www.").unwrap_or(&dotted[1..]);
+        let of_country = name.len() - country_domain(name).unwrap_or(name.len());
+        let dots = memchr::memchr_iter(b'.', dotted);
+        let find = |key: &[u8]| self.services.get(key);
+        find(name).or_else(|| find(&name[..of_country])).or_else(|| dots.map(|at| &dotted[at..]).find_map(find))
+    }
+}
+
+/// The length of what stands behind a name that is registered in many countries: `com`, `de`, `cat`, `co.uk`, `com.br`.
+fn country_domain(name: &[u8]) -> Option<usize> {
+    let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
+    let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);
+    let second = before[..before.len() - 1].rsplit(|octet| *octet == b'.').next().unwrap_or_default();
+    if is_country(last) && matches!(second, b"co" | b"com") && before.len() > second.len() + 1 {
+        return Some(second.len() + 1 + last.len());
+    }
+    (is_country(last) || matches!(last, b"com" | b"cat")).then_some(last.len())
+}
+
+/// Whether the registry can have a host in this form.
+pub(super) fn is_host(host: &str) -> bool {
+    let name = host.strip_prefix('.').unwrap_or(host);
+    let name = name.strip_suffix(".*").filter(|_| !host.starts_with('.')).unwrap_or(name);
+    let is_label = |label: &str| {
+        let is_octet = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
+        !label.is_empty() && label.bytes().all(is_octet)
+    };
+    name.len() < LONGEST && !name.starts_with("www.") && name.split('.').all(is_label) && host.contains('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::agent::{Category, Crawler, Registry};
+
+    #[test]
+    fn a_referer_is_of_a_service_by_its_host_alone() {
+        let registry = Registry::builtin();
+        let operator = |url: &str| registry.referrer(url.as_bytes()).map(|service| service.operator.as_str());
+        for (url, want) in [
+            ("https://chatgpt.com/", Some("OpenAI")),
+            ("https://chat.openai.com/c/1?q=google.com", Some("OpenAI")),
+            ("https://www.perplexity.ai/search/x", Some("Perplexity")),
+            ("HTTPS://WWW.GOOGLE.DE/", Some("Google")),
+            ("https://google.com", Some("Google")),
+            ("https://www.google.co.uk:443/url?q=x", Some("Google")),
+            ("http://images.google.com.br/imgres", Some("Google")),
+            ("https://gemini.google.com/app", Some("Google")),
+            ("https://www.google.cat/#x", Some("Google")),
+            ("android-app://com.google.android.googlequicksearchbox/", Some("Google")),
+            ("https://www.bing.com/search?q=x", Some("Microsoft")),
+            ("https://cn.bing.com./", Some("Microsoft")),
+            ("https://copilot.microsoft.com/", Some("Microsoft")),
+            ("https://yandex.ru/", Some("Yandex")),
+            ("https://www.yandex.com.tr/search/", Some("Yandex")),
+            ("https://ya.ru/", Some("Yandex")),
+            ("https://m.baidu.com/s", Some("Baidu")),
+            ("https://duckduckgo.com/", Some("DuckDuckGo")),
+            ("https://claude.ai/chat", Some("Anthropic")),
+            ("https://kagi.com/", Some("Kagi")),
+            ("https://you.com/", Some("You.com")),
+            // Storage, mail and documents of others are no service that sends people.
+            ("https://lh3.googleusercontent.com/", None),
+            ("https://mail.google.com/", None),
+            ("https://www.microsoft.com/", None),
+            ("https://notgoogle.com/", None),
+            ("https://google.com.evil.example/", None),
+            ("https://google.evil.example/", None),
+            ("https://google.xyz/", None),
+            ("https://www.google/", None),
+            ("https://evil.example/https://google.com/", None),
+            ("https://google.com@evil.example/", None),
+            ("https://co.uk/", None),
+            ("https://notbing.com/", None),
+            ("ftp://google.com/", None),
+            ("https:///google.com", None),
+            ("google.com", None),
+            ("-", None),
+            ("", None),
+        ] {
+            assert_eq!(operator(url), want, "{url}");
+        }
+        assert_eq!(operator(&format!("https://{}.google.com/", "x".repeat(500))), None);
+    }
+
+    #[test]
+    fn hosts_are_written_in_one_form() {
+        let row = |host: &str| Crawler { referers: vec![host.to_owned()], ..Crawler::new("A", Category::Search) };
+        for host in ["a.test", ".a.test", "a.*", "news.a.*", "com.a.b"] {
+            assert!(Registry::default().extended_with([row(host)]).is_ok(), "{host}");
+        }
+        for host in
+            ["", "a", "A.test", "https://a.test", "a.test/x", "www.a.test", "*.a.test", ".a.*", "a..test", "a.te*"]
+        {
+            let error = Registry::default().extended_with([row(host)]).unwrap_err();
+            assert!(error.field == "referers" && error.message.contains("chatgpt.com"), "{host}: {error}");
+        }
+    }
+}
