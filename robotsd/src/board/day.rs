@@ -17,6 +17,7 @@ use tower_robots::live::VersionHash;
 
 use super::requested_paths::RequestedPaths;
 use super::row::{DAY, HOUR, Row, RowKey, Second, Standing, day_of};
+use super::visitors::SentVisitors;
 use super::watch::{self, Lost, Watch};
 use crate::files;
 
@@ -38,6 +39,7 @@ pub(crate) struct DayRows {
     pub(crate) days: BTreeMap<RowKey, Row>,
     /// The paths that verified search engines requested, by day.
     pub(crate) requested: BTreeMap<Second, RequestedPaths>,
+    pub(crate) visitors: SentVisitors,
 }
 
 /// The first line of a file.
@@ -92,6 +94,7 @@ impl DayRows {
         for (day, requested) in &other.requested {
             self.requested.entry(*day).or_default().merge(requested);
         }
+        self.visitors.merge(&other.visitors);
     }
 
     /// Whether a file has room for another time in which reads were watched or lost.
@@ -170,6 +173,8 @@ enum Line {
         /// Beside the site, where older releases overlook it.
         #[serde(default, skip_serializing_if = "RequestedPaths::is_empty")]
         requested: RequestedPaths,
+        #[serde(default, skip_serializing_if = "SentVisitors::is_empty")]
+        visitors: SentVisitors,
     },
     Watch(Watch),
     Lost(Lost),
@@ -209,8 +214,9 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
         at += line.len();
         let parsed = if line.len() > LONGEST_LINE { None } else { serde_json::from_slice(line).ok() };
         match parsed {
-            Some(Line::Site { site, requested }) if requested.is_sound() => {
+            Some(Line::Site { site, requested, visitors }) if requested.is_sound() && visitors.is_sound(day) => {
                 rows.site = Some(site);
+                rows.visitors.merge(&visitors);
                 if !requested.is_empty() {
                     rows.requested.entry(day).or_default().merge(&requested);
                 }
@@ -297,7 +303,10 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
     };
     // A file has one day.
     let requested = rows.requested.values().next().cloned().unwrap_or_default();
-    rows.site.iter().try_for_each(|site| line(&Line::Site { site: site.clone(), requested: requested.clone() }))?;
+    let visitors = rows.visitors.clone();
+    rows.site.iter().try_for_each(|site| {
+        line(&Line::Site { site: site.clone(), requested: requested.clone(), visitors: visitors.clone() })
+    })?;
     rows.watches.iter().try_for_each(|watch| line(&Line::Watch(watch.clone())))?;
     rows.lost.iter().try_for_each(|lost| line(&Line::Lost(lost.clone())))?;
     for (key, row) in &rows.days {

@@ -8,7 +8,87 @@
 //! - every later one of the operator's crawlers, of those that are not verified too, as long as nothing refutes them;
 //! - one that may have been missed: while no process watched, while enforcement was off, while counts were lost.
 
+use tower_robots::agent::Agent;
+use tower_robots::live::VersionHash;
+use tower_robots::policy::{Policy, RequestFacts};
+use tower_robots::rules::{Access, PathForm, RuleSet};
+
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
+
+/// For how long a crawler may go by the version it read (RFC 9309, section 2.4), with an hour to spare.
+pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
+
+/// Versions of a site that requests are judged by.
+pub(crate) const MOST_VERSIONS: usize = 5;
+
+/// A version that a crawler may go by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GoneBy<'v> {
+    pub(crate) hash: VersionHash,
+    /// As it is written on the board.
+    pub(crate) name: &'v str,
+    pub(crate) rules: &'v RuleSet,
+}
+
+/// A request that the version in force disallows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Disallowed<'r> {
+    pub(crate) agent: &'r Agent,
+    pub(crate) method: &'r str,
+    pub(crate) target: &'r [u8],
+    /// The version in force, and the form of the path that it disallows.
+    pub(crate) by: VersionHash,
+    pub(crate) form: PathForm,
+}
+
+impl Case {
+    /// Notes the versions that disallow a disallowed request, the one in force first, and those that allow it. A version counts as
+    /// disallowing only where the path as the client sent it is disallowed: a match under another reading of the path is
+    /// nothing a crawler has to expect.
+    pub(crate) fn judge_by<'v>(
+        &mut self,
+        versions: impl Iterator<Item = GoneBy<'v>> + Clone,
+        policy: Option<&Policy>,
+        request: &Disallowed<'_>,
+    ) {
+        let (mut disallowing, mut allowing) = (0, 0);
+        let is_live = |version: &GoneBy<'_>| version.hash == request.by;
+        for GoneBy { hash, name, rules } in
+            versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)))
+        {
+            // By the one in force it was judged a moment ago.
+            let disallowed = if hash == request.by {
+                Some(request.form)
+            } else {
+                let facts = RequestFacts::of_target(request.method, request.target);
+                let decide = |policy: &Policy| policy.decide(rules, std::slice::from_ref(request.agent), facts).verdict;
+                let verdict = policy.and_then(decide);
+                verdict.filter(|verdict| verdict.access() == Access::Disallow).map(|verdict| verdict.form())
+            };
+            match disallowed {
+                Some(PathForm::Verbatim | PathForm::Standard) => {
+                    rewrite_next(&mut self.disallowed_by, &mut disallowing, name);
+                }
+                Some(_) => {}
+                None => rewrite_next(&mut self.allowed_by, &mut allowing, name),
+            }
+        }
+        self.disallowed_by.truncate(disallowing);
+        self.allowed_by.truncate(allowing);
+    }
+}
+
+/// Writes the next name of a list anew, in the memory of the one before.
+fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
+    match list.get_mut(*written) {
+        Some(own) => {
+            own.clear();
+            own.push_str(name);
+        }
+        None => list.push(name.to_owned()),
+    }
+    *written += 1;
+}
 
 /// How disallowed requests are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,15 @@
 //! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the
 //! [`history`], a file for each [`day`] of a site. [`row`] is what all of them add up.
 //! [`judgement`] says what requests say about a crawler, with the times that [`watch`] does not cover; [`summary`]
-//! makes the [`report`] of it. The [`requested_paths`] are for the gate. Nothing here decides about a request, and none
+//! makes the [`report`] of it. The [`requested_paths`] are for the gate. [`visitors`] are
+//! those whom services sent, and [`given_back`] weighs them against what crawlers took. Nothing here decides about a request, and none
 //! waits for it.
 
 mod row;
 
+mod given_back;
 mod judgement;
+mod visitors;
 mod watch;
 
 mod day;
@@ -22,13 +25,22 @@ mod summary;
 mod table;
 mod view;
 
+mod log_board;
+
 mod page;
 
+pub(crate) use self::given_back::{OperatorBalance, TakenPages, section as given_back};
+pub(crate) use self::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
+pub(crate) use self::log_board::{LogBoard, LoggedTimes};
 pub(crate) use self::page::{BoardPage, PageReload, style};
-pub(crate) use self::recorder::SiteRecorders;
-pub(crate) use self::row::{Second, seconds};
+pub(crate) use self::recorder::{
+    Counted, CrawlerRequest, RowScratch, SiteRecorders, cut, standing, write_origin, written as version_name,
+};
+pub(crate) use self::row::{Done, Second, seconds, written as seconds_in_words};
+pub(crate) use self::summary::Evidence;
 pub(crate) use self::table::{Board, SiteMoment};
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
+pub(crate) use self::visitors::{is_crawler, service_of};
 pub(crate) use self::watch::Sight;
 pub(crate) use report::{BoardReport, CrawlerBoard, TrafficTotals, csv};
 

@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
+use super::given_back;
 use super::report::{BoardReport, CrawlerBoard, LineBoard, NeverHit, SiteBoard, TrendBar};
 use super::row::DAY;
 use super::view::{BoardQuery, BoardSpan};
@@ -168,6 +169,7 @@ impl BoardPage<'_> {
             f.write_str("\n")?;
         }
         f.write_str("</section>\n")?;
+        f.write_str(&given_back::section(&format!("{}: what crawling gives back", site.site), &site.given_back))?;
         if !site.lines.is_empty() {
             writeln!(f, "<section><h2>{}: lines that disallowed</h2>", Escaped(&site.site))?;
             let caption = format!("Lines of the robots.txt of {} by requests", site.site);

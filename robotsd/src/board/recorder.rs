@@ -7,16 +7,19 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
+use http::header::REFERER;
 use http::{HeaderName, Method, StatusCode};
 use parking_lot::Mutex;
-use tower_robots::agent::{Agent, Identity};
-use tower_robots::layer::{Event, Record};
+use tower_robots::agent::{Agent, Identity, Referrer, Registry};
+use tower_robots::layer::{Event, OriginalRequest, Record};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
-use tower_robots::policy::{Policy, RequestFacts};
-use tower_robots::rules::{Access, PathForm, RequestPath};
+use tower_robots::policy::{Pace, Policy};
+use tower_robots::rules::{Access, RequestPath};
 
+use super::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
 use super::requested_paths::RequestedPaths;
-use super::row::{Case, DAY, Done, HOUR, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
+use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
+use super::visitors::{self, is_crawler};
 use crate::counting::RequestOutcome;
 
 /// Rows that a worker holds of a site until they are taken.
@@ -25,9 +28,6 @@ const MOST_ROWS: usize = 4096;
 /// Names of crawlers that no registry knows which are counted one by one, by a worker and by the board of a site in an hour: they
 /// come from clients.
 pub(super) const MOST_UNKNOWN: usize = 64;
-
-/// Versions of a site that requests are judged by.
-const MOST_VERSIONS: usize = 5;
 
 /// The name of the rest of them.
 pub(super) const UNKNOWN: &str = "other crawlers";
@@ -64,6 +64,8 @@ pub(crate) struct SiteRecorders {
     has_missed: AtomicBool,
     /// Whether the site got hosts since that was last asked.
     has_new_hosts: AtomicBool,
+    /// What knows the services that send visitors; empty until it is followed.
+    registry: ArcSwap<Registry>,
 }
 
 /// Counts the crawlers of one site on one worker.
@@ -87,10 +89,10 @@ pub(crate) struct Counted {
 
 /// The row and case of a disallowed request, in memory that is used again: nearly all are counted by rows and cases that are there.
 #[derive(Debug, Default)]
-pub(super) struct RowScratch {
+pub(crate) struct RowScratch {
     key: RowKey,
-    case: Case,
-    hits: LineHits,
+    pub(crate) case: Case,
+    pub(crate) hits: LineHits,
 }
 
 impl SiteRecorders {
@@ -135,6 +137,23 @@ impl SiteRecorders {
         self.has_new_hosts.swap(false, Ordering::AcqRel)
     }
 
+    /// Follows the registry of the site, in which services that send visitors are looked up.
+    pub(crate) fn follow_registry(&self, registry: &Arc<Registry>) {
+        if !Arc::ptr_eq(&self.registry.load(), registry) {
+            self.registry.store(Arc::clone(registry));
+        }
+    }
+
+    /// The service that sent a visitor, if the request is one's. Of most requests one field is looked at.
+    pub(crate) fn service_of(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
+        let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
+        if record.is_some_and(|record| is_crawler(&record.agent)) {
+            return None;
+        }
+        let host = request.host().map(str::as_bytes);
+        visitors::service_of(&self.registry.load(), referer.as_bytes(), host, request.target()).cloned()
+    }
+
     /// Follows the versions of a robots.txt, so that requests are judged by the one that a crawler last read.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
@@ -147,7 +166,7 @@ impl SiteRecorders {
             return;
         }
         // It may be read until it is replaced, and gone by for a day after.
-        let until = now + DAY + HOUR;
+        let until = now + GONE_BY;
         let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
         if let Some(last) = versions.last_mut() {
             last.until = until;
@@ -168,43 +187,36 @@ impl Recorder {
 
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
-        if RequestPath::is_robots_txt_target(event.request.target()) {
+        let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
+        let seen = CrawlerRequest { agent, name, identity, at: now };
+        let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
+        let target = event.request.target();
+        if RequestPath::is_robots_txt_target(target) {
             if let Some(version) = read_version(event) {
-                let (mut origin, count) = (String::new(), 1);
-                write_origin(event, &mut origin);
-                self.counted
-                    .lock()
-                    .count(record, now, |row, _| row.read(ReadSpan { origin, version, first: now, last: now, count }));
+                self.counted.lock().read(&seen, version, origin);
             }
             return;
         }
         let done = done(record);
+        let got_page = event.request.method == Method::GET && done.refused + done.limited == 0;
+        let got_page = got_page && !Pace::is_for_asset(target);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
             if is_of_index(record) {
-                counted.requested.count(event.request.target());
+                counted.requested.count(target);
             }
-            counted.count(record, now, |row, _| {
-                row.allowed += 1;
-                row.done.merge(done);
-            });
+            counted.allow(&seen, done, got_page);
             return;
         }
         let versions = self.versions.load();
-        let mut counted = self.counted.lock();
-        let RowScratch { case, hits, .. } = &mut counted.scratch;
-        versions.judge(event, case);
-        case.origin.clear();
-        write_origin(event, &mut case.origin);
-        (case.first, case.last, case.count) = (now, now, 1);
-        versions.write_name(record.hash, &mut hits.version);
-        rewrite(&mut hits.pattern, cut(record.rule.as_deref().unwrap_or_default()));
-        (hits.line, hits.hits) = (record.line.unwrap_or(0), 1);
-        counted.count(record, now, |row, RowScratch { case, hits, .. }| {
-            row.disallowed += 1;
-            row.done.merge(done);
-            row.disallow(case);
-            row.hit(hits);
+        let method = event.request.method.as_str();
+        let request = Disallowed { agent, method, target, by: record.hash, form: record.form };
+        self.counted.lock().disallow(&seen, (done, got_page), |RowScratch { case, hits, .. }| {
+            case.judge_by(versions.gone_by(), versions.policy.as_deref(), &request);
+            origin(&mut case.origin);
+            versions.write_name(record.hash, &mut hits.version);
+            rewrite(&mut hits.pattern, cut(record.rule.as_deref().unwrap_or_default()));
+            hits.line = record.line.unwrap_or(0);
         });
     }
 
@@ -214,23 +226,81 @@ impl Recorder {
     }
 }
 
+/// A request of a crawler, on the way or in a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CrawlerRequest<'r> {
+    pub(crate) agent: &'r Agent,
+    /// For a crawler that no registry knows.
+    pub(crate) name: &'r str,
+    pub(crate) identity: Standing,
+    pub(crate) at: Second,
+}
+
 impl Counted {
-    fn count(&mut self, record: &Record, now: Second, count: impl FnOnce(&mut Row, &RowScratch)) {
-        if self.rows.len() >= MOST_ROWS {
+    /// Whether it may have no room for another row.
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows.len() >= MOST_ROWS
+    }
+
+    /// Counts a read of robots.txt, which got a version, or none where another server answered.
+    pub(crate) fn read(
+        &mut self,
+        request: &CrawlerRequest<'_>,
+        version: Option<String>,
+        write_origin: impl FnOnce(&mut String),
+    ) {
+        let mut origin = String::new();
+        write_origin(&mut origin);
+        let (first, last) = (request.at, request.at);
+        self.count(request, |row, _| row.read(ReadSpan { origin, version, first, last, count: 1 }));
+    }
+
+    /// Counts a request that robots.txt does not disallow, and whether it got a page.
+    pub(crate) fn allow(&mut self, request: &CrawlerRequest<'_>, done: Done, got_page: bool) {
+        self.count(request, |row, _| {
+            row.allowed += 1;
+            row.pages += u64::from(got_page);
+            row.done.merge(done);
+        });
+    }
+
+    /// Counts one that it disallows, and whether it got a page. `fill` writes its origin and the versions that judge it, and the line
+    /// that disallows it.
+    pub(crate) fn disallow(
+        &mut self,
+        request: &CrawlerRequest<'_>,
+        (done, got_page): (Done, bool),
+        fill: impl FnOnce(&mut RowScratch),
+    ) {
+        self.scratch.case.origin.clear();
+        fill(&mut self.scratch);
+        let RowScratch { case, hits, .. } = &mut self.scratch;
+        (case.first, case.last, case.count, hits.hits) = (request.at, request.at, 1, 1);
+        self.count(request, |row, RowScratch { case, hits, .. }| {
+            row.disallowed += 1;
+            row.pages += u64::from(got_page);
+            row.done.merge(done);
+            row.disallow(case);
+            row.hit(hits);
+        });
+    }
+
+    fn count(&mut self, request: &CrawlerRequest<'_>, count: impl FnOnce(&mut Row, &RowScratch)) {
+        if self.is_full() {
             self.lost += 1;
             return;
         }
-        let crawler = match record.agent.registered() {
+        let crawler = match request.agent.registered() {
             Some(crawler) => &crawler.name,
-            None => self.unknown_name(record.name()),
+            None => self.unknown_name(request.name),
         };
         let key = &mut self.scratch.key;
         rewrite(&mut key.crawler, crawler);
-        (key.begin, key.identity) = (hour_of(now), standing(record));
+        (key.begin, key.identity) = (hour_of(request.at), request.identity);
         match self.rows.get_mut(&self.scratch.key) {
             Some(row) => count(row, &self.scratch),
             None => {
-                let row = self.rows.entry(self.scratch.key.clone()).or_insert_with(|| row_of(&record.agent));
+                let row = self.rows.entry(self.scratch.key.clone()).or_insert_with(|| row_of(request.agent));
                 count(row, &self.scratch);
             }
         }
@@ -249,37 +319,10 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// The versions that disallow a disallowed request, the one in force first, and those that allow it. A version counts as
-    /// disallowing only where the path as the client sent it is disallowed: a match under another reading of the path is
-    /// nothing a crawler has to expect.
-    fn judge(&self, event: &Event<'_>, case: &mut Case) {
-        let agents = std::slice::from_ref(&event.record.agent);
-        let (mut disallowing, mut allowing) = (0, 0);
-        let live = event.record.hash;
-        let is_live = |version: &&KnownVersion| version.content.hash() == live;
-        let versions = || self.versions.iter().filter(|_| self.policy.is_some());
-        for KnownVersion { content, name, .. } in
-            versions().filter(is_live).chain(versions().filter(|version| !is_live(version)))
-        {
-            // By the one in force it was judged a moment ago.
-            let disallowed = if content.hash() == live {
-                Some(event.record.form)
-            } else {
-                let facts = RequestFacts::of_target(event.request.method.as_str(), event.request.target());
-                let decision = self.policy.as_ref().map(|policy| policy.decide(content.rules(), agents, facts));
-                let verdict = decision.and_then(|decision| decision.verdict);
-                verdict.filter(|verdict| verdict.access() == Access::Disallow).map(|verdict| verdict.form())
-            };
-            match disallowed {
-                Some(PathForm::Verbatim | PathForm::Standard) => {
-                    rewrite_next(&mut case.disallowed_by, &mut disallowing, name);
-                }
-                Some(_) => {}
-                None => rewrite_next(&mut case.allowed_by, &mut allowing, name),
-            }
-        }
-        case.disallowed_by.truncate(disallowing);
-        case.allowed_by.truncate(allowing);
+    /// Those that a crawler may go by; none while the policy is not known.
+    fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
+        let versions = self.versions.iter().filter(|_| self.policy.is_some());
+        versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })
     }
 
     fn write_name(&self, hash: VersionHash, out: &mut String) {
@@ -288,15 +331,6 @@ impl KnownVersions {
             None => *out = written(hash),
         }
     }
-}
-
-/// Writes the next name of a list anew, in the memory of the one before.
-fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
-    match list.get_mut(*written) {
-        Some(own) => rewrite(own, name),
-        None => list.push(name.to_owned()),
-    }
-    *written += 1;
 }
 
 fn rewrite(text: &mut String, with: &str) {
@@ -318,11 +352,13 @@ fn read_version(event: &Event<'_>) -> Option<Option<String>> {
 
 /// Whether it is surely of a search engine with an index.
 fn is_of_index(record: &Record) -> bool {
-    standing(record) == Standing::Verified && record.agent.registered().is_some_and(|crawler| crawler.is_index_engine)
+    standing(record.identity) == Standing::Verified
+        && record.agent.registered().is_some_and(|crawler| crawler.is_index_engine)
 }
 
-fn standing(record: &Record) -> Standing {
-    match record.identity {
+/// What became of a claim, where claims are checked.
+pub(crate) const fn standing(identity: Option<Identity>) -> Standing {
+    match identity {
         Some(Identity::Verified(_)) => Standing::Verified,
         Some(Identity::Refuted(_)) => Standing::Impostor,
         _ => Standing::Claimed,
@@ -348,11 +384,14 @@ fn row_of(agent: &Agent) -> Row {
     Row { operator, category, chain, ..Row::default() }
 }
 
-/// The scheme and host that robots.txt is for (RFC 9309, section 2.3).
-fn write_origin(event: &Event<'_>, out: &mut String) {
-    let scheme = event.request.headers.get(SCHEME).and_then(|scheme| scheme.to_str().ok());
-    let scheme = scheme.filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("unknown");
-    let host = cut(event.request.host().unwrap_or_default());
+fn scheme_of<'e>(event: &Event<'e>) -> &'e str {
+    event.request.headers.get(SCHEME).and_then(|scheme| scheme.to_str().ok()).unwrap_or_default()
+}
+
+/// The scheme and host that robots.txt is for (RFC 9309, section 2.3), as far as they are known.
+pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
+    let scheme = Some(scheme).filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("unknown");
+    let host = cut(host);
     let port = if scheme == "https" { ":443" } else { ":80" };
     let host = host.strip_suffix(port).unwrap_or(host).trim_end_matches('.');
     out.push_str(scheme);
@@ -365,11 +404,11 @@ fn write_origin(event: &Event<'_>, out: &mut String) {
 }
 
 /// As versions are named on the board, and to `robotsd accept`.
-pub(super) fn written(hash: VersionHash) -> String {
+pub(crate) fn written(hash: VersionHash) -> String {
     format!("sha256:{}", hash.short())
 }
 
-pub(super) fn cut(text: &str) -> &str {
+pub(crate) fn cut(text: &str) -> &str {
     let end = (0..=LONGEST_NAME.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::given_back::OperatorBalance;
 use super::row::{Done, MINUTE, Second};
 use crate::html::{counted, grouped};
 use crate::render::csv_row;
@@ -39,6 +40,9 @@ pub(crate) struct SiteBoard {
     pub(crate) never_hit: Option<NeverHit>,
     /// Those with the most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
+    /// The operators of which a service is known, with what their crawlers took and their services sent.
+    #[serde(default)]
+    pub(crate) given_back: Vec<OperatorBalance>,
     pub(crate) lines: Vec<LineBoard>,
 }
 
@@ -59,6 +63,9 @@ pub(crate) struct CrawlerBoard {
     pub(crate) reads: u64,
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
+    /// Pages that it got: requests with GET that were not refused, parts of pages aside.
+    #[serde(default)]
+    pub(crate) pages: u64,
     /// The disallowed requests by what was read before them.
     pub(crate) judged: Judged,
     pub(crate) done: Done,
@@ -153,6 +160,21 @@ impl Judged {
     }
 }
 
+impl Judged {
+    /// As in `10 although it had read that they are, 2 without a read seen here`; none where there are none.
+    pub(crate) fn in_words(self) -> Option<String> {
+        let parts = [
+            (self.ignored, "although it had read that they are"),
+            (self.not_newest, "by an older version that it had read"),
+            (self.unread, "without a read seen here"),
+            (self.undecided, "which cannot be judged"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<_> = parts.map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
 impl RecentTraffic {
     /// Requests a minute, with the share that is refused.
     pub(crate) fn rate(&self) -> String {
@@ -244,21 +266,25 @@ impl TrafficWindow {
 
 /// The crawlers of a board as comma-separated values (RFC 4180), one a line.
 pub(crate) fn csv(report: &BoardReport) -> String {
-    let head = csv_row(columns("", &CrawlerBoard::default()).map(|(name, _)| name.to_owned()));
-    let row = |site: &SiteBoard, crawler: &CrawlerBoard| csv_row(columns(&site.site, crawler).map(|(_, value)| value));
+    let head = csv_row(columns(&SiteBoard::default(), &CrawlerBoard::default()).map(|(name, _)| name.to_owned()));
+    let row = |site: &SiteBoard, crawler: &CrawlerBoard| csv_row(columns(site, crawler).map(|(_, value)| value));
     let rows = |site: &SiteBoard| site.crawlers.iter().map(|crawler| row(site, crawler)).collect::<String>();
     head + &report.sites.iter().map(rows).collect::<String>()
 }
 
 /// The columns for a crawler, with their names.
-fn columns(site: &str, crawler: &CrawlerBoard) -> [(&'static str, String); 26] {
+fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String); 29] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
+    // What an operator sends is for all of its crawlers.
+    let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
+    let balance = site.given_back.iter().find(is_of);
+    let ratio = balance.and_then(|balance| balance.pages_per_visitor);
     let worst = crawler.worst_line.clone().unwrap_or_default();
     [
-        ("site", site.to_owned()),
+        ("site", site.site.clone()),
         ("crawler", crawler.crawler.clone()),
         ("operator", crawler.operator.clone()),
         ("category", crawler.category.clone()),
@@ -284,6 +310,9 @@ fn columns(site: &str, crawler: &CrawlerBoard) -> [(&'static str, String); 26] {
         ("worst_line", if worst.line > 0 { worst.line.to_string() } else { String::new() }),
         ("worst_pattern", worst.pattern),
         ("worst_hits", if worst.line > 0 { number(worst.hits) } else { String::new() }),
+        ("pages", number(crawler.pages)),
+        ("operator_visitors", balance.map(|balance| number(balance.visitors)).unwrap_or_default()),
+        ("operator_pages_per_visitor", ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default()),
     ]
 }
 
@@ -318,7 +347,7 @@ mod tests {
             SiteBoard { site: "shop".into(), crawlers: vec![crawler], lines: Vec::new(), ..SiteBoard::default() };
         let text = csv(&BoardReport { sites: vec![site], ..BoardReport::default() });
         let columns: Vec<_> = text.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(columns, [26, 26]);
+        assert_eq!(columns, [29, 29]);
     }
 
     #[test]

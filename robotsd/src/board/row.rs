@@ -57,6 +57,9 @@ pub(crate) struct Row {
     /// Requests that robots.txt does not disallow; those for itself are no part of them.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
+    /// Pages that it got: no part of one, and nothing that was refused to it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) pages: u64,
     pub(crate) done: Done,
     pub(crate) reads: Vec<ReadSpan>,
     pub(crate) cases: Vec<Case>,
@@ -122,6 +125,7 @@ impl Row {
         }
         self.allowed = self.allowed.saturating_add(other.allowed);
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
+        self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
         // Reads first: they part the requests before them from those after them.
         other.reads.iter().for_each(|read| self.read(read.clone()));
@@ -228,6 +232,10 @@ impl Case {
         self.last = self.last.max(other.last);
         self.count = self.count.saturating_add(other.count);
     }
+}
+
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Seconds since 1970.

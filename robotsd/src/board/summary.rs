@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use tower_robots::agent::Registry;
 use tower_robots::live::Content;
 use tower_robots::rules::Access;
 
 use super::day::DayRows;
+use super::given_back::{OperatorBalance, TakenPages};
 use super::judgement::{Gap, Judgement, Reader, Reading, judge};
 use super::recorder::{self, cut};
 use super::report::{CrawlerBoard, Judged, LastRead, LineBoard, LineCrawler, NeverHit, SiteBoard, TrendBar};
@@ -88,6 +90,19 @@ pub(crate) fn sum_up(
     SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows), ..SiteBoard::default() }
 }
 
+/// With what crawling gives back in the period. What impostors took is none of the operator's.
+pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Period, registry: &Registry) -> SiteBoard {
+    let own = site.crawlers.iter().filter(|crawler| crawler.identity != Standing::Impostor.as_str());
+    let taken = own.map(|crawler| {
+        let (name, purpose) = (crawler.crawler.clone(), crawler.category.clone());
+        (crawler.operator.as_str(), TakenPages { crawler: name, purpose, pages: crawler.pages })
+    });
+    let sent = processes.iter().flat_map(|process| process.visitors.in_hours(|hour| period.has(hour, HOUR)));
+    let sent = sent.map(|(service, visitors)| (service.clone(), visitors));
+    let given_back = OperatorBalance::all(taken.collect::<Vec<_>>(), sent, registry);
+    SiteBoard { given_back, ..site }
+}
+
 /// The rows of a site, by whom they are of.
 struct SiteRows<'r> {
     by_crawler: BTreeMap<(&'r str, Standing), Vec<CrawlerRow<'r>>>,
@@ -157,6 +172,7 @@ impl<'r> Crawler<'r> {
             }
             board.allowed = board.allowed.saturating_add(row.allowed);
             board.disallowed = board.disallowed.saturating_add(row.disallowed);
+            board.pages = board.pages.saturating_add(row.pages);
             board.done.merge(row.done);
             board.reads = row.reads.iter().fold(board.reads, |sum, read| sum.saturating_add(read.count));
             if let Some(bar) = board.trend.get_mut((begin.saturating_sub(period.from) / period.step) as usize) {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower_robots::agent::Registry;
 use tower_robots::live::Content;
 
 use super::day::{DayRows, SiteLine};
@@ -21,9 +22,11 @@ use super::history::{Added, History, Retention, mark_folded, unfolded};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
 use super::report::{RecentTraffic, TrafficTotals, TrafficWindow};
 use super::requested_paths::RequestedPaths;
-use super::row::{DAY, HOUR, MINUTE, Row, RowKey, Second, day_of};
+use super::row::{DAY, HOUR, MINUTE, Row, RowKey, Second, day_of, hour_of};
+use super::visitors::{SentVisitors, Service};
 use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
+use crate::counting::VisitorTotals;
 
 /// Rows that are held until they are written.
 pub(crate) const MOST_LIVE: usize = 65_536;
@@ -67,10 +70,14 @@ struct Table {
 struct SiteTable {
     rows: BTreeMap<RowKey, Row>,
     requested: BTreeMap<Second, RequestedPaths>,
+    visitors: SentVisitors,
+    /// How many each service had sent at the last moment, since the process began.
+    visitors_before: VisitorTotals,
     unregistered: UnregisteredNames,
     watches: Watches,
     traffic: TrafficWindow,
     live: Option<Arc<Content>>,
+    registry: Arc<Registry>,
     /// Whether it is not served any more: forgotten once it is written.
     is_gone: bool,
 }
@@ -78,27 +85,48 @@ struct SiteTable {
 impl SiteTable {
     /// Whether there is something to write.
     fn is_changed(&self) -> bool {
-        !self.rows.is_empty() || !self.requested.is_empty() || self.watches.are_changed()
+        let is_counted = !self.rows.is_empty() || !self.requested.is_empty() || !self.visitors.is_empty();
+        is_counted || self.watches.are_changed()
     }
 
-    /// These rows and requested paths, with its watches.
-    fn day_rows(&self, rows: BTreeMap<RowKey, Row>, requested: BTreeMap<Second, RequestedPaths>) -> DayRows {
+    /// What is not written yet.
+    fn day_rows(&self) -> DayRows {
         let (watches, lost) = (self.watches.list.clone(), self.watches.lost.clone());
-        DayRows { watches, lost, rows, requested, ..DayRows::default() }
+        let (rows, requested, visitors) = (self.rows.clone(), self.requested.clone(), self.visitors.clone());
+        DayRows { watches, lost, rows, requested, visitors, ..DayRows::default() }
+    }
+
+    /// Takes what was counted; its watches stay until they are written.
+    fn take(&mut self) -> DayRows {
+        let (rows, requested) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.requested));
+        let visitors = std::mem::take(&mut self.visitors);
+        DayRows { rows, requested, visitors, ..self.day_rows() }
+    }
+
+    /// Adds the visitors since the last moment. Where another site took over the name, its counts begin anew. While enforcement is
+    /// off a crawler may be among them, so none counts.
+    fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
+        for (service, total) in &totals {
+            let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);
+            if *total > before && sight == Sight::Clear {
+                self.visitors.add(hour_of(now), Service::from(&**service), total - before);
+            }
+        }
+        self.visitors_before = totals;
     }
 }
 
 /// The names of crawlers without a row of the registry that have been counted in an hour, written or not. Anybody can make
 /// names up, so they are bounded.
 #[derive(Debug, Default)]
-struct UnregisteredNames {
+pub(super) struct UnregisteredNames {
     hour: Second,
     names: HashSet<String>,
 }
 
 impl UnregisteredNames {
     /// Whether a crawler has a row of its own in this hour.
-    fn admit(&mut self, hour: Second, crawler: &str) -> bool {
+    pub(super) fn admit(&mut self, hour: Second, crawler: &str) -> bool {
         if hour > self.hour {
             *self = Self { hour, names: HashSet::new() };
         }
@@ -123,6 +151,10 @@ pub(crate) struct SiteMoment {
     pub(crate) content: Option<Arc<Content>>,
     /// From time to time.
     pub(crate) traffic: Option<TrafficTotals>,
+    /// Whom services sent since the process began.
+    pub(crate) visitors: VisitorTotals,
+    /// That of the site; none where nothing knows of services.
+    pub(crate) registry: Option<Arc<Registry>>,
     /// Whether crawlers are recognised: not while enforcement is off.
     pub(crate) sight: Sight,
     /// Whether it answers for other hosts than at the moment before.
@@ -136,12 +168,14 @@ pub(crate) struct SiteNow {
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
     pub(crate) traffic: Option<RecentTraffic>,
+    pub(crate) registry: Arc<Registry>,
 }
 
 impl SiteMoment {
     pub(crate) fn new(site: &str, counted: Vec<Counted>, content: Option<Arc<Content>>, sight: Sight) -> Self {
         let version = content.as_ref().map(|content| written(content.hash()));
-        Self { site: site.to_owned(), counted, version, content, traffic: None, sight, has_new_hosts: false }
+        let (site, visitors) = (site.to_owned(), VisitorTotals::new());
+        Self { site, counted, version, content, traffic: None, visitors, registry: None, sight, has_new_hosts: false }
     }
 
     /// With what the site has counted, at the moments at which that is wanted.
@@ -213,7 +247,11 @@ impl Board {
                 if let Some(unwritten) = &mut unwritten {
                     // A later day that is written does not vouch for the one that is not.
                     unwritten.append(&mut rows.watches);
-                    if !rows.has_hours() && rows.lost.is_empty() && rows.requested.is_empty() {
+                    if !rows.has_hours()
+                        && rows.lost.is_empty()
+                        && rows.requested.is_empty()
+                        && rows.visitors.is_empty()
+                    {
                         continue;
                     }
                 }
@@ -292,7 +330,7 @@ impl Board {
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table.lock().sites.get(site) {
-            all.merge(&held.day_rows(held.rows.clone(), held.requested.clone()));
+            all.merge(&held.day_rows());
         }
         all
     }
@@ -311,6 +349,7 @@ impl Board {
             version: held.watches.list.last().and_then(|watch| watch.version.clone()),
             content: held.live.clone(),
             traffic: held.traffic.traffic(),
+            registry: Arc::clone(&held.registry),
         };
         let served = table.sites.iter().filter(|(_, held)| !held.is_gone);
         let mut sites: Vec<_> = served.map(|(site, held)| (site.clone(), now(held))).collect();
@@ -379,6 +418,10 @@ impl Table {
             site.traffic.add(now, totals);
         }
         site.live = moment.content;
+        site.add_visitors(now, moment.sight, moment.visitors);
+        if let Some(registry) = moment.registry {
+            site.registry = registry;
+        }
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
         // The live version is written at once: a gap is judged by the versions before and after it.
@@ -388,9 +431,8 @@ impl Table {
 
     fn take(&mut self, site: &str) -> DayRows {
         let Some(held) = self.sites.get_mut(site).filter(|held| held.is_changed()) else { return DayRows::default() };
-        let (rows, requested) = (std::mem::take(&mut held.rows), std::mem::take(&mut held.requested));
-        self.rows -= rows.len();
-        let taken = held.day_rows(rows, requested);
+        let taken = held.take();
+        self.rows -= taken.rows.len();
         held.watches.forget_written();
         taken
     }
@@ -405,6 +447,7 @@ impl Table {
         for (day, requested) in rows.requested {
             held.requested.entry(day).or_default().merge(&requested);
         }
+        held.visitors.merge(&rows.visitors);
         held.watches.put_back_lost(rows.lost);
     }
 }
@@ -418,6 +461,9 @@ fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     }
     for (day, requested) in rows.requested {
         days.entry(day).or_default().requested.insert(day, requested);
+    }
+    for (day, visitors) in rows.visitors.by_day() {
+        days.entry(day).or_default().visitors = visitors;
     }
     let counted: Vec<Second> = days.keys().copied().collect();
     for mut watch in rows.watches {

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use tower_robots::agent::Registry;
+
 use super::day::DayRows;
 use super::history::History;
 use super::report::{BoardReport, SiteBoard};
 use super::row::{DAY, Second, written};
-use super::summary::{Evidence, Period, never_hit, sum_up};
+use super::summary::{Evidence, Period, never_hit, sum_up, with_balance};
 use super::table::{Board, SiteNow};
 use crate::word_enum::word_enum;
 
@@ -67,11 +69,13 @@ impl Board {
         report.notes.extend(self.troubles());
         let evidence = if settings.sees_all && replicas == 1 { Evidence::Complete } else { Evidence::Partial };
         let sites = self.sites_now();
-        for (site, SiteNow { version, content, traffic }) in chosen(sites, query, &mut report.notes) {
+        for (site, SiteNow { version, content, traffic, registry }) in chosen(sites, query, &mut report.notes) {
             let from = period.from.saturating_sub(EARLIER);
             let rows = self.rows(&site, from, period.to);
             let never_hit = content.map(|content| never_hit(&content, &rows, from, replicas));
-            let board = sum_up(&site, &[rows], period, evidence, version.as_deref());
+            let rows = [rows];
+            let board = sum_up(&site, &rows, period, evidence, version.as_deref());
+            let board = with_balance(board, &rows, period, &registry);
             report.sites.push(SiteBoard { traffic, never_hit, ..board });
         }
         report
@@ -119,7 +123,9 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
         let evidence = if sees_all && processes.len() >= replicas { Evidence::Complete } else { Evidence::Partial };
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
-        report.sites.push(sum_up(&site, &processes, period, evidence, live.as_deref()));
+        let board = sum_up(&site, &processes, period, evidence, live.as_deref());
+        // The files name no registry: services that another one knows count where they have sent somebody.
+        report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     Ok(report)
 }

@@ -71,6 +71,7 @@ fn text(report: &BoardReport) -> String {
             page.line("never hit", &format!("{} {}", never.sentence(), lines.join(", ")));
         }
         site.crawlers.iter().for_each(|crawler| describe(&mut page, crawler));
+        site.given_back.iter().for_each(|balance| page.line("given back", &balance.sentence()));
     }
     page.into_string()
 }
@@ -91,18 +92,7 @@ fn describe(page: &mut Page, crawler: &CrawlerBoard) {
         }
         None => page.line("last read", "none seen here"),
     }
-    let judged = crawler.judged;
-    if judged.total() > 0 {
-        let parts = [
-            (judged.ignored, "although it had read that they are"),
-            (judged.not_newest, "by an older version that it had read"),
-            (judged.unread, "without a read seen here"),
-            (judged.undecided, "which cannot be judged"),
-        ];
-        let parts = parts.iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<_> = parts.map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
-        page.line("disallowed", &parts.join(", "));
-    }
+    page.lines("disallowed", crawler.judged.in_words());
     if let Some(line) = &crawler.worst_line {
         page.line("worst line", &format!("{} Disallow: {} ({})", line.line, line.pattern, counted(line.hits, "hit")));
     }

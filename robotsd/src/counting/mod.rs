@@ -4,4 +4,4 @@ mod crawler_counts;
 mod outcome_counts;
 
 pub(crate) use self::crawler_counts::{CrawlerCombinations, RequestOutcome};
-pub(crate) use self::outcome_counts::{CountedRequest, OutcomeCounts, OutcomeTotals, SiteTotals};
+pub(crate) use self::outcome_counts::{CountedRequest, OutcomeCounts, OutcomeTotals, SiteTotals, VisitorTotals};

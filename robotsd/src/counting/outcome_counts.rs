@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http::StatusCode;
+use tower_robots::agent::Referrer;
 use tower_robots::layer::{Answer, Outcome};
 use tower_robots::live::AgentLookups;
 use tower_robots::rules::RequestPath;
@@ -44,12 +45,13 @@ struct RequestDetails {
     without_agent: Counter,
     crawlers: CrawlerCounts,
     responses: KeyedCounters<ResponseKey>,
+    visitors: KeyedCounters<Arc<Referrer>>,
     decision_durations: Histogram,
     response_durations: Histogram,
 }
 
 /// A request that has begun to be counted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub(crate) struct CountedRequest {
     method: MethodLabel,
@@ -57,9 +59,14 @@ pub(crate) struct CountedRequest {
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
+    /// The service that sent a visitor with it.
+    sent_by: Option<Arc<Referrer>>,
     /// When it began, where it is timed.
     began: Option<Instant>,
 }
+
+/// The visitors whom each service sent.
+pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
 
 /// The sums of several [`OutcomeCounts`], as metrics have them.
 #[derive(Clone, Debug)]
@@ -71,6 +78,8 @@ pub(crate) struct SiteTotals {
     pub(crate) without_agent: u64,
     pub(crate) crawlers: CrawlerTotals,
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
+    /// Those whom services sent to a page.
+    pub(crate) visitors: VisitorTotals,
     pub(crate) decision_durations: HistogramTotals,
     pub(crate) response_durations: HistogramTotals,
 }
@@ -108,7 +117,7 @@ impl OutcomeCounts {
         if is_robots_txt {
             self.robots_txt.add_one();
         }
-        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, began }
+        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, began }
     }
 
     /// Counts what was decided about a request: as soon as it is, because its response may take long, and may not be waited for.
@@ -148,9 +157,20 @@ impl OutcomeCounts {
         if request.is_robots_txt && !request.is_of_crawler {
             details.crawlers.robots_txt(None, status);
         }
+        // Where a page only leads to another one, the visitor comes again.
+        let is_page = status.is_success() || status == StatusCode::NOT_MODIFIED;
+        if let Some(service) = request.sent_by.as_ref().filter(|_| is_page) {
+            details.visitors.count(hash(&service.host), |key| key == service, || Some(Arc::clone(service)));
+        }
         if let Some(began) = request.began {
             details.response_durations.observe(began.elapsed());
         }
+    }
+
+    /// Adds the visitors whom services sent.
+    pub(crate) fn add_visitors(&self, totals: &mut VisitorTotals) {
+        let visitors = self.details.get().into_iter().flat_map(|details| details.visitors.totals());
+        visitors.for_each(|(service, count)| *totals.entry(Arc::clone(service)).or_default() += count);
     }
 
     /// Adds how long the decisions took that were timed.
@@ -181,11 +201,24 @@ impl OutcomeCounts {
                 without_agent: Counter::default(),
                 crawlers: CrawlerCounts::of_site(Arc::clone(&self.combinations)),
                 responses: KeyedCounters::default(),
+                visitors: KeyedCounters::default(),
                 decision_durations: Histogram::new(&DECISION_BUCKETS),
                 response_durations: Histogram::new(&HTTP_BUCKETS),
             })
         })
     }
+}
+
+impl CountedRequest {
+    /// Notes the service that sent a visitor with it; it counts once the visitor got a page.
+    pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
+        self.sent_by = service;
+    }
+}
+
+/// Spreads names over a table (FNV-1a).
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x100_0000_01B3))
 }
 
 impl SiteTotals {
@@ -198,6 +231,7 @@ impl SiteTotals {
         self.without_agent += details.without_agent.total();
         self.crawlers.add(&details.crawlers);
         details.responses.totals().for_each(|(key, count)| *self.responses.entry(*key).or_default() += count);
+        counts.add_visitors(&mut self.visitors);
         self.decision_durations.add(&details.decision_durations);
         self.response_durations.add(&details.response_durations);
     }
@@ -211,6 +245,7 @@ impl Default for SiteTotals {
             without_agent: 0,
             crawlers: CrawlerTotals::default(),
             responses: BTreeMap::new(),
+            visitors: VisitorTotals::new(),
             decision_durations: HistogramTotals::new(&DECISION_BUCKETS),
             response_durations: HistogramTotals::new(&HTTP_BUCKETS),
         }

@@ -80,6 +80,29 @@ pub(crate) fn period(first: i64, last: i64) -> String {
     if from == to { format!("{from} UTC") } else { format!("{from} to {to} UTC") }
 }
 
+/// A section with a table of texts, whose rows become blocks in a narrow window; nothing where there are no rows. The first cell is the
+/// head of its row.
+pub(crate) fn stacked<const N: usize>(
+    heading: &str,
+    heads: &[&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    let cell = |(at, value): (usize, &String)| match at {
+        0 => format!("<tr><th scope=\"row\">{}</th>", Escaped(value)),
+        _ => format!("<td data-label=\"{}\">{}</td>", heads[at], Escaped(value)),
+    };
+    let rows: String = rows.map(|row| row.iter().enumerate().map(cell).collect::<String>() + "</tr>\n").collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
+    let heading = Escaped(heading);
+    format!(
+        "<section><h2>{heading}</h2>\n<table class=\"stacked\"><caption>{heading}</caption>\n\
+         <thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table></section>\n"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;

@@ -189,7 +189,14 @@ mod tests {
             let layer = layer.count_agent_lookups(Arc::clone(counts.agent_lookups()));
             let layer = if store.is_some() { layer.counted_in_store() } else { layer };
             let evidence = VerifyLayer::new(&layer, Duration::ZERO);
-            let judge = SiteJudge { name: SiteName::from("site"), counts: Arc::clone(&counts), layer, evidence, store };
+            let judge = SiteJudge {
+                name: SiteName::from("site"),
+                counts: Arc::clone(&counts),
+                layer,
+                evidence,
+                store,
+                recorders: None,
+            };
             let mut table = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
             table.hosts.insert("*", Arc::new(SiteRoute { judge, backend: Silent })).unwrap();
             let router = Router { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() };

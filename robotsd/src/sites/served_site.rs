@@ -16,7 +16,7 @@ use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig};
-use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals};
+use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals, VisitorTotals};
 use crate::exchange::ClientRequest;
 use crate::log::{Log, LogPrivacy};
 use crate::request::{PaceStore, SiteJudge};
@@ -81,7 +81,8 @@ impl ServedSite {
         let evidence = VerifyLayer::new(&counting, wait);
         // Both look up the agents of a request, which counts once, where they are looked up first.
         let layer = if wait.is_zero() { counting } else { layer };
-        SiteJudge { name: self.name.clone(), counts: Arc::clone(counts), layer, evidence, store }
+        let (name, recorders) = (self.name.clone(), self.recorders.clone());
+        SiteJudge { name, counts: Arc::clone(counts), layer, evidence, store, recorders }
     }
 
     /// How long a request waits for evidence about its sender.
@@ -107,8 +108,9 @@ impl ServedSite {
     }
 
     /// The counts of its crawlers until now, for the board.
-    pub(super) fn board_moment(&self, now: Second) -> Option<SiteMoment> {
+    pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
+        recorders.follow_registry(registry);
         // A site with a robots.txt for each host has no one version by which crawlers could be judged.
         let robots = self.robots.only();
         if let Some(robots) = robots {
@@ -120,7 +122,9 @@ impl ServedSite {
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
         let has_new_hosts = recorders.take_new_hosts();
-        let moment = SiteMoment { has_new_hosts, ..SiteMoment::new(&self.name, recorders.take(), content, sight) };
+        let (visitors, registry) = (self.outcomes.visitors(), Some(Arc::clone(registry)));
+        let moment = SiteMoment::new(&self.name, recorders.take(), content, sight);
+        let moment = SiteMoment { has_new_hosts, visitors, registry, ..moment };
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
@@ -220,6 +224,14 @@ impl SiteOutcomes {
         let parts = self.0.lock();
         let mut total = parts.ended.outcomes;
         parts.workers.iter().for_each(|counts| total.add(counts));
+        total
+    }
+
+    /// Those whom services sent, since the process began.
+    fn visitors(&self) -> VisitorTotals {
+        let parts = self.0.lock();
+        let mut total = parts.ended.visitors.clone();
+        parts.workers.iter().for_each(|counts| counts.add_visitors(&mut total));
         total
     }
 

@@ -129,7 +129,8 @@ impl Sites {
 
     /// The counts of crawlers until now, by site. Waits for no file.
     pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteMoment> {
-        self.iter().filter_map(move |site| site.board_moment(now))
+        let registry = Arc::clone(&self.opener.lock().registry);
+        self.iter().filter_map(move |site| site.board_moment(now, &registry))
     }
 
     /// Every robots.txt, in the order of the config; of sites with a directory one for each host.

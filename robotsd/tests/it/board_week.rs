@@ -5,6 +5,7 @@
 //! as ever.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::programs::skip;
@@ -206,5 +207,212 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
             wait_for("the board", board);
         }
         assert_eq!(merged(), WEEK, "after {signal}");
+    }
+}
+
+const LIST: &str = "https://lists.example/crawlers.json";
+
+/// A site whose crawlers are verified by a list that lies beside it, with its requests in a log that other programs read.
+fn logged() -> Folder {
+    let row = |name: &str| {
+        format!("[[crawler]]\nname = {name:?}\ncategory = \"search\"\noperator = {name:?}\nranges = [\"{LIST}\"]\n")
+    };
+    let rows: String = CRAWLERS.iter().map(|(name, _)| row(name)).collect();
+    // One operator with two crawlers and a service.
+    let trainer = row("Trainer")
+        .replace("\"search\"", "\"ai-training\"")
+        .replace("operator = \"Trainer\"", "operator = \"Obeyer\"");
+    let obeyer = rows.replacen(
+        "operator = \"Obeyer\"\n",
+        "operator = \"Obeyer\"\nreferers = [\"answers.example\", \"obeyer.*\"]\n",
+        1,
+    );
+    Config::new()
+        .keys("state_dir = \"state\"\nmode = \"observe\"")
+        .listener(TRUSTING)
+        .site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"")
+        .tables("[agents]\nregistry_extra = \"crawlers.toml\"\n[[admin.listener]]\naddress = \"127.0.0.1:0\"")
+        .tables(format!("[[identity.list]]\nurl = \"{LIST}\"\npath = \"list.json\""))
+        .tables(
+            "[board]\nsees_all = true\n[log]\naddress = \"keep\"\naccess = \"combined\"\naccess_path = \"access.log\"",
+        )
+        .robots(OLD)
+        .file("crawlers.toml", crawlers() + &obeyer + &trainer)
+        .file("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.4.0/24"}]}"#)
+        .file("pages/page.html", "a page\n")
+        .file("pages/style.css", "\n")
+        .folder()
+}
+
+/// Each crawler with its counts and its word, but for those that no registry has.
+fn words(crawlers: &Value) -> Vec<Value> {
+    let keys = ["crawler", "identity", "word", "reads", "allowed", "disallowed", "pages", "judged"];
+    let rows = crawlers.as_array().expect("crawlers").iter().filter(|row| row["operator"] != "");
+    let mut words: Vec<Value> = rows.map(|row| keys.iter().map(|key| row[*key].clone()).collect()).collect();
+    words.sort_by_key(|row| row[0].to_string());
+    words
+}
+
+fn committed(folder: &Folder, text: &str, seconds: u64) {
+    folder.write("history/robots.txt", text);
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.arg("-C").arg(folder.at("history")).args(["-c", "user.name=t", "-c", "user.email=t@shop.test"]);
+        let date = format!("@{seconds} +0000");
+        command.args(arguments).env("GIT_COMMITTER_DATE", &date).env("GIT_AUTHOR_DATE", "@1000000000 +0000");
+        run(&mut command).succeeded();
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "robots.txt"]);
+    git(&["commit", "--quiet", "--message", "A version"]);
+}
+
+#[test]
+fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
+    let Some(library) = faketime() else { return skip("libfaketime") };
+    if std::process::Command::new("git").arg("--version").output().is_err() {
+        return skip("git");
+    }
+    let folder = logged();
+    let clock = Clock { library, file: folder.path().join("clock") };
+    clock.set(0);
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    committed(&folder, OLD, now() - 7200);
+    let mut running = clock.start(&folder);
+    settle(&running);
+    let address = |crawler: &str| CRAWLERS.iter().find(|(name, _)| *name == crawler).map_or("8.8.4.77", |(_, of)| *of);
+    let visit = |path: &str, referer: &str, agent: &str| {
+        let fields =
+            [("Host", "shop.test"), ("User-Agent", agent), ("X-Forwarded-For", "192.0.2.7"), ("Referer", referer)];
+        running.request("GET", path, &fields);
+    };
+    for (hour, crawler, path) in [
+        (1, "Obeyer", "/robots.txt"),
+        (2, "Obeyer", "/page.html"),
+        (2, "Trainer", "/robots.txt"),
+        (3, "Trainer", "/page.html"),
+        (20, "Stale", "/robots.txt"),
+        (22, "Late", "/robots.txt"),
+        // The newer version comes.
+        (24, "", ""),
+        (25, "Late", "/private/1"),
+        (30, "Ignorer", "/robots.txt"),
+        (31, "Ignorer", "/private/2"),
+        (32, "Ignorer", "/private/3"),
+        (33, "Trainer", "/style.css"),
+        (42, "Late", "/private/4"),
+        (44, "Obeyer", "/robots.txt"),
+        (50, "Stale", "/private/5"),
+        (51, "Unseen", "/private/6"),
+        (90, "Split", "/robots.txt"),
+        (91, "Split", "/page.html"),
+        (160, "Obeyer", "/page.html"),
+        (161, "Split", "/private/8"),
+    ] {
+        clock.set(hour * 3600);
+        settle(&running);
+        if crawler.is_empty() {
+            let live = || rows(&running)["sites"][0]["never_hit"]["version"].clone();
+            let before = live();
+            folder.replace("robots.txt", NEW);
+            wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == NEW);
+            wait_until("the board to know it", || live() != before);
+            committed(&folder, NEW, now() + hour * 3600);
+            continue;
+        }
+        request(&running, crawler, address(crawler), path);
+    }
+    // An impostor, people whom services sent, and what is none of them.
+    request(&running, "Obeyer", IMPOSTOR, "/private/9");
+    visit("/page.html", "https://answers.example/q?a=1", FIREFOX);
+    visit("/page.html", "https://www.obeyer.co.uk/", FIREFOX);
+    visit("/page.html", "https://answers.example/", GPTBOT);
+    visit("/style.css", "https://answers.example/", FIREFOX);
+    visit("/nothing", "https://answers.example/", FIREFOX);
+    visit("/page.html", "https://shop.test/", FIREFOX);
+    settle(&running);
+    let board = wait_for("the visitors", || {
+        let mut board = rows(&running)["sites"][0].take();
+        (board["given_back"][0]["visitors"] == 2).then(|| board.take())
+    });
+    let live = words(&board["crawlers"]);
+    let said: Vec<String> = live.iter().map(|row| format!("{} {}", row[0].as_str().unwrap(), row[2])).collect();
+    let want = [
+        "Ignorer \"ignores\"",
+        "Late \"has not read the newest version\"",
+        "Obeyer null",
+        "Obeyer \"obeys\"",
+        "Split \"ignores\"",
+        "Stale \"ignores\"",
+        "Trainer \"obeys\"",
+        "Unseen \"no read seen here\"",
+    ];
+    let mut sorted = said.clone();
+    sorted.sort();
+    let mut expected = want.map(str::to_owned);
+    expected.sort();
+    assert_eq!(sorted, expected, "{board}");
+    let balance = &board["given_back"][0];
+    assert_eq!(
+        (&balance["operator"], &balance["pages"], &balance["pages_per_visitor"]),
+        (&"Obeyer".into(), &4.into(), &2.0.into())
+    );
+    let csv = running.ask_admin("GET /board.csv?period=30d").body;
+    assert_has(
+        &csv,
+        &["pages,operator_visitors,operator_pages_per_visitor", "Trainer,Obeyer,ai-training,verified,obeys"],
+    );
+    assert_has(
+        &running.ask_admin("GET /board").body,
+        &["what crawling gives back", "1 from answers.example, 1 from obeyer.*"],
+    );
+    running.signal("TERM");
+    running.wait_for_end();
+    // The counts of people are written beside the site, and nothing else of them.
+    let days: String = std::fs::read_dir(folder.at("state/board/shop"))
+        .unwrap()
+        .flatten()
+        .map(|day| folder.read(day.path()))
+        .collect();
+    assert_has(&days, &["\"visitors\":[{\"hour\":", "\"host\":\"answers.example\",\"visitors\":1}"]);
+    assert_lacks(&days, &["192.0.2.7", "page.html", "a=1"]);
+
+    let replay = |arguments: &[&str]| {
+        let all = [&["replay", "access.log", "--format", "json", "--host", "shop.test"], arguments].concat();
+        folder.with_config(&all).json()
+    };
+    let of_git = replay(&["--history", "history"]);
+    assert_eq!(words(&of_git["history"]["crawlers"]), live);
+    assert_eq!(of_git["given_back"], board["given_back"]);
+    assert_eq!(of_git["history"]["versions"].as_array().unwrap().len(), 2);
+    // The same versions as files that are dated by their last change.
+    for (file, version) in [("one.txt", 0), ("two.txt", 1)] {
+        folder.write(file, [OLD, NEW][version]);
+        let since = of_git["history"]["versions"][version]["since"].as_str().unwrap();
+        let since = humantime::parse_rfc3339(since).unwrap();
+        std::fs::File::options().write(true).open(folder.at(file)).unwrap().set_modified(since).unwrap();
+    }
+    let of_files = replay(&["--history", "one.txt", "--history", "two.txt"]);
+    assert_eq!(of_files["history"]["crawlers"], of_git["history"]["crawlers"]);
+
+    // Version 1 was in force for ten hours before Split's last request, which it did not read, as far as the log has lines.
+    let begin = humantime::parse_rfc3339(of_git["history"]["versions"][0]["since"].as_str().unwrap()).unwrap();
+    let at = |hour: u64| begin + Duration::from_secs((hour + 2) * 3600);
+    for (file, text, hour) in [("three.txt", OLD, 140), ("four.txt", NEW, 150)] {
+        folder.write(file, text);
+        std::fs::File::options().write(true).open(folder.at(file)).unwrap().set_modified(at(hour)).unwrap();
+    }
+    let log = folder.read("access.log");
+    let quiet = |hour| {
+        json!({ "time": humantime::format_rfc3339_seconds(at(hour)).to_string(), "remote_addr": "192.0.2.7", "status": 200,
+                "request_method": "GET", "request_uri": "/page.html", "http_user_agent": FIREFOX, "http_host": "shop.test" })
+    };
+    let every: String = (91..=160).map(|hour| format!("{}\n", quiet(hour))).collect();
+    for (log, word, judged) in [(log.clone() + &every, json!("ignores"), "ignored"), (log, Value::Null, "undecided")] {
+        folder.write("access.log", log);
+        let files = ["one.txt", "two.txt", "three.txt", "four.txt"].map(|file| ["--history", file]).concat();
+        let report = replay(&files);
+        let split = row(&report["history"]["crawlers"], "crawler", "Split");
+        assert_eq!((&split["word"], &split["judged"][judged]), (&word, &1.into()), "{split}");
     }
 }

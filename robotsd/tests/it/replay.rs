@@ -610,3 +610,78 @@ fn a_file_of_a_folder_has_the_requests_for_its_host() {
         assert_eq!(report["requests"], by_hand, "{site}");
     }
 }
+
+/// What a branch held before it was merged was not served.
+#[test]
+fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
+    if std::process::Command::new("git").arg("--version").output().is_err() {
+        return super::programs::skip("git");
+    }
+    let folder = folder(&[("site/pages/index.html", ""), ("log", &line("192.0.2.1", 20, "/a", "-", GOOGLEBOT))]);
+    let git = |hour: u32, arguments: &[&str]| {
+        let date = format!("2026-11-01T{hour:02}:00:00+00:00");
+        let mut command = std::process::Command::new("git");
+        command.arg("-C").arg(folder.at("site")).args(["-c", "user.name=t", "-c", "user.email=t@a.test"]);
+        run(command.args(arguments).env("GIT_COMMITTER_DATE", &date).env("GIT_AUTHOR_DATE", &date)).succeeded();
+    };
+    let commit = |hour: u32, text: &str| {
+        folder.write("site/pages/robots.txt", text);
+        git(hour, &["add", "--all"]);
+        git(hour, &["commit", "--quiet", "--message", "A version"]);
+    };
+    git(0, &["init", "--quiet", "--initial-branch", "main"]);
+    commit(1, ROBOTS);
+    git(2, &["checkout", "--quiet", "-b", "next"]);
+    commit(2, NEW);
+    git(3, &["checkout", "--quiet", "main"]);
+    folder.write("site/pages/other.html", "");
+    git(3, &["add", "--all"]);
+    git(3, &["commit", "--quiet", "--message", "Another page"]);
+    git(9, &["merge", "--quiet", "--no-ff", "--no-edit", "next"]);
+    git(10, &["rm", "--quiet", "pages/robots.txt"]);
+    git(10, &["commit", "--quiet", "--message", "None any more"]);
+    folder.write("site/pages/robots.txt", "");
+    let report = folder.run(["replay", "log", "--format", "json", "--history", "site/pages/robots.txt"]).json();
+    let since: Vec<_> =
+        report["history"]["versions"].as_array().unwrap().iter().map(|version| &version["since"]).collect();
+    assert_eq!(since, ["2026-11-01T01:00:00Z", "2026-11-01T09:00:00Z", "2026-11-01T10:00:00Z"]);
+    assert_eq!(report["robots"], "site/pages/robots.txt");
+
+    let without = |arguments: &[&str]| {
+        let mut command = folder.robotsd();
+        run(command.args(["replay", "log", "--history"]).args(arguments).env("PATH", "")).failed(2)
+    };
+    assert_has(without(&["site/pages"]), &["there is no command git", "install git, or name dated files"]);
+    assert_has(without(&["site/none.txt"]), &["site/none.txt: No such file"]);
+    // Files beside each other need no git.
+    folder.write("old/robots-2026-10-01.txt", ROBOTS);
+    folder.write("old/20261101T0930.txt", NEW);
+    let report = folder.run(["replay", "log", "--format", "json", "--history", "old"]).json();
+    let since: Vec<_> =
+        report["history"]["versions"].as_array().unwrap().iter().map(|version| &version["since"]).collect();
+    assert_eq!(since, ["2026-10-01T00:00:00Z", "2026-11-01T09:30:00Z"]);
+}
+
+#[test]
+fn pages_that_were_crawled_are_weighed_against_visitors() {
+    let log = [
+        line("192.0.2.2", 1, "/a", "-", GPTBOT),
+        line("192.0.2.2", 1, "/b", "-", GPTBOT),
+        line("192.0.2.2", 1, "/b.css", "-", GPTBOT),
+        line("192.0.2.2", 1, "/robots.txt", "-", GPTBOT),
+        line("192.0.2.2", 1, "/c", "-", GPTBOT).replace("\" 200 9", "\" 403 9"),
+        line("192.0.2.9", 2, "/a", "https://chatgpt.com/", FIREFOX),
+        line("192.0.2.9", 2, "/a", "https://chatgpt.com/", FIREFOX).replace("\" 200 9", "\" 301 9"),
+        line("192.0.2.9", 2, "/a.css", "https://chatgpt.com/", FIREFOX),
+        line("192.0.2.9", 2, "/a", "https://chatgpt.com.evil.example/", FIREFOX),
+        line("192.0.2.9", 2, "/a", "https://chatgpt.com/", GOOGLEBOT),
+        line_at("192.0.2.9", 9000, "POST /a", "https://chatgpt.com/", FIREFOX),
+    ];
+    let output = Replay::of(log.concat()).text(&[]);
+    let want = "OpenAI: GPTBot (ai-training) took 2 pages; chatgpt.com sent 1 visitor: 2.0 pages for one visitor";
+    assert_has(&output, &["what crawling gives back, by operator", want]);
+    let page = Replay::of(log.concat()).html(&[]);
+    assert_has(&page, &["<h2>What crawling gives back</h2>", ">1 from chatgpt.com<"]);
+    // A log without Referer says nothing about it.
+    assert_lacks(Replay::of(line("192.0.2.2", 1, "/a", "-", GPTBOT)).text(&[]), &["gives back"]);
+}

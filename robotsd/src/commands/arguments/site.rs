@@ -51,6 +51,8 @@ pub(in crate::commands) struct SiteArgs {
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
     pub(in crate::commands) evidence: EvidencePlaces,
+    /// Whether every read of robots.txt is in the logs of the site, as far as its config says.
+    pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
 }
@@ -116,6 +118,7 @@ impl SiteArgs {
             return Ok(SelectedSite {
                 settings: EvaluatorSettings::default(),
                 evidence: EvidencePlaces::default(),
+                sees_all: true,
                 retrieval,
                 configured: None,
             });
@@ -123,7 +126,9 @@ impl SiteArgs {
         let config = Config::load(&path).map_err(io::Error::other)?;
         let configured = find(&config, &path, self.site.as_deref()).map_err(io::Error::other)?;
         let settings = EvaluatorSettings::of_site(&config, &configured.site).map_err(io::Error::other)?;
-        Ok(SelectedSite { settings, evidence: EvidencePlaces::of(&config), retrieval, configured: Some(configured) })
+        let sees_all = config.board.is_some_and(|board| board.sees_all);
+        let (evidence, configured) = (EvidencePlaces::of(&config), Some(configured));
+        Ok(SelectedSite { settings, evidence, sees_all, retrieval, configured })
     }
 
     /// The registry alone, which is the same for every site of a config.

@@ -5,16 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::{io, slice, thread};
 
 use foldhash::fast::RandomState;
 use indicatif::ProgressBar;
-use tower_robots::agent::{Identity, UndecidedReason};
+use tower_robots::agent::{Identity, Referrer, UndecidedReason};
+use tower_robots::policy::Pace;
 
 use super::chunks;
 use super::crawler_rows::{self, AddressTally, RowPart, Rows};
 use super::format::{ChunkReader, LogLine, LoggedRequest};
 use super::headers::{HeaderCache, Judgement, LONGEST_HEADER};
+use super::history::{BoardNotes, VersionHistory};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
 use super::paces::{PaceCounts, PaceNotes, PacedLogLine};
 use super::redaction::ReportPrivacy;
@@ -23,6 +26,7 @@ use super::selection::{LogSelection, RequestedHosts};
 use super::source;
 use super::tally::{Hours, Period, RequestTally};
 use super::visitors::Visitors;
+use crate::board::{LogBoard, Second, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
 /// Lines that could not be read, of which this many are kept, and octets of each.
@@ -44,6 +48,10 @@ pub(super) struct ReplayPlan {
     pub(super) privacy: ReportPrivacy,
     /// The evidence about senders.
     pub(super) evidence: LogEvidence,
+    /// The versions by which crawlers are judged as on the board.
+    pub(super) history: Option<VersionHistory>,
+    /// Whether the logs are said to have every read of robots.txt.
+    pub(super) sees_all: bool,
 }
 
 impl ReplayPlan {
@@ -71,6 +79,13 @@ pub(super) struct ReplayCounts {
     pub(super) paces: PaceCounts,
     /// Crawlers whose failed claims say nothing, because the log may not hold their addresses.
     pub(super) suspects: Vec<SuspectPath>,
+    /// Whether the log has the `Referer` of any request.
+    pub(super) has_referers: bool,
+    /// Those whom services sent.
+    pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
+    /// What a chunk counts for the board, and what all chunks together come to.
+    pub(super) board_notes: BoardNotes,
+    pub(super) board: LogBoard,
 }
 
 /// A crawler of which so many claims fail that the log may hold the addresses of a proxy.
@@ -110,11 +125,22 @@ impl ReplayCounts {
         self.nameless += u64::from(entry.agent.is_empty());
         self.timeless += u64::from(entry.time.is_none());
         self.period.note(entry.time);
-        let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
+        let HeaderCache { known, of_version } = headers;
+        let header = known.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         let kind = &header.kind;
+        let has_page = entry.method == &b"GET"[..] && !Pace::is_for_asset(&entry.target);
+        let is_found = entry.status.is_none_or(|status| status / 100 == 2 || status == 304);
+        self.has_referers |= !entry.referer.is_empty();
+        if header.is_of_visitor && has_page && is_found && !entry.referer.is_empty() {
+            self.visitor(plan, entry);
+        }
         let logged = address_as_logged(&entry.address);
         let address = logged.filter(|_| header.methods.is_some()).filter(is_whole);
         let identity = header.sender(&plan.evidence, address, entry.time);
+        let at = entry.time.and_then(|time| Second::try_from(time).ok());
+        if let (Some(history), Some(at)) = (&plan.history, at) {
+            self.board_notes.note(history, of_version, entry, KnownSender { identity, address: logged }, at);
+        }
         let RowPart { tally, rules, failed } = self.rows.of(kind).note(identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
             tally.requests += 1;
@@ -144,6 +170,7 @@ impl ReplayCounts {
             disallowed_before: u64::from(!early && first.is_disallowed()),
             shut_search_engines: if kind.is_index_engine { shut } else { 0 },
             robots_txt: u64::from(path.is_robots_txt()),
+            pages: u64::from(has_page && !matches!(entry.status, Some(403 | 429)) && !path.is_robots_txt()),
         };
         tally.add(&one);
         let hours = match failed {
@@ -183,8 +210,16 @@ impl ReplayCounts {
         }
     }
 
+    fn visitor(&mut self, plan: &ReplayPlan, entry: &LoggedRequest<'_>) {
+        let registry = plan.evaluators.last().map(|evaluator| &evaluator.settings.registry);
+        let service = |registry| service_of(registry, &entry.referer, entry.host.as_deref(), &entry.target);
+        if let Some(service) = registry.and_then(|registry| service(registry)) {
+            *self.sent.entry(Arc::clone(service)).or_default() += 1;
+        }
+    }
+
     /// Once all is counted: says of which crawlers the claims that failed say nothing, and counts them as claimed.
-    pub(super) fn conclude(&mut self) {
+    pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
         let suspects = self.rows.iter().filter(|row| names.contains(&row.agent.name));
         self.suspects = suspects
@@ -195,6 +230,9 @@ impl ReplayCounts {
             })
             .collect();
         self.paces.conclude(&names);
+        if let Some(history) = &plan.history {
+            self.board.conclude(&history.dates(), &names);
+        }
         for hours in self.rows.forgive(&names) {
             self.hours.merge(hours);
         }
@@ -213,6 +251,9 @@ impl ReplayCounts {
         self.hours.merge(next.hours);
         self.visitors.merge(next.visitors);
         self.paces.join(next.pace_notes);
+        self.has_referers |= next.has_referers;
+        next.sent.into_iter().for_each(|(service, count)| *self.sent.entry(service).or_default() += count);
+        next.board_notes.join_to(&mut self.board);
         self.rows.merge(next.rows);
     }
 }
@@ -222,7 +263,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
     let questions = RefCell::default();
     read_lines(&plan.selection, &mut RequestedHosts::default(), chunk, |_, read| {
         let LogLine::Request(entry) = read else { return };
-        let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
+        let header = headers.known.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         if let (Some(judged), Some(methods)) = (header.agents.last(), header.methods) {
             let address = address_as_logged(&entry.address).filter(is_whole);
             plan.evidence.identify(&judged.agents, methods, address, entry.time, Some(&questions));
@@ -323,7 +364,7 @@ impl SearchRequests {
                 all.requests += 1;
                 // A longer header is not a search engine's.
                 if request.agent.len() <= LONGEST_HEADER {
-                    let kind = &headers.identify(slice::from_ref(evaluator), evidence, &request.agent).kind;
+                    let kind = &headers.known.identify(slice::from_ref(evaluator), evidence, &request.agent).kind;
                     if kind.is_index_engine {
                         all.of(&kind.name).add(&request.target, 1);
                     }

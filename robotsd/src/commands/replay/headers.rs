@@ -9,7 +9,9 @@ use tower_robots::agent::{Agent, Agents, Category, Class, Identity};
 use tower_robots::policy::Decision;
 use tower_robots::rules::{Access, RequestPath};
 
+use super::history::VersionHeaders;
 use super::identity::{ClaimMethods, LogEvidence};
+use crate::board::is_crawler;
 use crate::evaluator::{Evaluator, KnownSender};
 
 /// Headers whose agents are cached; beyond it the cache is emptied.
@@ -21,6 +23,14 @@ pub(super) const LONGEST_HEADER: usize = 512;
 /// The headers that one worker has seen. It changes no count.
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
+    pub(super) known: KnownHeaders,
+    /// Under the version of a history that was in force last.
+    pub(super) of_version: VersionHeaders,
+}
+
+/// Headers under the files that are judged.
+#[derive(Debug, Default)]
+pub(super) struct KnownHeaders {
     headers: HashMap<Box<[u8]>, usize, RandomState>,
     identified: Vec<IdentifiedHeader>,
 }
@@ -34,6 +44,8 @@ pub(super) struct IdentifiedHeader {
     pub(super) agents: Vec<JudgedAgents>,
     /// How its claim can be checked by an address.
     pub(super) methods: Option<ClaimMethods>,
+    /// Whether none of its agents is a crawler.
+    pub(super) is_of_visitor: bool,
 }
 
 /// A crawler, or a class of agents that are none.
@@ -49,7 +61,7 @@ pub(super) struct AgentKind {
     pub(super) operator: Option<String>,
 }
 
-impl HeaderCache {
+impl KnownHeaders {
     /// The agents of a header under each of the files.
     pub(super) fn identify(
         &mut self,
@@ -67,8 +79,9 @@ impl HeaderCache {
         let agents: Vec<_> = evaluators.iter().map(|evaluator| JudgedAgents::identify(evaluator, header)).collect();
         let kind = AgentKind::of(agents.last().map(|judged| judged.agents.first()));
         let methods = agents.last().and_then(|judged| evidence.methods_of(&judged.agents));
+        let is_of_visitor = agents.iter().flat_map(|judged| judged.agents.iter()).all(|agent| !is_crawler(agent));
         let at = self.identified.len();
-        self.identified.push(IdentifiedHeader { kind, agents, methods });
+        self.identified.push(IdentifiedHeader { kind, agents, methods, is_of_visitor });
         if header.len() <= LONGEST_HEADER {
             self.headers.insert(header.into(), at);
         }

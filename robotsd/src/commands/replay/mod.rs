@@ -16,6 +16,7 @@ mod counts;
 mod crawler_rows;
 mod format;
 mod headers;
+mod history;
 mod identity;
 mod paces;
 mod redaction;
@@ -33,6 +34,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -46,6 +48,7 @@ pub(super) use self::format::ReplayLogFormat;
 #[cfg(any(test, fuzzing))]
 pub use self::format::log_line;
 use self::headers::HeaderCache;
+use self::history::VersionHistory;
 use self::identity::{LogEvidence, NameAnswers, NameQuestions};
 use self::redaction::ReportPrivacy;
 use self::report::Report;
@@ -91,6 +94,20 @@ pub(crate) struct ReplayArgs {
     /// A second robots.txt, a file or a URL: show what changes from the first to this
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
+
+    /// Judge each request by the version of robots.txt that its crawler had read by then, with the words of the board
+    ///
+    /// PATH is a file in a git repository, or a directory of one, whose robots.txt is meant: a version is in force from its commit on,
+    /// on the branch that is checked out. Or it is a file, given several times, or a directory of files: a date in the name
+    /// (2026-11-01, 20261101T1230, in UTC) says since when a version was in force, else the time of the last change of the file
+    /// does. The newest is the robots.txt, where none is named. A time for which the logs have no line accuses nobody.
+    #[arg(long, value_name = "PATH", conflicts_with = "against")]
+    history: Vec<PathBuf>,
+
+    /// For how long after its date a version may still not be served, so that a read may be one of the version before [default: 15m
+    /// with git, 0s with dated files]
+    #[arg(long, value_name = "TIME", requires = "history", value_parser = humantime::parse_duration)]
+    deployed_within: Option<Duration>,
 
     /// The format of the logs
     #[arg(long, value_enum, default_value_t = ReplayLogFormat::Auto)]
@@ -166,9 +183,12 @@ fn resolver(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     stdin_once(args.logs.iter().chain(&args.robots).chain(&args.against).chain(&args.expect))?;
     let site = args.site.select()?;
-    let robots = site.robots(args.robots.as_deref())?;
+    let history = args.past_versions(&site)?;
+    let newest = history.as_ref().and_then(VersionHistory::newest).filter(|_| args.robots.is_none());
+    let newest = newest.map(|bytes| RobotsFile { name: history::shown(&args.history), bytes });
+    let robots = site.robots(args.robots.as_deref()).or_else(|error| newest.ok_or(error))?;
     let against = args.against.as_deref().map(|name| site.named(name)).transpose()?;
-    let mut plan = args.plan(&site, robots, against)?;
+    let mut plan = ReplayPlan { history, ..args.plan(&site, robots, against)? };
     if args.rdns {
         plan.evidence.answers = Some(args.look_names_up(&plan, &site.evidence.resolvers)?);
     }
@@ -183,7 +203,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
             all.merge(counts);
         },
     );
-    all.conclude();
+    all.conclude(&plan);
     let report = Report::new(&plan, &all);
     match &args.output {
         None => emit(&report, args.format, stdout())?,
@@ -238,7 +258,15 @@ impl ReplayArgs {
             effective_from: self.effective_from,
             privacy: ReportPrivacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
             evidence,
+            history: None,
+            sees_all: site.sees_all,
         })
+    }
+
+    fn past_versions(&self, site: &SelectedSite) -> io::Result<Option<VersionHistory>> {
+        let deploy = self.deployed_within.map(|time| time.as_secs());
+        let read = || VersionHistory::read(&self.history, deploy, &site.settings);
+        (!self.history.is_empty()).then(read).transpose()
     }
 
     /// Reads the logs with every core, and joins what `work` makes of the chunks in their order.

@@ -22,6 +22,9 @@ pub(super) struct RequestTally {
     pub(super) shut_search_engines: u64,
     #[serde(skip)]
     pub(super) robots_txt: u64,
+    /// Pages that were not refused.
+    #[serde(skip)]
+    pub(super) pages: u64,
 }
 
 /// The first and the last time of something, in seconds since 1970.
@@ -41,6 +44,7 @@ impl RequestTally {
         self.disallowed_before += other.disallowed_before;
         self.shut_search_engines += other.shut_search_engines;
         self.robots_txt += other.robots_txt;
+        self.pages += other.pages;
     }
 
     pub(super) const fn allowed(&self) -> u64 {

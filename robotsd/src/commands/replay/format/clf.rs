@@ -34,7 +34,7 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequ
     let time = clf_time(&rest[..end]);
     let (request, rest) = quoted(&rest[end + 1..])?;
     let (method, target) = request_line(request)?;
-    let method = Cow::Borrowed(method);
+    let (method, status) = (Cow::Borrowed(method), status(rest.split(|octet| *octet == b' ').nth(1)));
     let both = || {
         let (referer, rest) = quoted(rest)?;
         let (agent, _) = quoted(rest)?;
@@ -44,7 +44,7 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequ
         Quotes::Optional => both().unwrap_or_default(),
         Quotes::Present => both()?,
     };
-    Some(LoggedRequest { host, address, time, method, target, referer, agent })
+    Some(LoggedRequest { host, address, time, method, target, status, referer, agent })
 }
 
 /// The start of the time; a host in front of all may be an address in brackets.
@@ -133,7 +133,9 @@ pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
     }
     let time = rfc3339(words.next()?);
     let client = words.nth(1)?;
-    let (request, rest) = quoted(words.next()?)?;
+    let behind = words.next()?;
+    let status = status(behind.split(|octet| *octet == b' ').nth(4));
+    let (request, rest) = quoted(behind)?;
     // A request that could not be read is `- http://example.com:80- -`.
     let (method, url) = request_line(request).filter(|(method, _)| *method != b"-")?;
     let (agent, _) = quoted(rest)?;
@@ -151,9 +153,16 @@ pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
         time,
         method: Cow::Borrowed(method),
         target,
+        status,
         referer: Cow::default(),
         agent: value(agent),
     })
+}
+
+/// The three digits of a status.
+pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
+    let digits = word.filter(|word| word.len() == 3)?;
+    number(digits).and_then(|number| u16::try_from(number).ok())
 }
 
 /// A request, as a line of a log has it.
@@ -166,6 +175,8 @@ pub(crate) struct LoggedRequest<'a> {
     pub(crate) time: Option<i64>,
     pub(crate) method: Cow<'a, [u8]>,
     pub(crate) target: Cow<'a, [u8]>,
+    /// Of the response, where the line has it.
+    pub(crate) status: Option<u16>,
     /// Empty where the log has none or `-`.
     pub(crate) referer: Cow<'a, [u8]>,
     pub(crate) agent: Cow<'a, [u8]>,

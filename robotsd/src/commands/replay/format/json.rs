@@ -18,6 +18,7 @@ const METHOD: &[&str] = &["request_method", "RequestMethod", "method"];
 const TARGET: &[&str] = &["request_uri", "RequestPath", "uri", "path", "target"];
 /// Those with a port before those without.
 const HOST: &[&str] = &["http_host", "RequestAddr", "authority", "host", "RequestHost", "server_name", "vhost"];
+const STATUS: &[&str] = &["status", "DownstreamStatus", "response_code", "status_code"];
 const AGENT: &[&str] = &["http_user_agent", "user_agent", "request_User-Agent", "user-agent", "agent"];
 const REFERER: &[&str] = &["http_referer", "referer", "request_Referer", "http_referrer", "referrer"];
 
@@ -37,6 +38,11 @@ pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
         // Some write milliseconds.
         Node::Number(seconds) if seconds > 1e11 => Some((seconds / 1000.0) as i64),
         Node::Number(seconds) => Some(seconds as i64),
+        _ => None,
+    });
+    let status = STATUS.iter().find_map(|key| match take(&mut line, key)? {
+        Node::Number(number) => Some(number as u16),
+        Node::Text(text) => clf::status(Some(text.as_bytes())),
         _ => None,
     });
     let mut text = |keys: &[&str]| {
@@ -63,6 +69,7 @@ pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
         time,
         method: method?,
         target: target?,
+        status,
         referer: value(referer),
         agent: value(agent),
     };

@@ -23,6 +23,26 @@ fn texts(entry: &LoggedRequest<'_>) -> [String; 6] {
 }
 
 #[test]
+fn the_status_is_read_where_a_line_has_one() {
+    use ReplayLogFormat::{Alb, Combined, Common, Json};
+    let alb = "https 2018-07-02T22:23:00.186641Z app/a/5 192.0.2.7:2817 10.0.0.1:80 0.1 0.2 0.3 403 200 34 366 \"GET https://a.test:443/ HTTP/1.1\" \"XBot\"";
+    for (format, line, want) in [
+        (Combined, CURL, Some(200)),
+        (Common, "::1 - - [x] \"GET / HTTP/1.0\" 304 -", Some(304)),
+        (Common, "::1 - - [x] \"GET / HTTP/1.0\"", None),
+        (Common, "::1 - - [x] \"GET / HTTP/1.0\" - 7", None),
+        (Json, r#"{"method":"GET","path":"/a","response_code":429}"#, Some(429)),
+        (Json, r#"{"method":"GET","path":"/a","status":"403"}"#, Some(403)),
+        (Json, r#"{"method":"GET","path":"/a"}"#, None),
+        (Alb, alb, Some(403)),
+    ] {
+        assert_eq!(format.read(line.as_bytes()).expect(line).status, want, "{line}");
+    }
+    let columns = W3cColumns::parse(b"#Fields: cs-method cs-uri-stem sc-status").expect("columns");
+    assert_eq!(columns.read(b"GET / 404").expect("a request").status, Some(404));
+}
+
+#[test]
 fn lines_of_every_server_are_read() {
     use ReplayLogFormat::{Combined, Common, Json, VhostCombined};
     for (format, line, want) in [

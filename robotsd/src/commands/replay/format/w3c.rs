@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::clf::{LoggedRequest, rfc3339};
+use super::clf::{LoggedRequest, rfc3339, status};
 
 /// The start of the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
@@ -15,6 +15,7 @@ pub(crate) struct W3cColumns {
     query: Option<usize>,
     agent: Option<usize>,
     referer: Option<usize>,
+    status: Option<usize>,
     address: Option<usize>,
     date: Option<usize>,
     time: Option<usize>,
@@ -36,6 +37,7 @@ impl W3cColumns {
                 b"cs-uri-query" => &mut columns.query,
                 b"cs(user-agent)" => &mut columns.agent,
                 b"cs(referer)" => &mut columns.referer,
+                b"sc-status" => &mut columns.status,
                 b"c-ip" => &mut columns.address,
                 b"date" => &mut columns.date,
                 b"time" => &mut columns.time,
@@ -76,6 +78,7 @@ impl W3cColumns {
             time: moment(),
             method: Cow::Borrowed(method),
             target,
+            status: status(value(self.status)),
             referer: text(self.referer),
             agent: text(self.agent),
         })

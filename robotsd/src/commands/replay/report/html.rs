@@ -7,8 +7,8 @@
 use std::io::{self, Write};
 
 use super::rows::{COUNTED_TOGETHER, RequestCounts, RequestOutcomes};
-use super::tables;
 use super::{CrawlerRow, HourRow, Report, log_gaps, more_crawlers, other_requests};
+use super::{history, tables};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{Escaped, STYLE, counted, grouped, moment, percent, period};
 
@@ -35,6 +35,7 @@ pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) 
     tables::suspect_paths(out, report)?;
     tables::split(out, report)?;
     charts(out, report)?;
+    history::html(out, report)?;
     tables::write(out, report)?;
     paces(out, report)?;
     tables::impostors(out, report)?;

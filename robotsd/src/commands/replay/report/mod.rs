@@ -1,5 +1,6 @@
 //! The report of a replay, as text, JSON or HTML, and what it holds: counted, sorted and redacted.
 
+mod history;
 pub(super) mod html;
 mod rows;
 mod tables;
@@ -8,11 +9,13 @@ pub(super) mod text;
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
+use self::history::HistoryReport;
 use self::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRows, SenderSplit, Senders, TotalCounts, text_of};
 use super::counts::{ReplayCounts, ReplayPlan};
 use super::crawler_rows::ReplayRow;
 use super::paces::PaceCount;
 use super::tally::RequestTally;
+use crate::board::OperatorBalance;
 use crate::html::{counted, grouped};
 
 /// Suspects in a report.
@@ -58,6 +61,10 @@ pub(crate) struct Report {
     others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
     hours: Vec<HourRow>,
+    /// The operators of which a service is known, with what their crawlers took and their services sent.
+    given_back: Vec<OperatorBalance>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<HistoryReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -166,6 +173,8 @@ impl Report {
             paces: counts.paces.sorted().into_iter().cloned().collect(),
             others: others.collect(),
             hours: counts.hours.sorted().map(HourRow::new).collect(),
+            given_back: history::balances(plan, counts),
+            history: HistoryReport::new(plan, counts),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::rows::{COUNTED_TOGETHER, RuleRows};
-use super::{CrawlerRow, Report, log_gaps, more_crawlers, other_requests};
+use super::{CrawlerRow, Report, history, log_gaps, more_crawlers, other_requests};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{counted, grouped, percent, period};
 use crate::render::printable;
@@ -23,6 +23,7 @@ pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) 
     suspects(out, report)?;
     suspect_paths(out, report)?;
     crawlers(out, report)?;
+    history::text(out, report)?;
     details(out, report)?;
     paces(out, report)?;
     impostors(out, report)?;

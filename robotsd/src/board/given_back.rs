@@ -1,0 +1,173 @@
+//! What crawling gives back: the pages that an operator's crawlers took beside the visitors that its services sent.
+//!
+//! Several crawlers of one operator are one: who lets an engine index a page for answers cannot tell which of them brought a
+//! visitor. Operators of which no service is known are left out, as nothing can be said of what they send.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use tower_robots::agent::Registry;
+
+use super::visitors::Service;
+use crate::html::{counted, grouped, stacked};
+
+/// An operator, with what it took and what it sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OperatorBalance {
+    pub(crate) operator: String,
+    /// The purposes of its crawlers.
+    pub(crate) purposes: Vec<String>,
+    pub(crate) pages: u64,
+    pub(crate) visitors: u64,
+    /// None without visitors.
+    pub(crate) pages_per_visitor: Option<f64>,
+    /// Those that took the most first.
+    pub(crate) crawlers: Vec<TakenPages>,
+    /// Those that sent the most first.
+    pub(crate) services: Vec<ServiceVisitors>,
+}
+
+/// The pages that a crawler took, as far as its claim is not refuted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TakenPages {
+    pub(crate) crawler: String,
+    pub(crate) purpose: String,
+    pub(crate) pages: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ServiceVisitors {
+    pub(crate) host: String,
+    pub(crate) visitors: u64,
+}
+
+impl OperatorBalance {
+    /// The operators that took or sent something, the most pages first. `taken` are crawlers, each with its operator.
+    pub(crate) fn all<'c>(
+        taken: impl IntoIterator<Item = (&'c str, TakenPages)>,
+        sent: impl IntoIterator<Item = (Service, u64)>,
+        registry: &Registry,
+    ) -> Vec<Self> {
+        let mut all: BTreeMap<String, Self> = BTreeMap::new();
+        let known = registry.crawlers().filter(|crawler| !crawler.referers.is_empty());
+        let known: BTreeSet<&str> = known.map(|crawler| crawler.operator.as_str()).collect();
+        for (operator, crawler) in taken.into_iter().filter(|(of, taken)| known.contains(of) && taken.pages > 0) {
+            let balance = all.entry(operator.to_owned()).or_default();
+            balance.pages = balance.pages.saturating_add(crawler.pages);
+            match balance.crawlers.iter_mut().find(|own| own.crawler == crawler.crawler) {
+                Some(own) => own.pages = own.pages.saturating_add(crawler.pages),
+                None => balance.crawlers.push(crawler),
+            }
+        }
+        for (Service { operator, host }, visitors) in sent {
+            let balance = all.entry(operator).or_default();
+            balance.visitors = balance.visitors.saturating_add(visitors);
+            match balance.services.iter_mut().find(|own| own.host == host) {
+                Some(own) => own.visitors = own.visitors.saturating_add(visitors),
+                None => balance.services.push(ServiceVisitors { host, visitors }),
+            }
+        }
+        let finish = |(operator, mut balance): (String, Self)| {
+            balance.crawlers.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.crawler.cmp(&b.crawler)));
+            balance.services.sort_by(|a, b| b.visitors.cmp(&a.visitors).then_with(|| a.host.cmp(&b.host)));
+            let purposes: BTreeSet<&String> = balance.crawlers.iter().map(|crawler| &crawler.purpose).collect();
+            let purposes = purposes.into_iter().cloned().collect();
+            let ratio = (balance.visitors > 0).then(|| balance.pages as f64 / balance.visitors as f64);
+            Self { operator, purposes, pages_per_visitor: ratio, ..balance }
+        };
+        let mut all: Vec<Self> = all.into_iter().map(finish).collect();
+        all.sort_by(|a, b| (b.pages, b.visitors).cmp(&(a.pages, a.visitors)).then_with(|| a.operator.cmp(&b.operator)));
+        all
+    }
+
+    /// As in `GPTBot (ai-training) took 4,210 pages; chatgpt.com sent 12 visitors: 351 pages for one visitor`.
+    pub(crate) fn sentence(&self) -> String {
+        let crawler = |taken: &TakenPages| {
+            let TakenPages { crawler, purpose, pages } = taken;
+            format!("{crawler} ({purpose}) took {}", counted(*pages, "page"))
+        };
+        let service = |sent: &ServiceVisitors| format!("{} sent {}", sent.name(), counted(sent.visitors, "visitor"));
+        let joined = |parts: Vec<String>, none: &str| if parts.is_empty() { none.to_owned() } else { parts.join(", ") };
+        let taken = joined(self.crawlers.iter().map(crawler).collect(), "its crawlers took no page");
+        let sent = joined(self.services.iter().map(service).collect(), "its services sent no visitor");
+        format!(
+            "{taken}; {sent}{}",
+            self.ratio().map(|ratio| format!(": {ratio} pages for one visitor")).unwrap_or_default()
+        )
+    }
+
+    /// Pages for one visitor; none where there is nothing on one side.
+    fn ratio(&self) -> Option<String> {
+        Some(match self.pages_per_visitor.filter(|_| self.pages > 0)? {
+            ratio if ratio < 0.995 => format!("{ratio:.2}"),
+            ratio if ratio < 9.95 => format!("{ratio:.1}"),
+            ratio => grouped(ratio.round() as u64),
+        })
+    }
+}
+
+/// The operators as a table of a page, under a heading; nothing where there are none.
+pub(crate) fn section(heading: &str, balances: &[OperatorBalance]) -> String {
+    const HEADS: [&str; 4] = ["Operator", "Pages taken", "Visitors sent", "Pages for one visitor"];
+    let row = |balance: &OperatorBalance| {
+        let crawlers = balance.crawlers.iter();
+        let crawlers: Vec<_> =
+            crawlers.map(|of| format!("{} by {} ({})", grouped(of.pages), of.crawler, of.purpose)).collect();
+        let services = balance.services.iter();
+        let services: Vec<_> = services.map(|of| format!("{} from {}", grouped(of.visitors), of.name())).collect();
+        let listed = |parts: &[String]| if parts.is_empty() { "none".to_owned() } else { parts.join(", ") };
+        let ratio = balance.ratio().unwrap_or_else(|| "none".to_owned());
+        [balance.operator.clone(), listed(&crawlers), listed(&services), ratio]
+    };
+    stacked(heading, &HEADS, balances.iter().map(row))
+}
+
+impl ServiceVisitors {
+    /// The host, without what says that those under it count too.
+    fn name(&self) -> &str {
+        self.host.trim_start_matches('.')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crawlers_of_one_operator_are_weighed_together() {
+        let taken = |crawler: &str, purpose: &str, pages| TakenPages {
+            crawler: crawler.into(),
+            purpose: purpose.into(),
+            pages,
+        };
+        let service = |operator: &str, host: &str| Service { operator: operator.into(), host: host.into() };
+        let all = OperatorBalance::all(
+            [
+                ("OpenAI", taken("OAI-SearchBot", "ai-search", 10)),
+                ("OpenAI", taken("GPTBot", "ai-training", 4_200)),
+                ("OpenAI", taken("OAI-SearchBot", "ai-search", 2)),
+                ("Anthropic", taken("ClaudeBot", "ai-training", 7)),
+                ("Semrush", taken("SemrushBot", "seo", 9)),
+                ("Google", taken("Googlebot", "search", 0)),
+            ],
+            [
+                (service("OpenAI", "chatgpt.com"), 11),
+                (service("OpenAI", "chat.openai.com"), 1),
+                (service("Kagi", ".kagi.com"), 3),
+            ],
+            Registry::builtin(),
+        );
+        let sentences: Vec<String> = all.iter().map(OperatorBalance::sentence).collect();
+        let want = [
+            "GPTBot (ai-training) took 4,200 pages, OAI-SearchBot (ai-search) took 12 pages; chatgpt.com sent 11 visitors, \
+             chat.openai.com sent 1 visitor: 351 pages for one visitor",
+            "ClaudeBot (ai-training) took 7 pages; its services sent no visitor",
+            "its crawlers took no page; kagi.com sent 3 visitors",
+        ];
+        assert_eq!(sentences, want);
+        assert_eq!(all[0].purposes, ["ai-search", "ai-training"]);
+        assert_eq!((all[1].pages_per_visitor, all[2].ratio()), (None, None));
+        let few = OperatorBalance { pages: 1, pages_per_visitor: Some(0.25), ..OperatorBalance::default() };
+        assert_eq!(few.ratio().as_deref(), Some("0.25"));
+    }
+}

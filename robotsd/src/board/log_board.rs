@@ -1,0 +1,185 @@
+//! The board of a log: what a live one would have said of the same requests, by the versions that were in force then.
+//!
+//! Rows are what a worker counts, and words come from them as on a live board. What a log lacks takes the place of what no process
+//! watched: a time of more than an hour without any line is one in which every crawler may have read what was in force.
+
+use std::collections::BTreeMap;
+use std::slice;
+
+use super::day::DayRows;
+use super::recorder::{Counted, UNKNOWN};
+use super::report::SiteBoard;
+use super::row::{DAY, HOUR, RowKey, Second, Standing, hour_of};
+use super::summary::{Evidence, Period, sum_up};
+use super::table::{MOST_LIVE, UnregisteredNames};
+use super::watch::{Lost, Watch};
+
+/// Rows of hours that are held; beyond it hours become days.
+const MOST_HOURLY: usize = MOST_LIVE / 2;
+
+/// Hours with lines: a little more than four years.
+const MOST_HOURS: usize = 40_000;
+
+/// Bars of a trend.
+const MOST_BARS: Second = 400;
+
+/// When a log has lines: the first and the last of each hour.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoggedTimes(BTreeMap<Second, (Second, Second)>);
+
+/// Rows of a log.
+#[derive(Debug, Default)]
+pub(crate) struct LogBoard {
+    rows: DayRows,
+    times: LoggedTimes,
+    names: UnregisteredNames,
+}
+
+impl LoggedTimes {
+    pub(crate) fn note(&mut self, at: Second) {
+        self.note_span(at, at);
+    }
+
+    /// Hours that find no room count as lacking.
+    fn note_span(&mut self, first: Second, last: Second) {
+        let hour = hour_of(first);
+        if let Some(known) = self.0.get_mut(&hour) {
+            *known = (known.0.min(first), known.1.max(last));
+        } else if self.0.len() < MOST_HOURS {
+            self.0.insert(hour, (first, last));
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
+    }
+
+    /// The times between which more than an hour has no line.
+    fn spans(&self) -> Vec<(Second, Second)> {
+        let mut spans: Vec<(Second, Second)> = Vec::new();
+        for (first, last) in self.0.values().copied() {
+            match spans.last_mut() {
+                Some(span) if first <= span.1 + HOUR => span.1 = last,
+                _ => spans.push((first, last)),
+            }
+        }
+        spans
+    }
+}
+
+impl LogBoard {
+    /// Adds what was counted of lines with these times.
+    pub(crate) fn join(&mut self, counted: Counted, times: &LoggedTimes) {
+        let mut is_lost = counted.lost > 0;
+        for (mut key, row) in counted.rows {
+            if row.operator.is_empty() && !self.names.admit(key.begin, &key.crawler) {
+                UNKNOWN.clone_into(&mut key.crawler);
+            }
+            if self.rows.rows.len() >= MOST_HOURLY {
+                self.rows.fold();
+            }
+            if self.rows.count() < MOST_LIVE || self.rows.rows.contains_key(&key) {
+                self.rows.rows.entry(key).or_default().merge(&row);
+            } else {
+                // Its time is one in which reads may be lost.
+                is_lost = true;
+            }
+        }
+        let span =
+            times.0.values().map(|(from, to)| Lost { from: *from, to: *to }).reduce(|one, other| one.and(&other));
+        if let Some(span) = span.filter(|_| is_lost) {
+            self.rows.lost =
+                self.rows.lost.drain(..).chain([span]).reduce(|one, other| one.and(&other)).into_iter().collect();
+        }
+        self.times.merge(times);
+    }
+
+    /// Once all is counted, by versions with the time at which each came into force, the oldest first. What impostors of these
+    /// crawlers did counts as what was only claimed: the log may not hold the addresses of clients.
+    pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
+        self.rows.watches = watches(&self.times.spans(), versions);
+        for rows in [&mut self.rows.rows, &mut self.rows.days] {
+            let is_forgiven = |key: &RowKey| key.identity == Standing::Impostor && crawlers.contains(&key.crawler);
+            let keys: Vec<RowKey> = rows.keys().filter(|key| is_forgiven(key)).cloned().collect();
+            for key in keys {
+                if let Some(row) = rows.remove(&key) {
+                    rows.entry(RowKey { identity: Standing::Claimed, ..key }).or_default().merge(&row);
+                }
+            }
+        }
+    }
+
+    /// The board of the whole time.
+    pub(crate) fn board(&self, evidence: Evidence) -> SiteBoard {
+        let spans = self.times.spans();
+        let Some((from, to)) = spans.first().map(|first| first.0).zip(spans.last().map(|last| last.1)) else {
+            return SiteBoard::default();
+        };
+        let step = DAY * ((to - from) / DAY / MOST_BARS + 1);
+        let period = Period { from: hour_of(from), to, step };
+        let live = self.rows.watches.last().and_then(|watch| watch.version.as_deref());
+        sum_up("", slice::from_ref(&self.rows), period, evidence, live)
+    }
+
+    /// The times within it that the log lacks.
+    pub(crate) fn lacking(&self) -> Vec<(Second, Second)> {
+        self.times.spans().windows(2).map(|pair| (pair[0].1, pair[1].0)).collect()
+    }
+}
+
+/// The watches of the times with lines. In those without any, what was in force is certain from one version to the next.
+fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch> {
+    let (Some((process, _)), Some((_, end))) = (spans.first().copied(), spans.last().copied()) else {
+        return Vec::new();
+    };
+    let is_silent =
+        |at: Second| process < at && at < end && !spans.iter().any(|(from, to)| (*from..=*to).contains(&at));
+    let before = versions.first().map_or(Second::MAX, |(since, _)| *since);
+    let unknown = [(0, before, None)].into_iter();
+    let ends = versions.iter().skip(1).map(|(since, _)| *since).chain([Second::MAX]);
+    let known = versions.iter().zip(ends).map(|((since, name), end)| (*since, end, Some(*name)));
+    let mut watches = Vec::new();
+    for (since, until, version) in unknown.chain(known) {
+        let inside = spans.iter().map(|(from, to)| ((*from).max(since), (*to).min(until)));
+        // A moment in the silence at which it came into force, or went.
+        let at = |moment: Second| is_silent(moment).then_some((moment, moment));
+        let moments = at(since).into_iter().chain(inside.filter(|(from, to)| from <= to)).chain(at(until));
+        let mut live_since = None;
+        for (from, to) in moments {
+            watches.push(Watch { from, to, version: version.map(str::to_owned), process, live_since });
+            live_since = Some(to);
+        }
+    }
+    watches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::watch::gaps;
+    use super::*;
+
+    #[test]
+    fn what_was_in_force_in_a_silence_is_certain_from_one_version_to_the_next() {
+        let mut times = LoggedTimes::default();
+        for at in [100, 3_000, 6_500, 20_000, 20_010, 90_000] {
+            times.note(at);
+        }
+        assert_eq!(times.spans(), [(100, 6_500), (20_000, 20_010), (90_000, 90_000)]);
+        let versions = [(50, "1"), (3_100, "2"), (30_000, "3"), (40_000, "1")];
+        let gaps = gaps(&watches(&times.spans(), &versions), &[]);
+        let gaps: Vec<_> = gaps.iter().map(|gap| (gap.from, gap.to, gap.version.as_deref())).collect();
+        let want = [
+            (0, 100, None),
+            (6_500, 20_000, Some("2")),
+            (20_010, 30_000, Some("2")),
+            (30_000, 40_000, Some("3")),
+            (40_000, 90_000, Some("1")),
+            (90_000, Second::MAX, None),
+        ];
+        assert_eq!(gaps, want);
+        // Before the first version that is known.
+        let late = super::super::watch::gaps(&watches(&times.spans(), &[(10_000, "1")]), &[]);
+        assert_eq!(late[1].version, None);
+        assert_eq!((late[2].from, late[2].version.as_deref()), (10_000, Some("1")));
+    }
+}

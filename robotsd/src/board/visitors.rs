@@ -1,0 +1,152 @@
+//! People whom a service sent here, by the hour: which service, and how many. Nothing else of them is kept.
+//!
+//! A visitor is a page that was requested with `GET` by something that is no crawler, and whose `Referer` names a host of
+//! the registry's column `referers`. Parts of pages name the site itself, so they fall out, as a link within the site does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tower_robots::agent::{Agent, Class, Referrer, Registry};
+use tower_robots::policy::Pace;
+use tower_robots::rules::Authority;
+
+use super::row::{Second, day_of};
+
+/// Counts of a day that a file may have: every hour of more services than there are.
+const MOST: usize = 24 * 512;
+
+/// Octets of a name.
+const LONGEST_NAME: usize = 128;
+
+/// The service that a request of a page came from. A `Referer` of the site itself is what most requests have, so it is looked
+/// at first.
+pub(crate) fn service_of<'r>(
+    registry: &'r Registry,
+    referer: &[u8],
+    host: Option<&[u8]>,
+    target: &[u8],
+) -> Option<&'r Arc<Referrer>> {
+    let (_, authority, _) = Authority::of_url(referer)?;
+    let is_own = host.is_some_and(|host| Authority::of_host_field(host).host.eq_ignore_ascii_case(authority.host));
+    if is_own { None } else { registry.referrer(referer).filter(|_| !Pace::is_for_asset(target)) }
+}
+
+/// Whether an agent is a crawler, and so no visitor: the registry knows it, or it declares itself one.
+pub(crate) fn is_crawler(agent: &Agent) -> bool {
+    matches!(agent.class(), Class::Registered | Class::Declared)
+}
+
+/// How many each service sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<HourCount>", into = "Vec<HourCount>")]
+pub(crate) struct SentVisitors(BTreeMap<(Second, Service), u64>);
+
+/// A service, as the registry had it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Service {
+    pub(crate) operator: String,
+    pub(crate) host: String,
+}
+
+/// As it is written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct HourCount {
+    hour: Second,
+    #[serde(flatten)]
+    service: Service,
+    visitors: u64,
+}
+
+impl SentVisitors {
+    pub(super) fn add(&mut self, hour: Second, service: Service, visitors: u64) {
+        let sum = self.0.entry((hour, service)).or_default();
+        *sum = sum.saturating_add(visitors);
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        other.0.iter().for_each(|((hour, service), visitors)| self.add(*hour, service.clone(), *visitors));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// By the day of the hour.
+    pub(super) fn by_day(self) -> BTreeMap<Second, Self> {
+        let mut days: BTreeMap<Second, Self> = BTreeMap::new();
+        for ((hour, service), visitors) in self.0 {
+            days.entry(day_of(hour)).or_default().add(hour, service, visitors);
+        }
+        days
+    }
+
+    /// Whether it is what can have been written of a day.
+    pub(super) fn is_sound(&self, day: Second) -> bool {
+        let is_name = |name: &str| name.len() <= LONGEST_NAME;
+        let is_sound = |(hour, service): &(Second, Service)| {
+            day_of(*hour) == day && is_name(&service.operator) && is_name(&service.host)
+        };
+        self.0.len() <= MOST && self.0.keys().all(is_sound)
+    }
+
+    /// Each service with what it sent in the hours that are wanted.
+    pub(super) fn in_hours(&self, is_wanted: impl Fn(Second) -> bool) -> impl Iterator<Item = (&Service, u64)> {
+        let wanted = self.0.iter().filter(move |((hour, _), _)| is_wanted(*hour));
+        wanted.map(|((_, service), visitors)| (service, *visitors))
+    }
+}
+
+impl From<Vec<HourCount>> for SentVisitors {
+    fn from(counts: Vec<HourCount>) -> Self {
+        let mut all = Self::default();
+        counts.into_iter().for_each(|HourCount { hour, service, visitors }| all.add(hour, service, visitors));
+        all
+    }
+}
+
+impl From<SentVisitors> for Vec<HourCount> {
+    fn from(all: SentVisitors) -> Self {
+        all.0.into_iter().map(|((hour, service), visitors)| HourCount { hour, service, visitors }).collect()
+    }
+}
+
+impl From<&Referrer> for Service {
+    fn from(referrer: &Referrer) -> Self {
+        Self { operator: referrer.operator.clone(), host: referrer.host.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_visitor_comes_from_another_site_to_a_page() {
+        let registry = Registry::builtin();
+        let host = |referer: &str, host: Option<&str>, target: &str| {
+            let service = service_of(registry, referer.as_bytes(), host.map(str::as_bytes), target.as_bytes());
+            service.map(|service| service.host.as_str())
+        };
+        assert_eq!(host("https://chatgpt.com/", Some("shop.test"), "/a?b=c.png"), Some("chatgpt.com"));
+        assert_eq!(host("https://www.google.com/", None, "/"), Some("google.*"));
+        assert_eq!(host("https://www.google.com/", Some("www.GOOGLE.com:443"), "/"), None, "its own page");
+        assert_eq!(host("https://chatgpt.com/", Some("shop.test"), "/a.css"), None);
+        assert_eq!(host("https://shop.test/", Some("shop.test"), "/"), None);
+    }
+
+    #[test]
+    fn counts_are_read_as_they_are_written_and_stand_with_their_day() {
+        let mut all = SentVisitors::default();
+        let service = |host: &str| Service { operator: "O".into(), host: host.into() };
+        all.add(86_400, service("a.test"), 2);
+        all.add(86_400, service("a.test"), 1);
+        all.add(3_600, service("b.test"), 4);
+        let written = serde_json::to_string(&all).unwrap();
+        assert_eq!(serde_json::from_str::<SentVisitors>(&written).unwrap(), all);
+        let days = all.clone().by_day();
+        assert_eq!(days.keys().copied().collect::<Vec<_>>(), [0, 86_400]);
+        assert!(days[&0].is_sound(0) && !days[&0].is_sound(86_400) && !all.is_sound(0));
+        assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Versions that lie as files beside each other: a date in the name of a file says since when it was in force, else the time of its last
+//! change does.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{DatedVersion, must_exist};
+use crate::date;
+use crate::input;
+
+/// Whether a directory holds dated files, and not the one robots.txt of a repository.
+pub(super) fn has_files(folder: &Path) -> bool {
+    let mut files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    folder.is_dir() && files.any(|file| date_in(&file.file_name().to_string_lossy()).is_some())
+}
+
+/// The versions at these paths, in any order.
+pub(super) fn versions(paths: &[PathBuf]) -> io::Result<Vec<DatedVersion>> {
+    let mut versions = Vec::new();
+    for path in paths {
+        if !must_exist(path)?.is_dir() {
+            versions.push(version(path)?);
+            continue;
+        }
+        for file in std::fs::read_dir(path).map_err(|error| input::named(path, &error))? {
+            let file = file.map_err(|error| input::named(path, &error))?;
+            let is_hidden = file.file_name().as_encoded_bytes().starts_with(b".");
+            if !is_hidden && must_exist(&file.path())?.is_file() {
+                versions.push(version(&file.path())?);
+            }
+        }
+        if versions.is_empty() {
+            let message = format!("{}: it is no git repository, and holds no file", path.display());
+            return Err(io::Error::other(message));
+        }
+    }
+    Ok(versions)
+}
+
+fn version(path: &Path) -> io::Result<DatedVersion> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let changed = || must_exist(path)?.modified().map(date::seconds).map_err(|error| input::named(path, &error));
+    let at = date_in(&name).map_or_else(changed, Ok)?;
+    Ok(DatedVersion { at, source: name, bytes: input::read_configured(path)? })
+}
+
+/// The moment in a name, in UTC: `2026-11-01`, `20261101`, `robots-2026-11-01T12:30:00Z.txt`, `2026-11-01_1230`.
+fn date_in(name: &str) -> Option<i64> {
+    let begins = (0..name.len()).filter(|at| !name.as_bytes()[..*at].last().is_some_and(u8::is_ascii_digit));
+    begins.filter_map(|at| name.get(at..)).find_map(moment)
+}
+
+/// The moment that a text begins with.
+fn moment(text: &str) -> Option<i64> {
+    let mut rest = text;
+    // Digits, and before them one of the signs that part numbers.
+    let mut number = |digits: usize, signs: &str| {
+        let behind = rest.strip_prefix(|sign| signs.contains(sign)).unwrap_or(rest);
+        let number = behind.get(..digits).filter(|number| number.bytes().all(|digit| digit.is_ascii_digit()))?;
+        rest = &behind[digits..];
+        Some(number)
+    };
+    let (year, month, day) = (number(4, "")?, number(2, "-_.")?, number(2, "-_.")?);
+    let hour = number(2, "Tt-_ ").unwrap_or("00");
+    let (minute, second) = (number(2, ":-.").unwrap_or("00"), number(2, ":-.").unwrap_or("00"));
+    let at =
+        |clock: &str| humantime::parse_rfc3339_weak(&format!("{year}-{month}-{day}T{clock}Z")).ok().map(date::seconds);
+    // What follows a day may be a number of another kind.
+    at(&format!("{hour}:{minute}:{second}")).or_else(|| at("00:00:00"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_since_when_a_file_was_in_force() {
+        let day = 1_793_491_200;
+        for (name, want) in [
+            ("2026-11-01", Some(day)),
+            ("robots-2026-11-01.txt", Some(day)),
+            ("robots.20261101.txt", Some(day)),
+            ("2026-11-01T12:30:05Z.txt", Some(day + 45_005)),
+            ("robots_20261101T1230.txt", Some(day + 45_000)),
+            ("2026-11-01_12-30-05_robots.txt", Some(day + 45_005)),
+            ("2026-11-01-77.txt", Some(day)),
+            ("v2-2026-11-01.txt", Some(day)),
+            ("robots.txt", None),
+            ("robots-2026-13-01.txt", None),
+            ("build-120261101.txt", None),
+            ("", None),
+            ("röbots-2026-11-01", Some(day)),
+        ] {
+            assert_eq!(date_in(name), want, "{name}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `--history`: each request is judged by the version of robots.txt that its crawler had read by then, with the words of the board.
+//!
+//! The versions come from git ([`git`]) or from dated files ([`dated`]), and the reads from the log. What is counted of a line is
+//! what a worker counts of a request, and what becomes of it is the board's ([`LogBoard`]): the same traffic has the same words.
+
+mod dated;
+mod git;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use foldhash::fast::RandomState;
+use tower_robots::live::VersionHash;
+use tower_robots::policy::{Pace, Reason};
+use tower_robots::rules::{Access, Reading, RequestPath};
+
+use super::format::LoggedRequest;
+use super::headers::{JudgedAgents, LONGEST_HEADER};
+use crate::board::{
+    self, Counted, CrawlerRequest, Disallowed, Done, GONE_BY, GoneBy, LogBoard, LoggedTimes, RowScratch, Second, cut,
+    is_crawler, standing, write_origin,
+};
+use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
+
+/// Versions that are read, the newest ones; of what was before them nothing is known.
+const MOST_VERSIONS: usize = 512;
+
+/// Octets of all of them together.
+const MOST_OCTETS: usize = 64 << 20;
+
+/// Headers that are held of the version in force; beyond it they are forgotten.
+const HEADERS: usize = 8192;
+
+/// A version with the moment at which it came into force.
+#[derive(Debug)]
+struct DatedVersion {
+    /// In seconds since 1970.
+    at: i64,
+    /// The commit or the file.
+    source: String,
+    bytes: Vec<u8>,
+}
+
+/// The versions that were in force, the oldest first.
+#[derive(Debug)]
+pub(super) struct VersionHistory {
+    pub(super) versions: Vec<PastVersion>,
+    /// For so long after its date a version may not be served yet.
+    deploy: Second,
+}
+
+/// A version that was in force.
+#[derive(Debug)]
+pub(super) struct PastVersion {
+    pub(super) since: Second,
+    /// As the board names it.
+    pub(super) name: String,
+    pub(super) source: String,
+    hash: VersionHash,
+    evaluator: Evaluator,
+}
+
+impl VersionHistory {
+    /// Reads the versions at these paths: one that is in a git repository, or dated files and directories of them. `deploy` says how
+    /// long after its date a version may still not be served.
+    pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
+        let of_git = match paths {
+            [path] => git::has_repository(path) && !dated::has_files(path),
+            _ => false,
+        };
+        let mut found = match paths {
+            [path] if of_git => git::versions(path)?,
+            paths => dated::versions(paths)?,
+        };
+        // The newest first, so that the oldest are given up.
+        found.sort_by_key(|version| std::cmp::Reverse(version.at));
+        found.truncate(MOST_VERSIONS);
+        let mut octets = 0;
+        found.retain(|version| {
+            octets += version.bytes.len();
+            octets <= MOST_OCTETS
+        });
+        let mut versions: Vec<PastVersion> = Vec::new();
+        for DatedVersion { at, source, bytes } in found.into_iter().rev() {
+            let hash = VersionHash::of(&bytes);
+            if versions.last().is_none_or(|last| last.hash != hash) {
+                let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
+                let evaluator = Evaluator::new(bytes, Reading::Standard, settings);
+                versions.push(PastVersion { since, name, source, hash, evaluator });
+            }
+        }
+        // A file that was written down is what was served; a commit has to be deployed.
+        let deploy = deploy.unwrap_or(if of_git { DEPLOYED } else { 0 });
+        Ok(Self { versions, deploy })
+    }
+
+    /// The bytes of the newest version.
+    pub(super) fn newest(&self) -> Option<Vec<u8>> {
+        self.versions.last().map(|version| version.evaluator.robots().bytes().to_vec())
+    }
+
+    /// When each came into force, and its name.
+    pub(super) fn dates(&self) -> Vec<(Second, &str)> {
+        self.versions.iter().map(|version| (version.since, version.name.as_str())).collect()
+    }
+
+    /// The number of the one in force.
+    fn at(&self, time: Second) -> Option<usize> {
+        self.versions.partition_point(|version| version.since <= time).checked_sub(1)
+    }
+
+    /// The versions that a crawler may go by while one is in force.
+    fn gone_by(&self, place: usize, time: Second) -> impl Iterator<Item = GoneBy<'_>> + Clone {
+        let versions = &self.versions[..=place];
+        let may_be = move |at: &usize| versions.get(at + 1).is_none_or(|next| next.since + GONE_BY >= time);
+        let is_last = move |at: &usize| versions[at + 1..].iter().all(|later| later.hash != versions[*at].hash);
+        let places = (0..=place).rev().take_while(may_be).filter(is_last).take(board::MOST_VERSIONS);
+        places.map(move |at| {
+            let PastVersion { hash, name, evaluator, .. } = &versions[at];
+            GoneBy { hash: *hash, name, rules: &evaluator.rules }
+        })
+    }
+}
+
+/// How long after a commit its version may still not be served, where nothing is said.
+const DEPLOYED: Second = 15 * 60;
+
+/// The agents of headers under the version that was in force last.
+#[derive(Debug, Default)]
+pub(super) struct VersionHeaders {
+    version: usize,
+    headers: HashMap<Box<[u8]>, JudgedAgents, RandomState>,
+    /// Of one that is too long to be held.
+    long: Option<JudgedAgents>,
+}
+
+impl VersionHeaders {
+    fn of(&mut self, history: &VersionHistory, version: usize, header: &[u8]) -> &JudgedAgents {
+        if self.version != version || self.headers.len() >= HEADERS {
+            self.headers.clear();
+            self.version = version;
+        }
+        let identify = || JudgedAgents::identify(&history.versions[version].evaluator, header);
+        if header.len() > LONGEST_HEADER {
+            return self.long.insert(identify());
+        }
+        if !self.headers.contains_key(header) {
+            self.headers.insert(header.into(), identify());
+        }
+        &self.headers[header]
+    }
+}
+
+/// What a chunk counts for the board.
+#[derive(Debug, Default)]
+pub(super) struct BoardNotes {
+    /// What has no room for another row, before that which has.
+    full: Vec<Counted>,
+    counted: Counted,
+    times: LoggedTimes,
+}
+
+impl BoardNotes {
+    pub(super) fn join_to(self, board: &mut LogBoard) {
+        self.full.into_iter().chain([self.counted]).for_each(|counted| board.join(counted, &self.times));
+    }
+
+    /// Counts a line as a worker counts its request.
+    pub(super) fn note(
+        &mut self,
+        history: &VersionHistory,
+        headers: &mut VersionHeaders,
+        entry: &LoggedRequest<'_>,
+        sender: KnownSender,
+        at: Second,
+    ) {
+        self.times.note(at);
+        if self.counted.is_full() {
+            self.full.push(std::mem::take(&mut self.counted));
+        }
+        let in_force = history.at(at);
+        let place = in_force.unwrap_or(0);
+        let Some(version) = history.versions.get(place) else { return };
+        let judged = headers.of(history, place, &entry.agent);
+        let crawler = judged.agents.iter().find(|agent| is_crawler(agent));
+        if crawler.is_none() && !judged.is_judged {
+            return;
+        }
+        let method = std::str::from_utf8(&entry.method).unwrap_or_default();
+        let path = version.evaluator.path(&entry.target);
+        let decision = judged.decide(&version.evaluator, sender, method, &path);
+        // The agent that a record of the layer is about.
+        let decided = decision.as_ref().and_then(|decision| {
+            let is_about = decision.verdict.is_some() || decision.reason.is_reported();
+            judged.agents.get(decision.agent).filter(|_| is_about)
+        });
+        let is_exempt = decision.as_ref().is_some_and(|decision| decision.reason == Reason::Exempt);
+        let with_group = || judged.agents.iter().find(|agent| is_exempt && version.evaluator.has_group_for(agent));
+        let Some(agent) = decided.or(crawler).or_else(with_group) else { return };
+        let token = || agent.tokens().first().map(|token| Cow::Owned(token.to_string()));
+        let name = agent.crawler().map(Cow::Borrowed).or_else(token).unwrap_or(agent.class().as_str().into());
+        let seen = CrawlerRequest { agent, name: &name, identity: standing(Some(sender.identity)), at };
+        let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
+        let origin = |out: &mut String| write_origin("", host, out);
+        let is_get = method == "GET";
+        if RequestPath::is_robots_txt_target(&entry.target) {
+            // No other answer is one that a crawler goes by.
+            if is_get && matches!(entry.status, None | Some(200 | 304)) {
+                let is_served = in_force.is_some() && at - version.since >= history.deploy;
+                self.counted.read(&seen, is_served.then(|| version.name.clone()), origin);
+            }
+            return;
+        }
+        if in_force.is_none() {
+            return;
+        }
+        let verdict = decision.as_ref().and_then(|decision| decision.verdict);
+        let verdict = verdict.filter(|verdict| verdict.access() == Access::Disallow);
+        let is_refused = matches!(entry.status, Some(403 | 429));
+        let got_page = is_get && !is_refused && !Pace::is_for_asset(&entry.target);
+        let Some(verdict) = verdict else {
+            let limited = u64::from(entry.status == Some(429));
+            self.counted.allow(&seen, Done { limited, ..Done::default() }, got_page);
+            return;
+        };
+        let refused = u64::from(entry.status == Some(403));
+        let done = Done { refused, observed: 1 - refused, ..Done::default() };
+        let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
+        self.counted.disallow(&seen, (done, got_page), |RowScratch { case, hits, .. }| {
+            case.judge_by(history.gone_by(place, at), Some(&version.evaluator.settings.policy), &request);
+            origin(&mut case.origin);
+            hits.version.clone_from(&version.name);
+            let pattern = verdict.rule().map(|rule| String::from_utf8_lossy(rule.pattern())).unwrap_or_default();
+            cut(&pattern).clone_into(&mut hits.pattern);
+            hits.line = verdict.line().unwrap_or(0);
+        });
+    }
+}
+
+/// What a path is called in messages.
+pub(super) fn shown(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether something is at a path.
+fn must_exist(path: &Path) -> io::Result<std::fs::Metadata> {
+    std::fs::metadata(path).map_err(|error| crate::input::named(path, &error))
+}
