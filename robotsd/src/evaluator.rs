@@ -76,10 +76,7 @@ impl Evaluator {
 
     /// The path of a URL, in the forms that the policy judges. The reference parser knows one form.
     pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
-        match self.reading {
-            Reading::Reference => RequestPath::verbatim(url),
-            _ => self.settings.policy.path(url),
-        }
+        self.settings.policy.path_read_as(self.reading, url)
     }
 
     /// The agents that a `User-Agent` field names; an empty field is one that was not sent.

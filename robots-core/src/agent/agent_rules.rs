@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use super::crawler::Obeys;
 use super::recognizer::Recognizer;
 use super::registry::Registry;
 use crate::rules::{
@@ -76,10 +75,7 @@ impl AgentRules {
     /// The word of the file alone, with the rule, its line and its group behind it. Of several agents of a header the
     /// first that is disallowed counts.
     pub fn rules_say(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
-        let path = match self.rules.reading() {
-            Reading::Reference => RequestPath::verbatim(path.as_ref()),
-            Reading::Standard | Reading::Legacy => RequestPath::new(path.as_ref()),
-        };
+        let path = self.rules.reading().path(&path);
         let verdicts = self.selections().map(|selection| selection.verdict(&path));
         let strictest = verdicts.min_by_key(|verdict| verdict.access() == Access::Allow);
         // There is an agent in every header.
@@ -113,8 +109,8 @@ fn obeyed(file: &RobotsTxt, agent: &[u8]) -> Vec<(Vec<ProductToken>, Fallback)> 
         return vec![(vec![ProductToken::new(product)], Fallback::Star)];
     }
     let agents = Recognizer::new(Arc::clone(Registry::builtin()), file).agents(agent);
-    let obeys = |obeys| if obeys == Obeys::No { Fallback::Nothing } else { Fallback::Star };
-    agents.iter().map(|agent| (agent.tokens().to_vec(), obeys(agent.obeys_star()))).collect()
+    // Whoever asks is a crawler, whatever its header looks like.
+    agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::referrer::is_host;
 use crate::keyword_enum;
-use crate::rules::ProductToken;
+use crate::rules::{Fallback, ProductToken};
 
 /// A crawler that exists, and the facts about it: a row of a [`Registry`](super::Registry).
 ///
@@ -161,6 +161,13 @@ keyword_enum! {
         /// Not documented, or not checked.
         #[default]
         Unknown = "unknown",
+    }
+}
+
+impl Obeys {
+    /// The groups of `*` as a crawler takes them of which this says whether it obeys them: they apply unless its operator says no.
+    pub(crate) fn fallback(self) -> Fallback {
+        if self == Self::No { Fallback::Nothing } else { Fallback::Star }
     }
 }
 

@@ -12,7 +12,8 @@ use super::rate::{Pace, RateMode, RateRules};
 use super::scope::Star;
 use crate::agent::{Agent, Category, Identity, Network};
 use crate::rules::{
-    Access, Fallback, MatchBudget, PathForms, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection, Verdict,
+    Access, Fallback, MatchBudget, PathForms, PathPattern, ProductToken, Reading, RequestPath, Rule, RuleSet,
+    Selection, Verdict,
 };
 
 /// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
@@ -152,6 +153,12 @@ impl Policy {
     /// The path of a request, in the forms this policy judges.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::with_forms(target, self.forms)
+    }
+
+    /// The same as a reading compares it: the reference parser knows one form.
+    #[doc(hidden)]
+    pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
+        reading.path_with(target, self.forms)
     }
 
     /// The same policy, whose mode of limiting is at least this one where no override fits, and whose mode observes at least: says

@@ -105,4 +105,17 @@ keyword_enum! {
 impl Reading {
     /// Octets of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at least 500 KiB must be read).
     pub const STANDARD_LIMIT: usize = 512_000;
+
+    /// The target of a request as this reading compares it with rules.
+    pub fn path<'t>(self, target: &'t (impl AsRef<[u8]> + ?Sized)) -> RequestPath<'t> {
+        self.path_with(target.as_ref(), PathForms::ALL)
+    }
+
+    /// As [`Reading::path`], with only some of the forms; `Reference` knows one.
+    pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
+        match self {
+            Self::Reference => RequestPath::verbatim(target),
+            Self::Standard | Self::Legacy => RequestPath::with_forms(target, forms),
+        }
+    }
 }

@@ -250,14 +250,9 @@ impl Pair {
     ) -> Vec<Change> {
         let mut found: HashMap<_, (&[u8], Change)> = HashMap::new();
         for path in paths.iter().take_while(|_| goes_on()) {
-            let url;
-            let request = match self.old.reading() {
-                Reading::Reference => {
-                    url = witness::as_url(path);
-                    RequestPath::verbatim(&url)
-                }
-                _ => RequestPath::new(path),
-            };
+            let reading = self.old.reading();
+            let url = (reading == Reading::Reference).then(|| witness::as_url(path));
+            let request = reading.path(url.as_ref().unwrap_or(path));
             let (was, is) = (before.verdict(&request), after.verdict(&request));
             if was.access() == is.access() {
                 continue;
