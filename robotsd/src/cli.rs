@@ -12,6 +12,7 @@ use crate::commands::command_line::{CompletionsArgs, ManArgs, completions, man};
 use crate::commands::config::{self, ConfigCommand};
 use crate::commands::decisions::{AcceptArgs, EnforceArgs, accept, enforce, rollback};
 use crate::commands::diff::{self, DiffArgs};
+use crate::commands::edit::{self, EditArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::running::{ReloadArgs, Running, RunningSite, history, reload, upgrade};
@@ -54,6 +55,8 @@ enum CliCommand {
     Explain(ExplainArgs),
     /// Show what changes for crawlers between two robots.txt files
     Diff(DiffArgs),
+    /// Keep crawlers out of a site, or let them in, by the smallest edit of its robots.txt
+    Edit(EditArgs),
     /// Test a robots.txt against a file of expectations
     Test(TestArgs),
     /// Show what a robots.txt would have done to the requests of a log
@@ -87,6 +90,7 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Check(args) => check::run(&args),
         CliCommand::Explain(args) => explain::run(&args),
         CliCommand::Diff(args) => diff::run(&args),
+        CliCommand::Edit(args) => edit::run(&args),
         CliCommand::Test(args) => test::run(&args),
         CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Config(command) => Ok(config::run(&command)),

@@ -30,6 +30,7 @@ mod dependencies;
 mod differences;
 #[cfg(feature = "watch")]
 mod directory;
+mod edits;
 #[cfg(feature = "fetch")]
 mod fetch;
 mod findings;

@@ -6,6 +6,8 @@
 //!
 //! [`fix()`] corrects what can be corrected: a safe [`Fix`] is proved to change no verdict for any crawler.
 //!
+//! [`EditedFile`] keeps crawlers out, or lets them in, by the smallest edit that is proved to do so.
+//!
 //! [`diff()`] says what a change of the file changes for whom, [`Upheaval::between`] whether it closes or opens the site at large;
 //! [`Expectations`] say what must stay.
 //!
@@ -25,6 +27,7 @@
 //! assert_eq!(report.worst(), Some(Severity::Error));
 //! ```
 
+mod access_edit;
 mod checked_file;
 pub(crate) mod crawlers;
 mod diff;
@@ -39,8 +42,10 @@ mod lints;
 mod options;
 mod pattern;
 mod quote;
+mod reach;
 mod report;
 
+pub use self::access_edit::EditedFile;
 pub use self::diff::{
     Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage, Page, PageLoss,
     Subject, Upheaval, diff,

@@ -47,12 +47,13 @@ const FROM: &[u8] = b"# From ";
 /// The keys under which the readings find a name.
 type NameKey = (Option<ProductToken>, ProductToken);
 
-/// A line of a fragment that goes with its group.
-struct GroupLine {
-    number: usize,
-    content: Range<usize>,
+/// A line of a file that goes with its group.
+#[derive(Debug)]
+pub(crate) struct GroupLine {
+    pub(crate) number: usize,
+    pub(crate) content: Range<usize>,
     /// Every reader takes it for a rule.
-    is_rule: bool,
+    pub(crate) is_rule: bool,
 }
 
 /// The groups that are merged, by index, and the names they are for.
@@ -176,7 +177,7 @@ impl Writer {
 }
 
 /// The lines of each group besides its names, and how many lines belong to none.
-fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
+pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     let mut lines: Vec<Vec<GroupLine>> = robots.groups().map(|_| Vec::new()).collect();
     let mut begins = robots.groups().map(|group| group.line()).peekable();
     let (mut begun, mut others) = (0, 0);

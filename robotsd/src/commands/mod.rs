@@ -1,6 +1,6 @@
 //! The commands, one file or folder each.
 //!
-//! `check`, `diff`, `test`, `explain`, `replay`, `agents` and `config` read files and need no server. `status`, `history`,
+//! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need no server. `status`, `history`,
 //! `reload`, `accept`, `rollback` and `enforce` query a running robotsd, which [`running`] finds; the last three
 //! are [`decisions`]. `completions` and `man` describe the [`command_line`] itself. `serve` is a room of its own.
 
@@ -10,6 +10,7 @@ pub(crate) mod check;
 pub(crate) mod command_line;
 pub(crate) mod config;
 pub(crate) mod diff;
+pub(crate) mod edit;
 pub(crate) mod explain;
 pub(crate) mod replay;
 pub(crate) mod test;

@@ -39,6 +39,7 @@ mod data;
 mod decision;
 mod decision_hosts;
 mod diff;
+mod edit;
 mod evaluator;
 mod expect;
 mod explain;

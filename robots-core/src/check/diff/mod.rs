@@ -20,7 +20,9 @@ pub use self::change::{Breadth, Change, Decider, Delay, DelayChange};
 pub use self::compare::{Breach, Diff, DiffOptions, Effect, Guard, diff};
 pub use self::pages::{LostPage, Page, PageLoss};
 pub use self::subject::Subject;
+pub(super) use self::upheaval::SiteExtent;
 pub use self::upheaval::Upheaval;
+pub(super) use self::witness::shortest as shortest_path;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::agent::{Agents, Category, Crawler, NamedAs, Obeys, Registry};
+use crate::agent::{Agents, Category, Crawler, NamedAs, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
@@ -19,6 +19,8 @@ pub struct Subject {
     pub name: Option<String>,
     /// The purpose it fetches pages for, if the registry knows it.
     pub category: Option<Category>,
+    /// Whether it feeds the index of a search engine that people use ([`Crawler::is_index_engine`]).
+    pub is_index_engine: bool,
     /// Whether one of the files names it.
     pub named: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -32,10 +34,15 @@ impl Subject {
         rules.select(&self.tokens, self.fallback)
     }
 
+    /// The token that is its own, of a crawler with a name.
+    pub(in crate::check) fn own_token(&self) -> Option<&ProductToken> {
+        self.tokens.first()
+    }
+
     /// Search engines first, then crawlers that a file names, then the unnamed one, then the rest.
     pub(super) fn rank(&self) -> (u8, String) {
-        let first = match (self.category, self.named, &self.name) {
-            (Some(Category::Search), _, _) => 0,
+        let first = match (self.is_index_engine, self.named, &self.name) {
+            (true, _, _) => 0,
             (_, true, _) => 1,
             (_, _, None) => 2,
             _ => 3,
@@ -50,9 +57,10 @@ impl Subject {
         Self {
             name: Some(crawler.name.to_owned()),
             category: Some(crawler.category),
+            is_index_engine: crawler.is_index_engine,
             named,
             tokens: crawler.tokens.to_vec(),
-            fallback: if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { Fallback::Star },
+            fallback: crawler.obeys_star.fallback(),
         }
     }
 
@@ -65,6 +73,7 @@ impl Subject {
         Self {
             name: Some(agent.registered().map_or(name, |crawler| &crawler.name).to_owned()),
             category: agent.category(),
+            is_index_engine: agent.is_index_engine(),
             named: true,
             tokens: agent.tokens().to_vec(),
             fallback: agent.fallback(),
@@ -72,7 +81,14 @@ impl Subject {
     }
 
     pub(super) const fn unnamed() -> Self {
-        Self { name: None, category: None, named: false, tokens: Vec::new(), fallback: Fallback::Star }
+        Self {
+            name: None,
+            category: None,
+            is_index_engine: false,
+            named: false,
+            tokens: Vec::new(),
+            fallback: Fallback::Star,
+        }
     }
 }
 

@@ -69,7 +69,7 @@ pub enum Upheaval {
 
 /// How much of a site is open to a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Extent {
+pub(in crate::check) enum SiteExtent {
     /// Nothing.
     Shut,
     /// The part that is named.
@@ -82,9 +82,10 @@ fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
     // An engine that ignores `*` and is not named is not spoken to.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
-        !after.applies() || Extent::of(after) == Extent::Shut
+        !after.applies() || SiteExtent::of(after) == SiteExtent::Shut
     };
-    Extent::of(pair.select(&Subject::unnamed())[1]) == Extent::Shut && engines(registry).all(|engine| is_shut(&engine))
+    SiteExtent::of(pair.select(&Subject::unnamed())[1]) == SiteExtent::Shut
+        && engines(registry).all(|engine| is_shut(&engine))
 }
 
 /// The search engines that obey a robots.txt.
@@ -123,16 +124,17 @@ fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usiz
 
 fn crawlers_let_in(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
     let named = subject::all(Reading::Standard, old, old, registry).into_iter().filter(|subject| subject.named);
-    let shut: Vec<Subject> = named.filter(|subject| pair.extents(subject)[0] == Extent::Shut).collect();
+    let shut: Vec<Subject> = named.filter(|subject| pair.extents(subject)[0] == SiteExtent::Shut).collect();
     let of = shut.len();
-    let crawlers: Vec<Subject> = shut.into_iter().filter(|subject| pair.extents(subject)[1] > Extent::Shut).collect();
+    let crawlers: Vec<Subject> =
+        shut.into_iter().filter(|subject| pair.extents(subject)[1] > SiteExtent::Shut).collect();
     let is_mass = crawlers.len() >= FEW_CRAWLERS && crawlers.len() * 2 > of;
     is_mass.then(|| Upheaval::CrawlersLetIn { crawlers: sorted(crawlers), of })
 }
 
 impl Pair {
-    fn extents(&self, subject: &Subject) -> [Extent; 2] {
-        self.select(subject).map(Extent::of)
+    fn extents(&self, subject: &Subject) -> [SiteExtent; 2] {
+        self.select(subject).map(SiteExtent::of)
     }
 
     /// From the site at large to parts of it, or from parts to nothing.
@@ -142,10 +144,15 @@ impl Pair {
     }
 }
 
-impl Extent {
-    fn of(selection: Selection<'_>) -> Self {
+impl SiteExtent {
+    /// Whether pages are open that no rule names, without a look at the others.
+    pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
+        UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
+    }
+
+    pub(in crate::check) fn of(selection: Selection<'_>) -> Self {
         let is_open = |path: &[u8]| selection.verdict(&RequestPath::new(path)).access() == Access::Allow;
-        if UNNAMED.into_iter().any(is_open) {
+        if Self::is_open_at_large(selection) {
             Self::Open
         } else if is_open(b"/") || witness::of_rules(selection, Access::Allow).take(MOST).any(|path| is_open(&path)) {
             Self::Partly
@@ -179,7 +186,10 @@ impl Upheaval {
         if new.groups().len() == 0 && old.groups().len() > 0 {
             found.push(Upheaval::GroupsLost { of: old.groups().len() });
         }
-        if is == Extent::Shut && is_everyone_shut(&pair, registry) && (was > Extent::Shut || !engines.is_empty()) {
+        if is == SiteExtent::Shut
+            && is_everyone_shut(&pair, registry)
+            && (was > SiteExtent::Shut || !engines.is_empty())
+        {
             found.push(Upheaval::EveryoneShutOut);
         } else {
             if pair.shuts_out(&Subject::unnamed()) {
@@ -189,7 +199,7 @@ impl Upheaval {
                 found.push(Upheaval::SearchEnginesShutOut { engines: sorted(engines) });
             }
         }
-        if was < Extent::Open && is == Extent::Open {
+        if was < SiteExtent::Open && is == SiteExtent::Open {
             found.push(Upheaval::SiteOpened);
         }
         found.extend(rules_lost(&pair, old, new, registry));

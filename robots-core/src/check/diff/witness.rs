@@ -30,10 +30,13 @@ pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
 /// The shortest path that each rule of this access matches.
 pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
     let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
-    selection.groups().flat_map(Group::rules).filter(counts).map(|rule| {
-        let path = fill(body(rule.pattern()).0, b"");
-        if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
-    })
+    selection.groups().flat_map(Group::rules).filter(counts).map(|rule| shortest(rule.pattern()))
+}
+
+/// The shortest path that a pattern matches.
+pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
+    let path = fill(body(pattern).0, b"");
+    if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
 }
 
 /// Paths that may have another verdict under the one than under the other; `own` are patterns of one's own to look under.

@@ -191,7 +191,12 @@ fn write_effect(
 }
 
 /// Writes a unified diff, which `patch` reads: the octets of the file as they are.
-fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8]) -> io::Result<()> {
+pub(in crate::commands) fn write_difference(
+    out: &mut impl Write,
+    name: &str,
+    before: &[u8],
+    after: &[u8],
+) -> io::Result<()> {
     if before == after {
         return Ok(());
     }
@@ -221,7 +226,7 @@ fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8
 /// The new one is written beside it, with its mode, owner and group, and takes its place. A symbolic link stays, and the file
 /// that it leads to is replaced. A replacement that would lose something is refused, and nothing is written: other names of
 /// the same file, its group, and changes that were saved there since it was read.
-pub(super) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
+pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
     // The file that a link leads to.
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;

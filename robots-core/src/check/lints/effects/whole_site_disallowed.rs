@@ -1,9 +1,9 @@
 //! `whole-site-disallowed`: a group in which nothing is left to fetch.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use crate::check::lint::*;
+use crate::check::reach::{Extent, Reach, Shut};
 
 pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
@@ -78,104 +78,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// The rule that shuts a crawler out, and how much it covers.
-#[derive(Clone, Copy)]
-struct Shut<'r> {
-    rule: Rule<'r>,
-    extent: Extent,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
-    All,
-    /// `Allow: /$`.
-    AllButHomePage,
-}
-
-impl fmt::Display for Extent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::All => "the whole site",
-            Self::AllButHomePage => "the whole site but its home page",
-        })
-    }
-}
-
 /// The extent that holds for all of them.
 fn extent(shut: &[(Name<'_>, Shut<'_>)]) -> Extent {
     let is_all = shut.iter().all(|(_, shut)| shut.extent == Extent::All);
     if is_all { Extent::All } else { Extent::AllButHomePage }
-}
-
-/// How much of the site the rules of one token close and open.
-#[derive(Clone, Copy, Default)]
-struct Reach<'r> {
-    /// The disallow rule that matches every path, and its priority.
-    closes: Option<(usize, Rule<'r>)>,
-    /// The highest priority of an allow rule that matches any path but that of the home page alone.
-    opens: usize,
-    /// That of one for the home page alone.
-    opens_home: usize,
-}
-
-impl<'r> Reach<'r> {
-    fn of(group: Group<'r>) -> Self {
-        let mut reach = Self::default();
-        for rule in group.rules().filter(|rule| rule.range().end <= Reading::STANDARD_LIMIT) {
-            let priority = || PathPattern::new(rule.pattern(), Reading::Standard).priority();
-            let one = match rule.access() {
-                Access::Disallow if is_every_path(rule.pattern()) => {
-                    Self { closes: Some((priority(), rule)), ..Self::default() }
-                }
-                Access::Allow if rule.pattern() == b"/$" => Self { opens_home: priority(), ..Self::default() },
-                Access::Allow if matches!(rule.pattern(), [b'/' | b'*', ..]) => {
-                    Self { opens: priority(), ..Self::default() }
-                }
-                _ => continue,
-            };
-            reach = reach.merge(one);
-        }
-        reach
-    }
-
-    fn merge(self, other: Self) -> Self {
-        let closes = match (self.closes, other.closes) {
-            (Some((first, _)), Some((second, _))) if second > first => other.closes,
-            (None, _) => other.closes,
-            _ => self.closes,
-        };
-        Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
-    }
-
-    /// The rule that leaves nothing to fetch but the home page: an allow rule of equal priority would win against it.
-    fn shut_by(self) -> Option<Shut<'r>> {
-        let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
-        let extent = if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage };
-        Some(Shut { rule, extent })
-    }
-}
-
-/// `/`, `*`, `/*`, `*/`, `/*$` and the like.
-fn is_every_path(pattern: &[u8]) -> bool {
-    let open = match pattern {
-        [body @ .., b'*', b'$'] => [body, b"*"].concat(),
-        _ => pattern.to_vec(),
-    };
-    let mut literal = open.iter().filter(|byte| **byte != b'*');
-    !open.is_empty() && literal.next().is_none_or(|byte| *byte == b'/') && literal.next().is_none()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_that_match_every_path() {
-        for pattern in ["/", "*", "/*", "*/", "**", "*/*", "/*$", "*$"] {
-            assert!(is_every_path(pattern.as_bytes()), "{pattern}");
-        }
-        for pattern in ["", "/$", "$", "/a", "/*/", "//", "*a", "*/$", "?"] {
-            assert!(!is_every_path(pattern.as_bytes()), "{pattern}");
-        }
-    }
 }

@@ -1,0 +1,354 @@
+//! Letting crawlers in, or keeping them out, by the smallest edit of a file; it counts only once it is proved.
+//!
+//! 1. A crawler is kept out where nothing may be fetched, and let in where no rule is about the whole site; narrower rules stay.
+//! 2. A group for nobody else is changed. One that is for others too loses the name, and the others keep it as it is.
+//! 3. A crawler that is let in obeys the rules that it had besides: those of its group, else those it obeys without one.
+//! 4. A crawler that obeyed the group of another (`Googlebot-Image` that of `Googlebot`) is named where its rules were.
+//! 5. The result is compared with the file: it counts where every crawler that is meant is as wanted, and no other has another
+//!    verdict or delay.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use super::checked_file::{CheckedFile, compared};
+use super::diff::{Diff, DiffOptions, SiteExtent};
+use super::fixes::Edit;
+use super::options::SiteContext;
+use super::reach::{self, Reach, closes_part, closes_site};
+use crate::agent::{Agent, Registry};
+use crate::rules::append::{GroupLine, group_lines};
+use crate::rules::{Access, Group, Name, ProductToken, RobotsTxt, Rule, RuleSet, Selection, ValueError};
+
+/// A file whose rules were changed for some crawlers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EditedFile {
+    /// The file; the same octets where every crawler was as wanted before.
+    pub robots: RobotsTxt,
+    /// What changes by it.
+    pub diff: Diff,
+    /// Crawlers that obeyed the group of one that was meant: the file names them now, so that they keep their rules.
+    pub kept: Vec<String>,
+}
+
+impl EditedFile {
+    /// Keeps each of these crawlers out of the whole site ([`Access::Disallow`]), or lets it in ([`Access::Allow`]). Crawlers
+    /// with the same own token are one to a robots.txt. Comments, line ends and all other lines stay.
+    ///
+    /// Nothing is tried any more once `goes_on` is false; it is called often, and may look at a clock.
+    ///
+    /// # Errors
+    ///
+    /// If the result is not proved to be as wanted, with the crawler for which it is not.
+    ///
+    /// ```
+    /// use robots_core::agent::{Agent, Registry};
+    /// use robots_core::check::EditedFile;
+    /// use robots_core::rules::{Access, RobotsTxt};
+    ///
+    /// let robots = RobotsTxt::parse("User-agent: GPTBot\nUser-agent: bingbot\nDisallow: /cart/\n");
+    /// let gptbot = Registry::builtin().crawler("GPTBot").map(Agent::from).unwrap();
+    /// let wanted = [(gptbot, Access::Disallow)];
+    /// let edited = EditedFile::of_while(&robots, &wanted, Registry::builtin(), &|| true)?;
+    /// let want = "User-agent: bingbot\nDisallow: /cart/\n\nUser-agent: GPTBot\nDisallow: /\n";
+    /// assert_eq!(&**edited.robots.bytes(), want.as_bytes());
+    /// # Ok::<(), robots_core::rules::ValueError>(())
+    /// ```
+    pub fn of_while(
+        robots: &RobotsTxt,
+        wanted: &[(Agent, Access)],
+        registry: &Arc<Registry>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Self, ValueError> {
+        let site = SiteContext { registry: registry.clone(), ..SiteContext::default() };
+        let (mut edited, mut kept) = (robots.clone(), BTreeSet::new());
+        for access in [Access::Disallow, Access::Allow] {
+            let file = CheckedFile::new(&edited, &site, &[]);
+            let agents = wanted.iter().filter(|(_, wanted)| *wanted == access).map(|(agent, _)| agent);
+            let draft = Draft::of(&file, access, agents.collect());
+            kept.extend(draft.stay.values().flatten().cloned());
+            let octets = draft.write();
+            drop(file);
+            edited = RobotsTxt::parse(octets);
+        }
+        let options = DiffOptions::new().with_registry(registry.clone());
+        let diff = Diff::of_while(robots, &edited, &options, goes_on);
+        prove(&CheckedFile::new(&edited, &site, &[]), &diff, wanted)?;
+        Ok(Self { robots: edited, diff, kept: kept.into_iter().collect() })
+    }
+}
+
+fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> Result<(), ValueError> {
+    let unproved = |name: &str, fault: &str| Err(ValueError::new(name, format_args!("{fault}: edit the file by hand")));
+    let is_missed = |(agent, access): &&(Agent, Access)| !is_as_wanted(select(edited.rules(), agent), *access);
+    if let Some((agent, access)) = wanted.iter().find(is_missed) {
+        let still = if *access == Access::Allow { "would still be kept out at large" } else { "would still be let in" };
+        return unproved(agent.crawler().unwrap_or_default(), still);
+    }
+    let meant: HashSet<&ProductToken> = wanted.iter().filter_map(|(agent, _)| agent.tokens().first()).collect();
+    let changed = diff.effects.iter().flat_map(|effect| &effect.crawlers);
+    let mut changed = changed.chain(diff.delays.iter().flat_map(|delay| &delay.crawlers));
+    if let Some(other) = changed.find(|subject| !subject.own_token().is_some_and(|own| meant.contains(own))) {
+        return unproved(other.name.as_deref().unwrap_or("*"), "would have other rules too, and was not meant");
+    }
+    if diff.is_cut {
+        return unproved("robots.txt", "takes too long to be compared with what it would be");
+    }
+    Ok(())
+}
+
+fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
+    rules.select(agent.tokens(), agent.fallback())
+}
+
+/// By the rules, and by the matcher: an allow rule that a longer one covers opens nothing on the path that it is tried with.
+fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
+    let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
+    match access {
+        Access::Allow => SiteExtent::is_open_at_large(selection),
+        Access::Disallow => {
+            SiteExtent::of(selection) == SiteExtent::Shut && shut().is_some_and(|by| by.extent == reach::Extent::All)
+        }
+    }
+}
+
+/// A name as robots.txt has it: as the crawler is called, where that is its token.
+fn spelled(name: &str, own: &ProductToken) -> String {
+    let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
+    if is_own { name.to_owned() } else { own.to_string() }
+}
+
+/// The edits of one file for crawlers that are wanted alike.
+struct Draft<'f, 'a> {
+    file: &'f CheckedFile<'a>,
+    access: Access,
+    /// The lines of each group besides its names.
+    lines: Vec<Vec<GroupLine>>,
+    /// The own tokens of the crawlers that are not yet as wanted.
+    own: HashSet<ProductToken>,
+    /// The crawlers that obey a group, by its place, for want of one that names them.
+    stay: BTreeMap<usize, BTreeSet<String>>,
+    /// Groups that were for nobody else, and whether they still are for the crawlers.
+    changed: BTreeMap<usize, bool>,
+    /// The names of new groups, by the lines of these.
+    new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
+    edits: Vec<Edit>,
+    removed: BTreeSet<usize>,
+    /// Lines that are added, by the octet of the file in front of which they stand.
+    added: BTreeMap<usize, Vec<u8>>,
+}
+
+impl<'f, 'a> Draft<'f, 'a> {
+    fn of(file: &'f CheckedFile<'a>, access: Access, mut agents: Vec<&Agent>) -> Self {
+        agents.retain(|agent| !is_as_wanted(select(file.rules(), agent), access));
+        let mut draft = Self {
+            file,
+            access,
+            lines: group_lines(file.robots).0,
+            own: agents.iter().filter_map(|agent| agent.tokens().first().cloned()).collect(),
+            stay: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            new: BTreeMap::new(),
+            edits: Vec::new(),
+            removed: BTreeSet::new(),
+            added: BTreeMap::new(),
+        };
+        draft.find_followers();
+        agents.into_iter().for_each(|agent| draft.place(agent));
+        draft
+    }
+
+    /// Finds the crawlers that have no group of their own and would obey that of a crawler which is meant.
+    fn find_followers(&mut self) {
+        let rules = self.file.rules();
+        let mut seen = HashSet::new();
+        for crawler in self.file.crawlers.registry.crawlers() {
+            let Some((own, family)) = crawler.tokens.split_first() else { continue };
+            let leads = |token: &&ProductToken| self.own.contains(*token) || rules.names(token);
+            let leader = family.iter().find(leads).filter(|leader| self.own.contains(*leader));
+            if leader.is_none() || self.own.contains(own) || rules.names(own) || !seen.insert(own) {
+                continue;
+            }
+            let (name, selection) = (spelled(&crawler.name, own), select(rules, &Agent::from(crawler)));
+            for group in selection.groups() {
+                self.stay.entry(self.place_of(group)).or_default().insert(name.clone());
+            }
+            if !selection.applies() {
+                self.new.entry(vec![b"Disallow:".to_vec()]).or_default().push(name);
+            }
+        }
+    }
+
+    fn place_of(&self, group: Group<'_>) -> usize {
+        self.file.groups().at(group.line()).unwrap_or_default()
+    }
+
+    /// The tokens that a name is for.
+    fn tokens_of(&self, name: Name<'_>) -> Vec<ProductToken> {
+        match self.file.crawlers.registry.stands_for(name.value()) {
+            declared if declared.is_empty() => compared(name).into_iter().collect(),
+            declared => declared,
+        }
+    }
+
+    fn is_theirs(&self, name: Name<'_>) -> bool {
+        let tokens = self.tokens_of(name);
+        !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
+    }
+
+    /// Takes a crawler out of groups that are for others too, and changes those that are not, or has a new one written.
+    fn place(&mut self, agent: &Agent) {
+        let Some((own, family)) = agent.tokens().split_first() else { return };
+        let (mut is_placed, mut shared) = (false, Vec::new());
+        for (at, group) in self.file.robots.groups().enumerate() {
+            let mut names = group.names().filter(|name| self.tokens_of(*name).contains(own)).peekable();
+            if names.peek().is_none() {
+                continue;
+            }
+            if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
+                shared.push(group);
+                // A name that is for another too stays, and the proof says whether that matters.
+                let lines: Vec<usize> =
+                    names.filter(|name| self.is_theirs(*name)).map(|name| name.line() - 1).collect();
+                self.removed.extend(lines);
+                continue;
+            }
+            is_placed |= match self.changed.get(&at) {
+                Some(is_placed) => *is_placed,
+                None => self.change(at, group),
+            };
+        }
+        let lines = match self.access {
+            _ if is_placed => return,
+            Access::Disallow => vec![b"Disallow: /".to_vec()],
+            Access::Allow => {
+                let otherwise = self.file.rules().select(family, agent.fallback());
+                let has_own = shared.iter().any(|group| group.rules().any(|rule| closes_part(&rule)));
+                match (has_own, is_as_wanted(otherwise, Access::Allow)) {
+                    (true, _) => self.narrower(shared),
+                    (false, true) => return,
+                    (false, false) => self.narrower(otherwise.groups().collect()),
+                }
+            }
+        };
+        self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
+    }
+
+    /// Changes a group that is for nobody else; false where nothing is left of it.
+    fn change(&mut self, at: usize, group: Group<'_>) -> bool {
+        let line_of = |rule: Rule<'_>| rule.line() - 1;
+        let is_left = match self.access {
+            Access::Disallow => {
+                let opens = |rule: &Rule<'_>| rule.access() == Access::Allow || rule.pattern().is_empty();
+                let mut opening = group.rules().filter(opens).map(line_of);
+                if !group.rules().any(|rule| closes_site(&rule)) {
+                    match opening.next().and_then(|line| Some((self.file.field(line)?, line))) {
+                        Some((field, line)) => {
+                            let end = self.file.lines()[line].content().end;
+                            self.edits.push(Edit::new(field.name_range.start..end, "Disallow: /"));
+                        }
+                        None => {
+                            let last =
+                                group.rules().last().map(line_of).or(group.names().last().map(|name| name.line() - 1));
+                            self.add_after(last.unwrap_or_default(), b"Disallow: /");
+                        }
+                    }
+                }
+                self.removed.extend(opening);
+                true
+            }
+            Access::Allow if group.rules().any(|rule| closes_part(&rule)) => {
+                self.removed.extend(group.rules().filter(closes_site).map(line_of));
+                true
+            }
+            Access::Allow => {
+                self.removed.extend(group.names().map(|name| name.line() - 1));
+                self.removed.extend(self.lines[at].iter().map(|line| line.number - 1));
+                false
+            }
+        };
+        self.changed.insert(at, is_left);
+        is_left
+    }
+
+    /// The lines of groups without the rules about the whole site; where no other rule disallows something, without rules.
+    fn narrower(&self, groups: Vec<Group<'_>>) -> Vec<Vec<u8>> {
+        let has_rules = groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)));
+        let mut lines = if has_rules { Vec::new() } else { vec![b"Disallow:".to_vec()] };
+        for group in groups {
+            let rules: BTreeMap<usize, Rule<'_>> = group.rules().map(|rule| (rule.line(), rule)).collect();
+            let stays = |line: &&GroupLine| rules.get(&line.number).is_none_or(|rule| has_rules && !closes_site(rule));
+            let kept = self.lines[self.place_of(group)].iter().filter(stays);
+            lines.extend(kept.map(|line| self.file.bytes()[line.content.clone()].to_vec()));
+        }
+        lines
+    }
+
+    /// A group that keeps crawlers out and says nothing else: the line of its last name.
+    fn shut_group(&self) -> Option<usize> {
+        let mut groups = self.file.robots.groups().enumerate();
+        let (_, group) = groups.find(|(at, group)| {
+            let is_plain = self.lines[*at].iter().all(|line| line.is_rule) && !group.is_global();
+            let is_shut = group.rules().any(|rule| closes_site(&rule))
+                && group.rules().all(|rule| rule.access() == Access::Disallow);
+            is_plain && is_shut && !self.changed.contains_key(at)
+        })?;
+        Some(group.names().last()?.line() - 1)
+    }
+
+    fn add_after(&mut self, line: usize, text: &[u8]) {
+        self.add(self.file.whole_line(line).end, text);
+    }
+
+    fn add(&mut self, at: usize, text: &[u8]) {
+        let end = self.file.line_end();
+        let is_open = !matches!(self.file.bytes()[..at].last(), None | Some(b'\n' | b'\r'));
+        let added = self.added.entry(at).or_insert_with(|| if is_open { end.to_vec() } else { Vec::new() });
+        added.extend_from_slice(text);
+        added.extend_from_slice(end);
+    }
+
+    /// The file with the edits.
+    fn write(mut self) -> Vec<u8> {
+        for (at, names) in std::mem::take(&mut self.stay) {
+            let last = self.file.robots.groups().nth(at).and_then(|group| group.names().last());
+            let last = last.map_or(0, |name| name.line() - 1);
+            names.iter().for_each(|name| self.add_after(last, format!("User-agent: {name}").as_bytes()));
+        }
+        let end = self.file.bytes().len();
+        let is_blank = |line: &&crate::rules::Line<'_>| line.bytes().trim_ascii().is_empty();
+        let mut is_parted = self.file.lines().iter().rev().take_while(is_blank).count() > 1 || end == 0;
+        let shut_group = self.shut_group();
+        // Names that no rule follows would share the first new group.
+        let last = self.file.robots.groups().enumerate().last().filter(|(_, group)| group.rules().len() == 0);
+        let mut is_open = last.is_some_and(|(at, group)| {
+            let stays = |name: Name<'_>| !self.removed.contains(&(name.line() - 1));
+            !self.changed.contains_key(&at) && group.names().any(stays)
+        });
+        for (lines, names) in std::mem::take(&mut self.new) {
+            let names = names.into_iter().map(|name| format!("User-agent: {name}").into_bytes());
+            match shut_group.filter(|_| *lines == [b"Disallow: /"]) {
+                Some(line) => names.for_each(|name| self.add_after(line, &name)),
+                None => {
+                    if std::mem::take(&mut is_open) {
+                        self.add(end, b"Disallow:");
+                    }
+                    if !std::mem::take(&mut is_parted) {
+                        self.add(end, b"");
+                    }
+                    names.chain(lines).for_each(|line| self.add(end, &line));
+                }
+            }
+        }
+        let mut edits = self.edits;
+        edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
+        edits.extend(self.removed.into_iter().map(|line| {
+            // The comment behind a field stays; one above it that turns a lint off has nothing left to speak of.
+            self.file.without_field(line).unwrap_or_else(|| Edit::remove(self.file.whole_line(line)))
+        }));
+        Edit::apply(self.file.bytes(), &edits)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+use std::sync::Arc;
+
+use super::EditedFile;
+use crate::agent::{Agent, Recognizer, Registry};
+use crate::rules::{Access, RobotsTxt, ValueError};
+
+/// Crawlers as `-GPTBot +bingbot`: kept out, let in.
+fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
+    let (robots, registry) = (RobotsTxt::parse(file), Registry::builtin());
+    let recognizer = Recognizer::new(Arc::clone(registry), &robots);
+    let agent = |name: &str| -> Agent { recognizer.resolve(name).1.first().clone() };
+    let wanted: Vec<_> = crawlers
+        .split(' ')
+        .map(|word| match word.strip_prefix('+') {
+            Some(name) => (agent(name), Access::Allow),
+            None => (agent(word.trim_start_matches('-')), Access::Disallow),
+        })
+        .collect();
+    EditedFile::of_while(&robots, &wanted, registry, &|| true)
+}
+
+#[test]
+fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
+    for (file, crawlers, want) in [
+        // A new group at the end, in the line ends of the file.
+        ("", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
+        (
+            "# Hi\r\nUser-agent: *\r\nDisallow: /a",
+            "-GPTBot",
+            "# Hi\r\nUser-agent: *\r\nDisallow: /a\r\n\r\nUser-agent: GPTBot\r\nDisallow: /\r\n",
+        ),
+        (
+            "User-agent: *\nDisallow: /a\n\n",
+            "-GPTBot",
+            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
+        ),
+        // Names that no rule follows do not share it.
+        (
+            "User-agent: a\nCrawl-delay: 2\n",
+            "-GPTBot",
+            "User-agent: a\nCrawl-delay: 2\nDisallow:\n\nUser-agent: GPTBot\nDisallow: /\n",
+        ),
+        ("User-agent: GPTBot", "-GPTBot -CCBot", "User-agent: GPTBot\nDisallow: /\n\nUser-agent: CCBot\nDisallow: /\n"),
+        // A group that keeps crawlers out, and nothing else, takes one more; one with a delay or an exception does not.
+        (
+            "User-agent: CCBot # no\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
+            "-GPTBot",
+            "User-agent: CCBot # no\nUser-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
+        ),
+        (
+            "User-agent: CCBot\nDisallow: /\nAllow: /x\n",
+            "-GPTBot",
+            "User-agent: CCBot\nDisallow: /\nAllow: /x\n\nUser-agent: GPTBot\nDisallow: /\n",
+        ),
+        // What `*` keeps out needs no line, but for those that do not obey `*`.
+        ("User-agent: *\nDisallow: /\n", "-GPTBot", "User-agent: *\nDisallow: /\n"),
+        (
+            "User-agent: *\nDisallow: /\n",
+            "-AdsBot-Google-Mobile-Apps",
+            "User-agent: *\nDisallow: /\n\nUser-agent: AdsBot-Google-Mobile-Apps\nDisallow: /\n",
+        ),
+        // A group of its own is changed in place.
+        ("User-agent: gptbot/1.0\nDisallow: # none\n", "-GPTBot", "User-agent: gptbot/1.0\nDisallow: / # none\n"),
+        (
+            "User-agent: GPTBot\nAllow: /a # why\nDisallow: /b\nAllow: /c\nCrawl-delay: 3\n",
+            "-GPTBot",
+            "User-agent: GPTBot\nDisallow: / # why\nDisallow: /b\nCrawl-delay: 3\n",
+        ),
+        ("User-agent: GPTBot\nDisallow: /b\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /b\nDisallow: /\n"),
+        ("User-agent: GPTBot\nDisallow: /\nAllow: /a\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
+        // The others of a group keep it.
+        (
+            "User-agent: GPTBot\nUser-agent: *\nDisallow: /a\n",
+            "-GPTBot",
+            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
+        ),
+        (
+            "User-agent: GPTBot\nUser-agent: CCBot\nAllow: /\n",
+            "-GPTBot -CCBot",
+            "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
+        ),
+        // Let in, it obeys what the others obey, or the narrower rules that it had.
+        (
+            "User-agent: GPTBot\nDisallow: /\n\n# All\nUser-agent: *\nDisallow: /a\n",
+            "+GPTBot",
+            "\n# All\nUser-agent: *\nDisallow: /a\n",
+        ),
+        ("User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n", "+GPTBot", "User-agent: CCBot\nDisallow: /\n"),
+        ("User-agent: GPTBot\nDisallow: /\nDisallow: /b\n", "+GPTBot", "User-agent: GPTBot\nDisallow: /b\n"),
+        (
+            "User-agent: *\nDisallow: /\nAllow: /p\nDisallow: /cart/\nCrawl-delay: 2\n",
+            "+GPTBot",
+            "User-agent: *\nDisallow: /\nAllow: /p\nDisallow: /cart/\nCrawl-delay: 2\n\n\
+             User-agent: GPTBot\nAllow: /p\nDisallow: /cart/\nCrawl-delay: 2\n",
+        ),
+        (
+            "User-agent: *\nDisallow: /\n",
+            "+GPTBot +CCBot",
+            "User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow:\n",
+        ),
+        ("User-agent: *\nDisallow: /a\n", "+GPTBot", "User-agent: *\nDisallow: /a\n"),
+        (
+            "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
+            "+GPTBot -bingbot -msnbot -msnbot-media -adidxbot -BingPreview -MicrosoftPreview",
+            "User-agent: CCBot\nUser-agent: bingbot\nUser-agent: msnbot\nUser-agent: msnbot-media\nUser-agent: adidxbot\n\
+             User-agent: BingPreview\nUser-agent: MicrosoftPreview\nDisallow: /\n",
+        ),
+    ] {
+        let after = edited(file, crawlers).unwrap_or_else(|error| panic!("{file:?} {crawlers}: {error}"));
+        let text = String::from_utf8_lossy(after.robots.bytes()).into_owned();
+        assert_eq!(text, want, "{file:?} {crawlers}");
+        assert_eq!(after.diff.is_empty(), file == want, "{crawlers}: {file:?}");
+        let again = edited(&text, crawlers).expect("the same again");
+        assert_eq!(String::from_utf8_lossy(again.robots.bytes()), text, "{crawlers}: again");
+    }
+}
+
+#[test]
+fn who_obeyed_the_group_of_another_is_named_where_its_rules_were() {
+    let family = "User-agent: Baiduspider-image\nUser-agent: Baiduspider-render\nUser-agent: Baiduspider-video\n";
+    let star = "User-agent: *\nDisallow: /a\n";
+    let after = edited(star, "-Baiduspider").expect("an edit");
+    let want = format!("User-agent: *\n{family}Disallow: /a\n\nUser-agent: Baiduspider\nDisallow: /\n");
+    assert_eq!(String::from_utf8_lossy(after.robots.bytes()), want);
+    assert_eq!(after.kept, ["Baiduspider-image", "Baiduspider-render", "Baiduspider-video"]);
+    let own = "User-agent: Baiduspider # search\nDisallow: /b\n";
+    let want = format!("# search\n{family}Disallow: /b\n\nUser-agent: Baiduspider\nDisallow: /\n");
+    let after = edited(own, "-Baiduspider").expect("an edit");
+    assert_eq!(String::from_utf8_lossy(after.robots.bytes()), want);
+}
+
+#[test]
+fn an_edit_that_is_not_proved_is_refused() {
+    // The name is that of two crawlers.
+    let file = "User-agent: Mozilla/5.0 (compatible; aaabot/1.0; bbbbot/1.0)\nAllow: /x\n";
+    for (file, crawlers) in [(file, "-aaabot"), (&*"User-agent: *\nDisallow: /a\n".repeat(30_000), "-GPTBot")] {
+        let error = edited(file, crawlers).expect_err("no proof").to_string();
+        assert!(error.ends_with(": edit the file by hand"), "{error}");
+    }
+}

@@ -1,0 +1,65 @@
+//! `edit`, as an owner runs it on a robots.txt.
+
+use std::fs;
+
+use crate::harness::*;
+
+const SHOP: &str = "# Our shop\r\nUser-agent: *\r\nDisallow: /cart/ # baskets\r\n\r\nUser-agent: GPTBot\r\nUser-agent: bingbot\r\nDisallow: /sale/\r\n";
+
+fn edit(folder: &Folder, arguments: &[&str]) -> Ended {
+    run(folder.robotsd().arg("edit").args(arguments))
+}
+
+#[test]
+fn a_category_is_kept_out_and_the_second_run_says_so() {
+    let folder = folder(&[("robots.txt", SHOP)]);
+    let shown = edit(&folder, &["--disallow", "category:ai-training", "--diff"]).ends_with(1);
+    assert_eq!(folder.read("robots.txt"), SHOP);
+    assert_has(&shown.out, &["--- robots.txt\n", "-User-agent: GPTBot\r\n", "+User-agent: GPTBot\r\n+"]);
+    let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
+    assert_has(&out, &["the whole site  robots.txt:", ": disallow /; was robots.txt (before):3: disallow /cart/\n"]);
+    assert_eq!(out, shown.error, "the same effect");
+    let after = folder.read("robots.txt");
+    assert!(after.starts_with(&SHOP.replace("User-agent: GPTBot\r\n", "")), "{after}");
+    assert_eq!(after.matches("\r\n").count(), after.matches('\n').count());
+    let again = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
+    assert_eq!(again, "robots.txt: nothing to edit: every crawler that is meant is as wanted\n");
+    assert_eq!(edit(&folder, &["--disallow", "category:ai-training", "--diff"]).succeeded(), "");
+    assert_eq!(folder.read("robots.txt"), after);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    // One that is named counts over its category.
+    edit(&folder, &["--disallow", "category:ai-training", "--allow", "ClaudeBot"]).succeeded();
+    assert_eq!(folder.read("robots.txt"), after.replace("User-agent: ClaudeBot\r\n", ""));
+}
+
+#[test]
+fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
+    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow:\n"), ("page.txt", "<!doctype html><p>\n")]);
+    for (arguments, said) in [
+        (&["--disallow", "GTPBot"][..], "did you mean \"GPTBot\"?"),
+        (&["--disallow", "category:ai"], "\"ai\" is not a category of crawlers: write "),
+        (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
+        (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
+        (&["--disallow", "*"], "\"*\" is not a crawler's name"),
+        (&["--disallow", "GPTBot", "--allow", "agent:gptbot"], "\"GPTBot\" is meant by --allow and by --disallow"),
+        (&[], "--disallow"),
+        (&["missing.txt", "--disallow", "GPTBot"], "missing.txt: "),
+        (&["page.txt", "--disallow", "GPTBot"], "page.txt:1:1: "),
+    ] {
+        assert_has(edit(&folder, arguments).failed(2), &[said]);
+    }
+    assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow:\n");
+    let filter = ["edit", "-", "--disallow", "operator:openai", "--disallow", "agent:CCBot"];
+    let ended = run_with(folder.robotsd().args(filter), b"User-agent: *\nDisallow: /x\n").ends_with(0);
+    assert!(ended.out.starts_with("User-agent: *\nDisallow: /x\n\nUser-agent: CCBot\nUser-agent: "), "{}", ended.out);
+    assert_has(&ended.out, &["User-agent: GPTBot\n", "User-agent: OAI-SearchBot\n", "Disallow: /\n"]);
+    assert_has(&ended.error, &["the whole site  <stdin>:"]);
+}
+
+#[test]
+fn who_obeyed_the_group_of_another_keeps_its_rules_and_is_named() {
+    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
+    let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
+    assert_has(&out, &["named, so that they keep the rules that they had: \"Applebot\", \"Google-InspectionTool\", "]);
+    assert_has(&folder.read("robots.txt"), &["User-agent: Applebot\n", "\n\nUser-agent: Googlebot\nDisallow: /\n"]);
+}

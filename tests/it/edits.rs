@@ -1,0 +1,98 @@
+//! Edits from outside: real files, judged by the matcher and not by the proof.
+
+use base64::Engine;
+use tower_robots::agent::{Agent, Category, Registry};
+use tower_robots::check::EditedFile;
+use tower_robots::rules::{Access, Group, Reading, RequestPath, RobotsTxt, RuleSet, Selection};
+
+use crate::shared::cases;
+
+/// One file of so many is edited.
+const STEP: usize = 23;
+
+fn compiled(robots: &RobotsTxt) -> RuleSet {
+    robots.compile_with(Reading::Standard, |name| Registry::builtin().stands_for(name.value()))
+}
+
+fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
+    rules.select(agent.tokens(), agent.fallback())
+}
+
+/// Paths that rules of a file are about, and others.
+fn paths(robots: &RobotsTxt) -> Vec<Vec<u8>> {
+    let of_rules = robots.groups().flat_map(Group::rules).map(|rule| {
+        let text = rule.pattern().strip_suffix(b"$").unwrap_or(rule.pattern());
+        let path = text.split(|octet| *octet == b'*').collect::<Vec<_>>().join(&b"q"[..]);
+        [&b"/"[..], path.strip_prefix(b"/").unwrap_or(&path)].concat()
+    });
+    [&b"/"[..], b"/wq3-named-by-no-rule", b"/Xk7/page?x=1"]
+        .into_iter()
+        .map(<[u8]>::to_vec)
+        .chain(of_rules)
+        .take(400)
+        .collect()
+}
+
+#[test]
+fn real_files_keep_whom_is_meant_out_or_in_and_leave_the_others() {
+    let registry = Registry::builtin();
+    let (mut edits, mut refused) = (0, Vec::new());
+    for case in cases("robots_files.jsonl.gz").iter().step_by(STEP) {
+        let body = case["body_base64"].as_str().expect("a body");
+        let before = RobotsTxt::parse(base64::engine::general_purpose::STANDARD.decode(body).expect("base64"));
+        let of = |is_meant: &dyn Fn(&tower_robots::agent::Crawler) -> bool| -> Vec<Agent> {
+            registry.crawlers().filter(|crawler| is_meant(crawler)).map(Agent::from).collect()
+        };
+        for (access, meant) in [
+            (Access::Disallow, of(&|crawler| crawler.category == Category::AiTraining)),
+            (Access::Disallow, of(&|crawler| crawler.operator == "Google")),
+            (Access::Disallow, of(&|crawler| crawler.name == "Googlebot")),
+            (Access::Disallow, of(&|crawler| crawler.name == "AdsBot-Google")),
+            (Access::Allow, of(&|crawler| crawler.category == Category::AiTraining)),
+            (Access::Allow, of(&|crawler| crawler.name == "Googlebot")),
+        ] {
+            let wanted: Vec<_> = meant.iter().map(|agent| (agent.clone(), access)).collect();
+            edits += 1;
+            let edited = match EditedFile::of_while(&before, &wanted, registry, &|| true) {
+                Ok(edited) => edited.robots,
+                Err(error) => {
+                    refused.push(format!("{} {access:?}: {error}", case["robots"]));
+                    continue;
+                }
+            };
+            let (old, new) = (compiled(&before), compiled(&edited));
+            let paths = paths(&before);
+            for crawler in registry.crawlers() {
+                let agent = Agent::from(crawler);
+                let (old, new) = (select(&old, &agent), select(&new, &agent));
+                let is_meant = meant.iter().any(|other| other.tokens()[0] == agent.tokens()[0]);
+                // Most crawlers obey the same lines as before.
+                let lines =
+                    |selection: Selection<'_>| selection.groups().map(|group| group.rules().len()).collect::<Vec<_>>();
+                if !is_meant && lines(old) == lines(new) && crawler.name.len() % 8 != 0 {
+                    continue;
+                }
+                for path in &paths {
+                    let path = RequestPath::new(path);
+                    let (was, is) = (old.verdict(&path).access(), new.verdict(&path).access());
+                    let about = || {
+                        format!(
+                            "{} {access:?} {} {:?}",
+                            case["robots"],
+                            crawler.name,
+                            path.as_bytes().escape_ascii().to_string()
+                        )
+                    };
+                    match (is_meant, access) {
+                        (true, Access::Disallow) => assert_eq!(is, Access::Disallow, "{}", about()),
+                        (true, Access::Allow) => assert!(was == Access::Disallow || is == Access::Allow, "{}", about()),
+                        (false, _) => assert_eq!(was, is, "{}", about()),
+                    }
+                }
+            }
+            let again = EditedFile::of_while(&edited, &wanted, registry, &|| true).expect("as wanted");
+            assert_eq!(again.robots.bytes(), edited.bytes(), "{}", case["robots"]);
+        }
+    }
+    assert!(edits > 60 && refused.len() * 50 <= edits, "{} of {edits} refused: {refused:#?}", refused.len());
+}
