@@ -21,6 +21,7 @@ mod effects {
     pub(super) mod search_engine_refused;
     pub(super) mod secret_path;
     pub(super) mod sitemap_disallowed;
+    pub(super) mod star_rules_dropped;
     pub(super) mod whole_site_disallowed;
 }
 
@@ -169,6 +170,7 @@ lints! {
     effects {
         whole_site_disallowed,
         ignores_star,
+        star_rules_dropped,
         assets_disallowed,
         sitemap_disallowed,
         secret_path,

@@ -37,6 +37,37 @@ fn lints_about_effects() {
         .found_each(sitemap, &["Disallow: /*.xml$", "Disallow: /"], &["3:10"])
         .found_each(sitemap, &["Disallow: /b", "Disallow:", "Allow: /s.xml"], &[])
         .helps("User-agent: *\nDisallow: /\nSitemap: https://example.com/s.xml\n", &["add \"Allow: /s.xml\""]);
+    let star = "User-agent: *\nDisallow: /cart/\nDisallow: /login\n\nUser-agent: {}\n";
+    let added = [
+        "bingbot\nDisallow: /x",
+        "bingbot\nCrawl-delay: 5",
+        "SemrushBot\nAllow: /x",
+        "Slurp\nUser-agent: bingbot\nDisallow: /x",
+    ];
+    let meant = [
+        // The whole is closed or opened, in a word.
+        "bingbot\nDisallow: /",
+        "bingbot\nDisallow:",
+        "bingbot\nAllow: /\nDisallow: /x",
+        // It has rules of "*", or opens what these close.
+        "bingbot\nDisallow: /x\nDisallow: /cart/",
+        "bingbot\nAllow: /cart/\nDisallow: /x",
+        // Not for whole sites, no crawler that obeys "*", unknown, and one that shares its group.
+        "Googlebot-Image\nAllow: /x",
+        "Twitterbot\nAllow: /x",
+        "AdsBot-Google\nDisallow: /x",
+        "OurOwnBot\nDisallow: /x",
+        "bingbot\nUser-agent: *\nDisallow: /x",
+    ];
+    let closed = "User-agent: *\nDisallow: /\nAllow: /x\n\nUser-agent: bingbot\nDisallow: /y\n";
+    Case("star-rules-dropped", "a group that only adds to that of star opens what it closes")
+        .found_each(star, &added, &["5:13"])
+        .found_each(star, &meant, &[])
+        .found(closed, &[])
+        .says(
+            star.replace("{}", "Slurp\nUser-agent: bingbot\nAllow: /x"),
+            &["\"Slurp\", \"bingbot\" ignore the group for \"*\": \"/cart/\", \"/login\" are open to them"],
+        );
     Case("whole-site-disallowed", "an allow that wins somewhere opens the site")
         .found_each(RULES, &["Disallow: /", "Disallow: /\nAllow: /$", "Disallow: /*\nAllow: /"], &["2:11"])
         .found_each(RULES, &["Disallow: /\nDisallow: /*\nAllow:\nAllow: a"], &["3:11"])
