@@ -37,7 +37,7 @@ pub(crate) struct EditArgs {
     /// are not refused by default; may be repeated
     ///
     /// A name means that crawler alone: others that obey its group for want of one of their own are named where their rules were.
-    /// One that is named counts over its category or operator. `robotsd agents` lists crawlers, categories and operators.
+    /// Of two that mean a crawler the one that names it counts, and then --disallow. `robotsd agents` lists crawlers, categories and operators.
     #[arg(long, value_name = "WHOM", required_unless_present = "allow")]
     disallow: Vec<Selector>,
 
@@ -81,21 +81,20 @@ impl FromStr for Selector {
 impl Selector {
     fn agents(&self, evaluator: &Evaluator) -> Result<Vec<Agent>, String> {
         let crawlers = || evaluator.settings.registry.crawlers();
-        let all =
-            |is_meant: &dyn Fn(&Crawler) -> bool| crawlers().filter(|row| is_meant(row)).map(Agent::from).collect();
-        let found: Vec<Agent> = match self {
-            Self::Agent(name) => return named(name, evaluator).map(|agent| vec![agent]),
-            Self::Category(category) => all(&|crawler| crawler.category == *category),
-            Self::Operator(operator) => all(&|crawler| crawler.operator.eq_ignore_ascii_case(operator)),
-            Self::Index => all(&|crawler| crawler.is_index_engine),
+        let is_meant = |crawler: &&Crawler| match self {
+            Self::Agent(_) => false,
+            Self::Category(category) => crawler.category == *category,
+            Self::Operator(operator) => crawler.operator.eq_ignore_ascii_case(operator),
+            Self::Index => crawler.is_index_engine,
         };
         match self {
-            Self::Operator(operator) if found.is_empty() => {
+            Self::Agent(name) => Ok(vec![named(name, evaluator)?]),
+            Self::Operator(operator) if crawlers().find(is_meant).is_none() => {
                 let hint = did_you_mean(operator, crawlers().map(|crawler| crawler.operator.as_str()));
                 let hint = hint.unwrap_or_else(|| "`robotsd agents` lists them".to_owned());
                 Err(format!("no crawler of the registry has the operator {operator:?}: {hint}"))
             }
-            _ => Ok(found),
+            _ => Ok(crawlers().filter(is_meant).map(Agent::from).collect()),
         }
     }
 }
@@ -112,32 +111,27 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     }
     let agent = agents.first();
     match named_as {
-        NamedAs::Registered | NamedAs::Unregistered => Ok(agent.clone()),
-        _ if agent.is_registered() => Ok(agent.clone()),
-        _ => Err(format!("{name:?} is not a crawler's name: write one such as \"GPTBot\", or \"category:WORD\"")),
+        NamedAs::Star | NamedAs::Header if !agent.is_registered() => {
+            Err(format!("{name:?} is not a crawler's name: write one such as \"GPTBot\", or \"category:WORD\""))
+        }
+        _ => Ok(agent.clone()),
     }
 }
 
 impl EditArgs {
-    /// Each crawler once, and what becomes of it; of two selectors the one that names it counts.
+    /// Each crawler once, and what becomes of it.
     fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
-        let mut wanted: BTreeMap<String, (bool, Agent, Access)> = BTreeMap::new();
-        let selectors = self.disallow.iter().map(|selector| (selector, Access::Disallow));
-        for (selector, access) in selectors.chain(self.allow.iter().map(|selector| (selector, Access::Allow))) {
-            let is_named = matches!(selector, Selector::Agent(_));
+        let allow = self.allow.iter().map(|selector| (selector, Access::Allow));
+        let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
+        // The last one counts.
+        selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
+        let mut wanted = BTreeMap::new();
+        for (selector, access) in selectors {
             for agent in selector.agents(evaluator)? {
-                let name = agent.crawler().unwrap_or_default().to_lowercase();
-                match wanted.get(&name) {
-                    Some((was_named, _, other)) if *was_named == is_named && *other != access => {
-                        let name = agent.crawler().unwrap_or_default();
-                        return Err(format!("{name:?} is meant by --allow and by --disallow: name it in one of them"));
-                    }
-                    Some((true, ..)) if !is_named => {}
-                    _ => drop(wanted.insert(name, (is_named, agent, access))),
-                }
+                wanted.insert(agent.crawler().unwrap_or_default().to_lowercase(), (agent, access));
             }
         }
-        Ok(wanted.into_values().map(|(_, agent, access)| (agent, access)).collect())
+        Ok(wanted.into_values().collect())
     }
 }
 

@@ -21,10 +21,14 @@ use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 use crate::retrieval::is_url;
 
+/// The expectations that are meant where no file and no site is named.
+const USUAL_FILE: &str = "robots.test.toml";
+
 /// Test a robots.txt against a file of expectations
 #[derive(Args, Debug)]
 pub(crate) struct TestArgs {
-    /// The expectations, as TOML: tables named allow and disallow, with agents and paths [default: those of the site]
+    /// The expectations, as TOML: tables named allow and disallow, with agents and paths [default: those of the site, or
+    /// robots.test.toml, for robots.txt beside it]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -68,8 +72,22 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         .chain(args.site.config.as_deref())
         .try_for_each(|path| args.within.refuse_named(path))?;
     let site = args.site.select()?;
-    let path = args.file.clone().map_or_else(|| site.expectations(), Ok)?;
-    let read: ReadInput = if args.file.is_some() { input::read } else { input::read_configured };
+    let is_usual = args.file.is_none() && !args.site.has_config();
+    let path = match &args.file {
+        Some(file) => file.clone(),
+        None if !is_usual => site.expectations()?,
+        None if Path::new(USUAL_FILE).exists() => PathBuf::from(USUAL_FILE),
+        None => {
+            let fault = format!(
+                "there is no {USUAL_FILE} here: name a file of expectations, or a site that has some with --config FILE"
+            );
+            return Err(io::Error::other(fault));
+        }
+    };
+    if is_usual {
+        args.within.refuse_named(&path)?;
+    }
+    let read: ReadInput = if args.file.is_some() || is_usual { input::read } else { input::read_configured };
     let file = match ExpectationsFile::read(&path, read, &site.settings.registry) {
         Ok(file) => file,
         Err(error) => {
@@ -81,7 +99,8 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         Some(url) if is_url(url) => robots.clone(),
         _ => path.parent().unwrap_or(Path::new("")).join(robots),
     };
-    let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside));
+    let usual = || is_usual.then(|| PathBuf::from("robots.txt"));
+    let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside)).or_else(usual);
     if robots.is_none() && !args.site.has_config() {
         let message = format!("{}: no robots.txt: write robots = \"…\", or give --robots or --config", path.display());
         return Err(io::Error::other(message));

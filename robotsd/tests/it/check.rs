@@ -5,7 +5,7 @@ use crate::harness::*;
 use std::fs;
 use std::path::Path;
 
-/// The last line of a check that names no site, for people.
+/// The last line of a check with --verbose that names no site.
 const WITHOUT_SITE: &str =
     "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked\n";
 
@@ -50,7 +50,7 @@ fn a_finding_is_shown_with_the_line_of_the_file() {
     let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\": it matches no path\n \
                 --> bad.txt:2:11\n  |\n2 | Disallow: private/\n  |           ^^^^^^^^\n  |\n  = help: write \
                 \"/private/\"\n\n1 file checked: 1 error\n";
-    assert_eq!(output.out, format!("{want}{WITHOUT_SITE}"));
+    assert_eq!(output.out, want);
     assert_eq!(output.error, "");
 }
 
@@ -60,8 +60,9 @@ fn a_check_without_a_config_says_what_it_leaves_out() {
     let site = site();
     let over = "robots.path = \"good.txt\"\n[site.modes]\n\"index\" = \"refuse\"";
     site.configure(Config::refusing().files_of("a").tables(over));
-    let alone = checked(site.path(), &["good.txt"]).out;
-    assert_eq!(alone, format!("1 file checked: nothing found\n{WITHOUT_SITE}"));
+    let alone = |arguments: &[&str]| checked(site.path(), arguments).out;
+    assert_eq!(alone(&["good.txt"]), "1 file checked: nothing found\n");
+    assert_eq!(alone(&["-v", "good.txt"]), format!("1 file checked: nothing found\n{WITHOUT_SITE}"));
     let configured = checked(site.path(), &["--config", "robotsd.toml"]).out;
     assert!(configured.starts_with("warning[search-engine-refused]: "), "{configured}");
     assert!(configured.ends_with("1 file checked: 1 warning\n"), "{configured}");
@@ -71,10 +72,20 @@ fn a_check_without_a_config_says_what_it_leaves_out() {
 }
 
 #[test]
+fn without_a_file_the_usual_one_is_checked() {
+    let site = site();
+    let error = checked(site.path(), &[]).failed(2);
+    assert_has(
+        error,
+        &["robotsd: robots.txt: ", "name a file, a URL such as https://example.com, or a site with --config FILE"],
+    );
+    assert_has(checked(site.at("tree"), &[]).out, &["--> robots.txt:2:1\n"]);
+}
+
+#[test]
 fn what_cannot_be_read_does_not_stop_the_rest() {
     let output = checked(site().path(), &["missing.txt", "empty", "bad.txt"]).ends_with(2);
-    let want = format!("1 file checked: 1 error\n{WITHOUT_SITE}");
-    assert!(output.out.ends_with(&want), "{}", output.out);
+    assert!(output.out.ends_with("1 file checked: 1 error\n"), "{}", output.out);
     assert!(output.error.starts_with("robotsd: missing.txt: "), "{output:?}");
     assert_has(output.error, &["robotsd: empty: the directory holds neither"]);
 }
@@ -88,8 +99,7 @@ fn a_directory_stands_for_the_files_in_it() {
     checked(site.at("tree"), &["deep/robots.txt"]).failed(1);
     fs::remove_dir_all(site.at("tree")).expect("a directory is removed");
     let output = checked(site.path(), &["."]);
-    let want = format!("\n3 files checked: 1 error, 1 warning\n{WITHOUT_SITE}");
-    assert!(output.out.ends_with(&want), "{}", output.out);
+    assert!(output.out.ends_with("\n3 files checked: 1 error, 1 warning\n"), "{}", output.out);
 }
 
 /// One error, five warnings of one code, many notes of one code and one of another.
@@ -150,7 +160,7 @@ fn several_files_are_lines_and_a_table() {
     assert_eq!(rows[2], ["bad.txt", "1", "0", "0", "path-without-slash"]);
     assert!(rows[3].is_empty(), "a clean file has no row: {table}");
     let fixes = "--fix corrects 101 of them or more, with --unsafe-fixes 6 more\n";
-    assert!(shown.ends_with(&format!(" (--notes shows the notes)\n{fixes}{WITHOUT_SITE}")), "{shown}");
+    assert!(shown.ends_with(&format!(" (--notes shows the notes)\n{fixes}")), "{shown}");
     // Output for programs stays one finding a line, notes included.
     let lines = checked(site.path(), &["--format=json", "clean.txt", "bad.txt", "noisy.txt"]).json_lines();
     let of = |code: &str| lines.iter().filter(|line| line["code"] == code).count();

@@ -41,7 +41,6 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
         (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
         (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
         (&["--disallow", "*"], "\"*\" is not a crawler's name"),
-        (&["--disallow", "GPTBot", "--allow", "agent:gptbot"], "\"GPTBot\" is meant by --allow and by --disallow"),
         (&[], "--disallow"),
         (&["missing.txt", "--disallow", "GPTBot"], "missing.txt: "),
         (&["page.txt", "--disallow", "GPTBot"], "page.txt:1:1: "),

@@ -37,6 +37,15 @@ fn the_exit_status_tells_met_from_not_met_from_broken() {
 }
 
 #[test]
+fn without_a_file_the_usual_ones_are_held_against_each_other() {
+    let met = "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n";
+    let folder = folder(&[("robots.txt", ROBOTS), ("robots.test.toml", met), ("empty/x", "")]);
+    assert_eq!(folder.run(["test"]).succeeded(), "1 expected, all met\n");
+    let error = run(folder.robotsd().current_dir(folder.at("empty")).arg("test")).failed(2);
+    assert_has(error, &["there is no robots.test.toml here: name a file of expectations"]);
+}
+
+#[test]
 fn expectations_of_others_name_nothing_outside_of_the_folder() {
     let met = |robots: &str| format!("robots = \"{robots}\"\n[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n");
     let folder = folder(&[("secret", "password = hunter2"), ("site/robots.txt", ROBOTS)]);

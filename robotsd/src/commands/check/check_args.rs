@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
 use tower_robots::check::{Lint, Safety, Severity};
 
@@ -17,15 +18,21 @@ use crate::names::did_you_mean;
 use crate::render::{AnswerLint, Colour, FindingFormat, stdout};
 use crate::retrieval::{is_url, shown_url};
 
+/// The file that is meant where none is named.
+pub(super) const USUAL_FILE: &str = "robots.txt";
+
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
     /// Files, directories, URLs such as https://example.com, or - for standard input
     ///
     /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it. A URL is fetched as
-    /// crawlers do, with and without TLS and www., and its answers are checked too. With --config, the default is the
-    /// robots.txt of the site.
-    #[arg(required_unless_present_any = ["explain", "config"], value_name = "FILE")]
+    /// crawlers do, with and without TLS and www., and its answers are checked too. With --config or
+    /// --site, the default is the robots.txt of the site.
+    #[arg(value_name = "FILE", default_value = USUAL_FILE, default_value_ifs = [
+        ("config", ArgPredicate::IsPresent, None::<&str>),
+        ("site", ArgPredicate::IsPresent, None),
+    ])]
     pub(super) paths: Vec<PathBuf>,
 
     #[command(flatten)]

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use tower_robots::check::{Lint, Severity};
 use tower_robots::rules::Reading;
 
-use self::check_args::CheckFormat;
+use self::check_args::{CheckFormat, USUAL_FILE};
 use self::check_settings::Deny;
 use self::fixing::{FixRun, PreparedFile};
 use self::live::{FetchedSitemaps, LiveCheck};
@@ -35,6 +35,7 @@ use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable_pa
 use crate::retrieval::{is_url, shown_url, site_hint};
 
 pub(crate) use self::check_args::CheckArgs;
+pub(in crate::commands) use self::fixing::{replace, write_difference};
 
 /// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
 const MOST_SHOWN: usize = 100_000;
@@ -42,6 +43,9 @@ const MOST_SHOWN: usize = 100_000;
 /// A file alone has fewer findings than serving it, where the settings of its site count as well.
 const WITHOUT_SITE: &str =
     "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked";
+
+/// What to do where there is no usual file.
+const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// How the findings of a file are shown.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +141,8 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             Ok((name, source, bytes)) => output.source(out, &mut fixing, &name, &source, bytes)?,
             Err((path, error)) => {
                 let name = path.to_string_lossy();
-                let hint = site_hint(&name).filter(|_| error.kind() == io::ErrorKind::NotFound);
+                let usual = || (name == USUAL_FILE).then(|| WHAT_TO_NAME.to_owned());
+                let hint = site_hint(&name).or_else(usual).filter(|_| error.kind() == io::ErrorKind::NotFound);
                 let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
                 output.unread(&name, &format_args!("{}: {error}{hint}", printable_path(&path)));
             }
@@ -155,7 +160,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
         Detail::All(FindingFormat::Text(_)) => output.summary.write(out, ShownNotes::Each)?,
         Detail::Snippets(_, notes) | Detail::Lines(notes) => output.summary.write(out, notes)?,
     }
-    if site.is_configured() { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
+    if site.is_configured() || !args.verbose { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
 /// The output about each file, and the part that is kept for the end.
