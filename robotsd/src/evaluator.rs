@@ -191,6 +191,13 @@ impl EvaluatorSettings {
     }
 }
 
+impl EvaluatorSettings {
+    /// The same for a file of this host, which help names.
+    pub(crate) fn for_host(&self, host: &str) -> Self {
+        Self { checks: self.checks.clone().site_host(host), ..self.clone() }
+    }
+}
+
 impl Default for EvaluatorSettings {
     fn default() -> Self {
         Self { registry: Registry::builtin().clone(), policy: Policy::default(), checks: check::Options::new() }

@@ -192,7 +192,7 @@ impl<'a> CheckedFile<'a> {
         Edit::insert(whole.end, added)
     }
 
-    /// The scheme and the host that every sitemap of the file has which has any.
+    /// The scheme and the host that every sitemap of the file has which has any; of a file without such one the host that is known.
     pub(super) fn own_origin(&self) -> Option<&[u8]> {
         let find = || {
             let mut origins = self.robots.sitemaps().filter_map(|sitemap| {
@@ -200,7 +200,8 @@ impl<'a> CheckedFile<'a> {
                 let is_web = scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https");
                 is_web.then(|| [scheme, b"://", authority.host_and_port].concat().to_ascii_lowercase())
             });
-            let first = origins.next()?;
+            let known = || self.site.host.as_ref().map(|host| format!("https://{host}").into_bytes());
+            let Some(first) = origins.next() else { return known() };
             origins.all(|other| other == first).then_some(first)
         };
         self.own_origin.get_or_init(find).as_deref()

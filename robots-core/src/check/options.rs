@@ -65,6 +65,12 @@ impl Options {
         self
     }
 
+    /// A host of the site, which help about addresses without one names. Default: none.
+    pub fn site_host(mut self, host: impl Into<String>) -> Self {
+        self.site.host = Some(host.into());
+        self
+    }
+
     /// How many findings of each lint the report holds; the rest are only counted. Default:
     /// [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
@@ -99,20 +105,23 @@ pub(super) struct SiteContext {
     pub(super) exempt: Vec<PathPattern>,
     /// Crawlers that are refused what the file disallows.
     pub(super) refused: Vec<RefusedCrawler>,
+    /// A host of the site.
+    pub(super) host: Option<String>,
 }
 
 impl Default for SiteContext {
     fn default() -> Self {
         let exempt = PathPattern::of_exempt([""; 0]).unwrap_or_default();
-        Self { registry: Registry::builtin().clone(), exempt, refused: Vec::new() }
+        Self { registry: Registry::builtin().clone(), exempt, refused: Vec::new(), host: None }
     }
 }
 
 /// Registries are equal only if they are one.
 impl PartialEq for SiteContext {
     fn eq(&self, other: &Self) -> bool {
-        let Self { registry, exempt, refused } = self;
-        Arc::ptr_eq(registry, &other.registry) && *exempt == other.exempt && *refused == other.refused
+        let Self { registry, exempt, refused, host } = self;
+        let is_same = *exempt == other.exempt && *refused == other.refused && *host == other.host;
+        is_same && Arc::ptr_eq(registry, &other.registry)
     }
 }
 

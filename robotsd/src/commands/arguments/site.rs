@@ -125,7 +125,11 @@ impl SiteArgs {
         };
         let config = Config::load(&path).map_err(io::Error::other)?;
         let configured = find(&config, &path, self.site.as_deref()).map_err(io::Error::other)?;
-        let settings = EvaluatorSettings::of_site(&config, &configured.site).map_err(io::Error::other)?;
+        let mut settings = EvaluatorSettings::of_site(&config, &configured.site).map_err(io::Error::other)?;
+        let is_one = |host: &&String| !host.contains(['*', '/']);
+        if let Some(host) = configured.host.iter().chain(&configured.site.hosts).find(is_one) {
+            settings = settings.for_host(host);
+        }
         let sees_all = config.board.is_some_and(|board| board.sees_all);
         let (evidence, configured) = (EvidencePlaces::of(&config), Some(configured));
         Ok(SelectedSite { settings, evidence, sees_all, retrieval, configured })

@@ -15,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix)),
 };
 
-fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let address = field.value;
     if field.directive != Directive::Sitemap || is_absolute_url(address) || lost_colon(field).is_some() {
         return;
@@ -25,16 +25,27 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             .help(format_args!("write \"Sitemap: https://example.com/sitemap.xml\", with the name of the site"));
         return;
     }
-    let draft = sink
-        .report(field.value_range.clone(), format_args!("{} is not an absolute http or https URL", Quoted(address)));
-    if let [b'/', first, ..] = address
-        && *first != b'/'
-    {
-        let address = [b"https://example.com", address].concat();
-        draft.help(format_args!("write {}, with the name of the site", Quoted(&address)));
-    } else {
-        draft.help(format_args!("write the whole address, beginning with \"https://\""));
-    }
+    sink.report(field.value_range.clone(), format_args!("{} is not an absolute http or https URL", Quoted(address)))
+        .help_with(|| {
+            let named = |host: &[u8]| memchr::memchr(b'.', host).is_some() && memchr::memchr(b':', host).is_none();
+            let whole = match address {
+                [b'/', b'/', _, ..] => [b"https:", address].concat(),
+                [b'/', ..] => match file.own_origin() {
+                    Some(origin) => [origin, address].concat(),
+                    None => {
+                        let address = [b"https://example.com", address].concat();
+                        return Some(format!("write {}, with the name of the site", Quoted(&address)));
+                    }
+                },
+                _ if named(&address[..memchr::memchr(b'/', address).unwrap_or(0)]) => [b"https://", address].concat(),
+                // The name of a file.
+                _ if !address.contains(&b'/') && file.own_origin().is_some() => {
+                    [file.own_origin()?, b"/", address].concat()
+                }
+                _ => return Some("write the whole address, beginning with \"https://\"".to_owned()),
+            };
+            Some(format!("write {}", Quoted(&whole)))
+        });
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

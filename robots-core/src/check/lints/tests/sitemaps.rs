@@ -1,6 +1,8 @@
 //! Cases of the lints about sitemaps and hosts.
 
 use super::Case;
+use crate::check::{Options, check};
+use crate::rules::RobotsTxt;
 
 #[test]
 fn lints_about_sitemaps() {
@@ -18,4 +20,17 @@ fn lints_about_sitemaps() {
         .found("Sitemap:", &["1:1"])
         .found("Sitemap https://example.com/", &[])
         .helps("Sitemap: /s.xml", &["write \"https://example.com/s.xml\", with the name of the site"]);
+    for (address, want) in [
+        ("/s.xml", "a.test/s.xml"),
+        ("s.xml", "a.test/s.xml"),
+        ("//b.test/s", "b.test/s"),
+        ("www.b.test/s", "www.b.test/s"),
+    ] {
+        let file = format!("Sitemap: {address}\n");
+        let want = format!("write \"https://{want}\"");
+        Case("sitemap-not-absolute", "the host that the file or the site has is proposed")
+            .helps(format!("{file}Sitemap: https://a.test/1.xml\n"), &[&want]);
+        let report = check(&RobotsTxt::parse(file), &Options::new().site_host("a.test"));
+        assert_eq!(report.findings[0].help.as_deref(), Some(&*want), "{address}");
+    }
 }

@@ -81,7 +81,8 @@ impl LiveCheck<'_> {
             }
             answers.push(AnswerSummary::new(&other, other_body.as_ref(), same));
         }
-        let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, self.settings));
+        let settings = self.settings.for_host(&chain.url().authority());
+        let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
         let sitemaps = match (&evaluator, self.sitemaps) {
             (Some(evaluator), FetchedSitemaps::Named) => {
                 let origin =
