@@ -69,18 +69,30 @@ impl Tls {
     }
 }
 
+/// Names of a certificate that a message has.
+const NAMES: usize = 3;
+
 /// The faults that operators meet most, in their words.
 fn fault(error: &io::Error) -> Option<String> {
     let date = |time: UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     Some(match error.get_ref()?.downcast_ref()? {
         rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. }) => {
-            format!("the certificate is not valid after {}", date(*not_after))
+            format!("the certificate is not valid after {}: it has expired, so renew it", date(*not_after))
         }
         rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. }) => {
-            format!("the certificate is not valid before {}", date(*not_before))
+            let from = date(*not_before);
+            format!("the certificate is not valid before {from}: either it is new or the clock is wrong here")
+        }
+        rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented }) => {
+            let name = |text: &String| format!("{:?}", text.split('"').nth(1).unwrap_or(text));
+            let names: Vec<_> = presented.iter().take(NAMES).map(name).collect();
+            let (names, expected) = (names.join(", "), expected.to_str());
+            let of = if names.is_empty() { "no name".to_owned() } else { names };
+            format!("the certificate is for {of} and not for {expected:?}: have the server send one for this name")
         }
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "the certificate is signed by no authority that is trusted here, or an intermediate certificate is missing"
+            "the certificate is signed by no authority that is trusted here, or an intermediate certificate is missing: \
+             have the server send its whole chain, or trust the authority"
                 .to_owned()
         }
         rustls::Error::InvalidMessage(_) => "the server does not speak TLS at this port".to_owned(),
