@@ -174,8 +174,28 @@ fn row(
     help: Option<&str>,
 ) -> io::Result<()> {
     let link = url.map_or_else(|| name.to_owned(), |url| format!("[{name}]({url})"));
-    let help = help.map_or_else(String::new, |help| format!("<br>help: {}", markdown_code(help)));
-    writeln!(out, "| {place} | {severity} {link} | {}{help} |", markdown_code(message))
+    let help = help.map_or_else(String::new, |help| format!("<br>help: {}", markdown_text(help)));
+    writeln!(out, "| {place} | {severity} {link} | {}{help} |", markdown_text(message))
+}
+
+/// A message in which what stands in quotes is code, because others wrote it; all of it, where it has more than plain words besides.
+pub(crate) fn markdown_text(message: &str) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || " .,:;()'/%+-=".contains(char);
+    let (mut shown, mut part, mut is_quoted) = (String::new(), String::new(), false);
+    let mut chars = message.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '"' if is_quoted => shown.push_str(&markdown_code(&std::mem::take(&mut part))),
+            '"' => {}
+            '\\' if is_quoted => part.extend([char].into_iter().chain(chars.next())),
+            _ if is_quoted => part.push(char),
+            _ if is_plain(char) => shown.push(char),
+            _ => return markdown_code(message),
+        }
+        is_quoted ^= char == '"';
+    }
+    // An address is a link without any markup.
+    if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 
 /// Backticks in a row that are shown: readers of Markdown know no fence that is much longer.
@@ -267,7 +287,7 @@ mod tests {
         let row = text.lines().nth(4).expect("a row");
         assert!(text.starts_with("`robots.txt`: 1 error\n\n| line | | finding |\n"), "{text}");
         let want = "| 2 | error [path-without-slash](https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash) \
-                    | `\"private/\" begins with neither \"/\" nor \"*\": it matches no path`<br>help: `write \"/private/\"` |";
+                    | `private/` begins with neither `/` nor `*`: it matches no path<br>help: write `/private/` |";
         assert_eq!(row, want);
         let expected = "`robots.txt`: nothing found\n\n";
         assert_eq!(written(markdown, "robots.txt", b"User-agent: *\nDisallow: /private/\n"), expected);

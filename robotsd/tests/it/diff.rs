@@ -244,6 +244,45 @@ fn a_list_that_cannot_be_read_fails_and_is_named() {
 }
 
 #[test]
+fn a_loss_beyond_the_share_that_is_permitted_fails() {
+    let pages: String = (0..199).map(|number| format!("/p/{number}\n")).collect();
+    let log = |path: &str| {
+        let agent = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+        format!("192.0.2.7 - - [01/Nov/2026:03:00:00 +0000] \"GET {path} HTTP/1.1\" 200 1 \"-\" \"{agent}\"\n")
+    };
+    let requests = [log("/p/1").repeat(97), log("/news/").repeat(3)].concat();
+    let new = "User-agent: *\nDisallow: /cart\nDisallow: /news/\n\nUser-agent: GPTBot\nDisallow: /\n";
+    let folder = folder(&[
+        ("old.txt", OLD),
+        ("new.txt", new),
+        ("pages.txt", &format!("{pages}/news/\n")),
+        ("none.txt", "# none\n"),
+        ("access.log", &requests),
+    ]);
+    for (options, code, said) in [
+        (&["--urls", "pages.txt", "--max-loss", "0.5%"][..], 0, ""),
+        (
+            &["--urls", "pages.txt", "--max-loss", "0.4 %"],
+            1,
+            "pages of pages.txt (0.5 %), and --max-loss permits 0.4 %",
+        ),
+        (&["--log", "access.log", "--max-loss", "3%"], 0, ""),
+        (
+            &["--log", "access.log", "--max-loss", "2%"],
+            1,
+            "3.0 % of its requests, 3 of 100, and --max-loss permits 2 %",
+        ),
+        (&["--max-loss", "2%"], 2, "--max-loss has no pages to measure by"),
+        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "--max-loss has no pages to measure by"),
+        (&["--urls", "pages.txt", "--max-loss", "2"], 2, "write a percentage from 0% to 100%, such as 1%"),
+    ] {
+        let ended = run(folder.robotsd().args(["diff", "old.txt", "new.txt"]).args(options));
+        assert_eq!(ended.code, Some(code), "{options:?}: {ended:?}");
+        assert_has([ended.out, ended.error].concat(), &[said]);
+    }
+}
+
+#[test]
 fn the_comment_on_a_change_is_bounded_and_holds_nothing_of_the_file_as_markup() {
     let rules: String =
         (0..1000).map(|number| format!("Disallow: /{number}/<img src=x>|@team`{}\n", "x".repeat(200))).collect();
@@ -252,7 +291,7 @@ fn the_comment_on_a_change_is_bounded_and_holds_nothing_of_the_file_as_markup() 
     let folder = folder(&[("old.txt", OLD), ("new.txt", &new), ("urls.txt", &pages)]);
     let text = folder.run(["diff", "old.txt", "new.txt", "--urls", "urls.txt", "--format", "markdown"]).succeeded();
     assert!(text.len() < 65_536, "{}", text.len());
-    assert!(text.starts_with("### `new.txt`: what changes for crawlers\n\n**`Googlebot, bingbot, "), "{text}");
+    assert!(text.starts_with("### `new.txt`: what changes for crawlers\n\n**`Googlebot`, `bingbot`, "), "{text}");
     assert_has(&text, &["| line 1002: `/news/` | 500 |\n"]);
     assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     assert_has(&text, &["more rows: run `robotsd diff` for all"]);

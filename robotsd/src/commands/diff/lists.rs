@@ -20,6 +20,9 @@ use crate::retrieval::Retriever;
 /// Lost pages that are shown of one list and crawlers, each with its rule.
 const SHOWN: usize = 10;
 
+/// The pages of sitemaps, as it stands behind "pages".
+pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
+
 /// The pages of logs, of every search engine, as it stands behind "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
@@ -47,6 +50,21 @@ pub(super) struct PageListArgs {
     /// site count
     #[arg(long, value_name = "HOST", requires = "log")]
     host: Option<String>,
+
+    /// Fail if a search engine loses more than this share, such as 1%: of its requests in --log, and of the pages of each other
+    /// list
+    ///
+    /// Of pages those count that it was allowed before. A list without pages fails too. Search engines are those that feed an index
+    /// which people use; for other crawlers there is --forbid.
+    #[arg(long, value_name = "SHARE", value_parser = percentage)]
+    max_loss: Option<f64>,
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let share = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    share
+        .filter(|share| (0.0..=100.0).contains(share))
+        .ok_or_else(|| "write a percentage from 0% to 100%, such as 1%".to_owned())
 }
 
 /// The pages that a change takes from search engines, by every list.
@@ -78,6 +96,9 @@ pub(super) struct ListLoss {
     /// The rules that take them, the one that takes most first.
     pub(super) rules: Vec<RuleLoss>,
     pub(super) examples: Vec<LostExample>,
+    /// The percentage of --max-loss, where the loss is larger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) permitted: Option<f64>,
 }
 
 /// Requests for lost pages, of all that were sent.
@@ -114,7 +135,7 @@ impl PageListArgs {
         let mut found = ListLosses::default();
         if !self.sitemap.is_empty() {
             let pages = self.pages_of_sitemaps(site, &OwnHosts::of(hosts))?;
-            found.add("of the sitemaps".to_owned(), &pages, old, new);
+            found.add(OF_SITEMAPS.to_owned(), &pages, old, new);
         }
         for path in &self.urls {
             let pages = read_urls(path, input::read, hosts).map_err(io::Error::other)?;
@@ -132,6 +153,15 @@ impl PageListArgs {
             }
             selection.notes(requests.hosts, requests.requests).iter().for_each(|note| complain(note));
             found.add_requests(&requests, old, new);
+        }
+        if let Some(most) = self.max_loss {
+            // What is measured by nothing would hold whatever changes.
+            if found.lists.is_empty() || found.lists.iter().any(|list| list.pages == 0) {
+                let fault = "--max-loss has no pages to measure by: name some with --sitemap, --urls or --log";
+                return Err(io::Error::other(fault));
+            }
+            let is_over = |loss: &&mut ListLoss| loss.share() * 100.0 > most;
+            found.losses.iter_mut().filter(is_over).for_each(|loss| loss.permitted = Some(most));
         }
         // The largest share first, whichever list it is of.
         found.losses.sort_by(|one, other| other.share().total_cmp(&one.share()));
@@ -206,6 +236,11 @@ impl ListLosses {
         self.lists.push(ListRead { of: REQUESTED.to_owned(), pages: pages_read });
     }
 
+    /// Whether more is lost than --max-loss permits.
+    pub(super) fn is_too_much(&self) -> bool {
+        self.losses.iter().any(|loss| loss.permitted.is_some())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.lists.is_empty()
     }
@@ -239,6 +274,7 @@ impl ListLoss {
             requests,
             rules,
             examples: examples.collect(),
+            permitted: None,
         }
     }
 

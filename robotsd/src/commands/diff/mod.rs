@@ -1,6 +1,7 @@
 //! `robotsd diff OLD NEW`: the effect of a change on crawlers.
 //!
-//! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names, 2 where a file
+//! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names or more
+//! is lost than `--max-loss` permits, 2 where a file
 //! could not be read, `--forbid` names a crawler that does not exist, or the files could not be compared to the end in time.
 
 mod lists;
@@ -139,5 +140,5 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
         complain_of_cut(&new_name);
         return Ok(ExitCode::from(FAILED));
     }
-    Ok(exit::answer(diff.breaches.is_empty()))
+    Ok(exit::answer(diff.breaches.is_empty() && !pages.is_too_much()))
 }

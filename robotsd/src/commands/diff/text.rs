@@ -6,19 +6,25 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use tower_robots::agent::Category;
 use tower_robots::check::{Breadth, Change, Decider, Delay, DelayChange, Diff, Effect, Finding, Subject};
 use tower_robots::rules::Access;
 
-use super::lists::{ListLoss, ListLosses};
+use super::lists::{ListLoss, ListLosses, OF_SITEMAPS};
 use crate::html::{counted, grouped, percent};
-use crate::render::{finding_line, markdown_code, plural, printable};
+use crate::render::{finding_line, markdown_code, markdown_text, plural, printable};
 
 /// Crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
 
 /// Rules of a loss that are shown.
 const RULES: usize = 10;
+
+/// How names are written that others chose: of files, crawlers and paths.
+type NameStyle = fn(&str) -> String;
+
+fn plain(name: &str) -> String {
+    printable(name)
+}
 
 /// The names of the two files.
 pub(in crate::commands) struct DiffNames {
@@ -35,7 +41,7 @@ impl DiffNames {
 /// Writes what the change takes of the pages that matter; nothing where no list is named.
 pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &ListLosses) -> io::Result<()> {
     for loss in &pages.losses {
-        writeln!(out, "{}", loss_line(loss))?;
+        writeln!(out, "{}", loss_line(loss, plain))?;
         for rule in loss.rules.iter().take(RULES) {
             let pattern = printable(&rule.pattern);
             writeln!(out, "  {}:{}: disallow {pattern}: {}", names.new, rule.line, pages_of(rule.lost))?;
@@ -50,16 +56,16 @@ pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &List
         writeln!(out)?;
     }
     for (of, count) in pages.without_loss() {
-        writeln!(out, "{}", nothing_lost(of, count))?;
+        writeln!(out, "{}", nothing_lost(of, count, plain))?;
         writeln!(out)?;
     }
     Ok(())
 }
 
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
-fn loss_line(loss: &ListLoss) -> String {
-    let ((lost, of), list) = ((loss.lost, loss.allowed), printable(&loss.of));
-    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(printable).collect();
+fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
+    let ((lost, of), list) = ((loss.lost, loss.allowed), list_name(&loss.of, style));
+    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| style(name)).collect();
     let more = match loss.crawlers.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more search engines"),
@@ -67,18 +73,27 @@ fn loss_line(loss: &ListLoss) -> String {
     let crawlers = format!("{}{more}", names.join(", "));
     let verb = if loss.crawlers.len() == 1 { "loses" } else { "lose" };
     let pages = format!("{crawlers} {verb} {} of {}", grouped(lost), pages_of(of));
+    let excess = loss.permitted.map_or_else(String::new, |most| format!(", and --max-loss permits {most} %"));
     match loss.requests {
         Some(requests) => {
-            let share = percent(requests.lost, requests.all);
-            format!("{pages} {list}: {share} of its requests, {} of {}", grouped(requests.lost), grouped(requests.all))
+            let (share, all) = (percent(requests.lost, requests.all), grouped(requests.all));
+            format!("{pages} {list}: {share} of its requests, {} of {all}{excess}", grouped(requests.lost))
         }
-        None => format!("{pages} {list} ({})", percent(lost, of)),
+        None => format!("{pages} {list} ({}){excess}", percent(lost, of)),
+    }
+}
+
+/// A list as it stands behind "pages": those that are files have a name.
+fn list_name(of: &str, style: NameStyle) -> String {
+    match of.strip_prefix("of ") {
+        Some(file) if of != OF_SITEMAPS => format!("of {}", style(file)),
+        _ => of.to_owned(),
     }
 }
 
 /// The sentence about a list of which nothing is lost.
-fn nothing_lost(of: &str, count: u64) -> String {
-    let list = printable(of);
+fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
+    let list = list_name(of, style);
     match count {
         0 => format!("there are no pages {list}"),
         1 => format!("search engines do not lose the one page {list}"),
@@ -98,8 +113,8 @@ pub(in crate::commands) fn write(
     unread: &[&Finding],
 ) -> io::Result<()> {
     for effect in diff.effects.clone() {
-        writeln!(out, "{}", crawlers(&effect.crawlers))?;
-        let width = shown(&effect).map(|change| what(change).chars().count()).max();
+        writeln!(out, "{}", crawlers(&effect.crawlers, plain))?;
+        let width = shown(&effect).map(|change| what(change, plain).chars().count()).max();
         for change in shown(&effect) {
             write_change(out, names, change, width.unwrap_or(0).min(40))?;
         }
@@ -143,7 +158,7 @@ fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width:
         Access::Disallow => "- disallowed now ",
         Access::Allow => "+ allowed now    ",
     };
-    let path = what(change);
+    let path = what(change, plain);
     let after = decider(&names.new, change.after.as_ref());
     let before = decider(&names.old, change.before.as_ref());
     writeln!(out, "  {word} {path:width$}  {after}; was {before}")
@@ -154,7 +169,7 @@ fn write_delay(out: &mut impl Write, names: &DiffNames, delay: &DelayChange) -> 
     let (before, after) = (place(&names.old, delay.before), place(&names.new, delay.after));
     let was = before.map(|before| format!("was {before}"));
     let places: Vec<_> = after.into_iter().chain(was).collect();
-    writeln!(out, "{}: {}  ({})", crawlers(&delay.crawlers), delay.effect(), places.join("; "))?;
+    writeln!(out, "{}: {}  ({})", crawlers(&delay.crawlers, plain), delay.effect(), places.join("; "))?;
     writeln!(out)
 }
 
@@ -168,12 +183,12 @@ fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
 }
 
 /// The subject of the change: a path, or the site, for which a path would stand without a word.
-fn what(change: &Change) -> String {
+fn what(change: &Change, style: NameStyle) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
         (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
         (Breadth::Rest, Access::Allow) => "all that no other rule disallows".to_owned(),
-        _ => printable(&change.path),
+        _ => style(&change.path),
     }
 }
 
@@ -185,22 +200,22 @@ fn decider(file: &str, decider: Option<&Decider>) -> String {
 }
 
 /// The crawlers of an effect: search engines, then those that a file names, then the rest.
-fn crawlers(crawlers: &[Subject]) -> String {
-    let is_search = |crawler: &&Subject| crawler.category == Some(Category::Search);
+fn crawlers(crawlers: &[Subject], style: NameStyle) -> String {
+    let is_search = |crawler: &&Subject| crawler.is_index_engine;
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
     let named: Vec<_> = crawlers.iter().filter(|crawler| !is_search(crawler) && crawler.named).collect();
     let has_unnamed = crawlers.iter().any(|crawler| crawler.name.is_none());
     let rest = crawlers.len() - search.len() - named.len() - usize::from(has_unnamed);
     let mut parts = Vec::new();
-    parts.extend((!search.is_empty()).then(|| list(&search, "search engines")));
-    parts.extend((!named.is_empty()).then(|| list(&named, "that the files name")));
+    parts.extend((!search.is_empty()).then(|| list(&search, "search engines", style)));
+    parts.extend((!named.is_empty()).then(|| list(&named, "that the files name", style)));
     parts.extend((rest > 0).then(|| plural(rest, "other known crawler")));
     parts.extend(has_unnamed.then(|| "any crawler that neither file names".to_owned()));
     parts.join("; ")
 }
 
-fn list(crawlers: &[&Subject], kind: &str) -> String {
-    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(printable);
+fn list(crawlers: &[&Subject], kind: &str, style: NameStyle) -> String {
+    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");
     match crawlers.len().saturating_sub(SHOWN) {
         0 => names,
@@ -283,7 +298,7 @@ pub(super) fn write_markdown(
         }
     }
     for (of, count) in pages.without_loss() {
-        let _ = writeln!(comment, "{}\n", cell(&nothing_lost(of, count)));
+        let _ = writeln!(comment, "{}\n", nothing_lost(of, count, cell));
     }
     let _ = writeln!(comment, "{}.\n", summary(diff));
     add_changes(&mut comment, diff);
@@ -295,7 +310,8 @@ pub(super) fn write_markdown(
     }
     for finding in unread {
         if comment.len() < MOST {
-            let _ = writeln!(comment, "- {}", cell(&finding_line(&names.new, finding)));
+            let place = cell(&format!("{}:{}:{}", names.new, finding.line, finding.column));
+            let _ = writeln!(comment, "- {place}: {}: {}", finding.severity, markdown_text(&finding.message));
         }
     }
     out.write_all(comment.as_bytes())
@@ -303,7 +319,7 @@ pub(super) fn write_markdown(
 
 /// A loss with its rules, and some of the pages folded away.
 fn add_loss(comment: &mut String, loss: &ListLoss) {
-    let _ = writeln!(comment, "**{}**\n", cell(&loss_line(loss)));
+    let _ = writeln!(comment, "**{}**\n", loss_line(loss, cell));
     let _ = writeln!(comment, "| rule | pages lost |\n| --- | --- |");
     for rule in loss.rules.iter().take(RULES) {
         let _ = writeln!(comment, "| line {}: {} | {} |", rule.line, cell(&rule.pattern), grouped(rule.lost));
@@ -323,7 +339,7 @@ fn add_loss(comment: &mut String, loss: &ListLoss) {
 fn add_changes(comment: &mut String, diff: &Diff) {
     let mut rows: Vec<String> = Vec::new();
     for effect in diff.effects.clone() {
-        let crawlers = cell(&crawlers(&effect.crawlers));
+        let crawlers = crawlers(&effect.crawlers, cell);
         rows.extend(shown(&effect).map(|change| change_row(&crawlers, change)));
         if effect.omitted > 0 {
             rows.push(format!("| {crawlers} | and {} more changes | | |\n", effect.omitted));
@@ -358,15 +374,14 @@ fn change_row(crawlers: &str, change: &Change) -> String {
         Access::Allow => "allowed",
     };
     let (after, before) = (decider_cell(change.after.as_ref()), decider_cell(change.before.as_ref()));
-    format!("| {crawlers} | {access}: {} | {after} | {before} |\n", cell(&what(change)))
+    format!("| {crawlers} | {access}: {} | {after} | {before} |\n", what(change, cell))
 }
 
 fn delay_row(delay: &DelayChange) -> String {
-    let crawlers = cell(&crawlers(&delay.crawlers));
+    let crawlers = crawlers(&delay.crawlers, cell);
     let line =
         |delay: Option<Delay>| delay.map_or_else(|| "no line".to_owned(), |delay| format!("line {}", delay.line));
-    let effect = cell(&delay.effect());
-    format!("| {crawlers} | delay: {effect} | {} | {} |\n", line(delay.after), line(delay.before))
+    format!("| {crawlers} | delay: {} | {} | {} |\n", delay.effect(), line(delay.after), line(delay.before))
 }
 
 fn decider_cell(decider: Option<&Decider>) -> String {
