@@ -25,7 +25,7 @@ use crate::rules::{Access, Group, Name, ProductToken, RobotsTxt, Rule, RuleSet, 
 pub struct EditedFile {
     /// The file; the same octets where every crawler was as wanted before.
     pub robots: RobotsTxt,
-    /// What changes by it.
+    /// The effect of the edit.
     pub diff: Diff,
     /// Crawlers that obeyed the group of one that was meant: the file names them now, so that they keep their rules.
     pub kept: Vec<String>,

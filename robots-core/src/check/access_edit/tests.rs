@@ -52,7 +52,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot",
             "User-agent: CCBot\nDisallow: /\nAllow: /x\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // What `*` keeps out needs no line, but for those that do not obey `*`.
+        // A crawler that `*` keeps out needs no line, unless it does not obey `*`.
         ("User-agent: *\nDisallow: /\n", "-GPTBot", "User-agent: *\nDisallow: /\n"),
         (
             "User-agent: *\nDisallow: /\n",

@@ -44,7 +44,7 @@ const MOST_SHOWN: usize = 100_000;
 const WITHOUT_SITE: &str =
     "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked";
 
-/// What to do where there is no usual file.
+/// The hint where there is no usual file.
 const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// How the findings of a file are shown.

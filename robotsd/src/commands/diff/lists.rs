@@ -155,7 +155,7 @@ impl PageListArgs {
             found.add_requests(&requests, old, new);
         }
         if let Some(most) = self.max_loss {
-            // What is measured by nothing would hold whatever changes.
+            // A measure without pages would hold whatever changes.
             if found.lists.is_empty() || found.lists.iter().any(|list| list.pages == 0) {
                 let fault = "--max-loss has no pages to measure by: name some with --sitemap, --urls or --log";
                 return Err(io::Error::other(fault));
