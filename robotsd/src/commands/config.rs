@@ -6,10 +6,10 @@ use clap::Subcommand;
 use tower_robots::check::Severity;
 
 use super::output::say;
-use crate::config::{Config, ConfigArgument, ConfigError, schema};
+use crate::config::{Config, ConfigArgument, schema};
 use crate::exit::{FAILED, answer, complain};
 use crate::pages::SitemapSource;
-use crate::render::complain_at;
+use crate::render::{complain_at, plural};
 use crate::sites::{self, DryRun, Problem};
 
 #[derive(Debug, Subcommand)]
@@ -17,6 +17,8 @@ pub(crate) enum ConfigCommand {
     /// Check a config file and every robots.txt it names, as serving them would
     ///
     /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
+    ///
+    /// All that does not depend on a fault is examined in spite of it: sites beside one whose keys are wrong, say, and their files.
     ///
     /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served, has errors or would wait at
     /// the gate, or a kill switch in the state directory cannot be read, 2 if the config has a fault or its admin socket cannot be
@@ -47,17 +49,15 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
         ConfigCommand::Check { config, gate, sitemap } => {
             let run = if *gate { DryRun::AtGate(sitemap) } else { DryRun::AsServed };
             let path = config.path();
-            let config = match Config::load(&path) {
-                Ok(config) => config,
-                Err(error) => {
-                    let code = refused(&error);
-                    if let Some(text) = &error.translation {
-                        complain(&"the file as it is written now is on standard output");
-                        say(text);
-                    }
-                    return code;
+            let (config, error) = Config::examine(&path);
+            if let Some(error) = &error {
+                error.complain();
+                if let Some(text) = &error.translation {
+                    complain(&"the file as it is written now is on standard output");
+                    say(text);
                 }
-            };
+            }
+            let Some(config) = config else { return ExitCode::from(FAILED) };
             let found = config.review();
             complain_at(&found);
             let count = |severity| found.iter().filter(|found| found.severity == severity).count();
@@ -65,28 +65,21 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
             let (mut errors, mut warnings, mut waits, mut is_unenforced) = (0, count(Severity::Warning), 0, false);
             for problem in sites::rehearse(&path, &config, run) {
                 match &problem {
-                    Problem::At(problem) => {
-                        errors += 1;
-                        complain_at([problem]);
-                    }
-                    Problem::Unenforced(problem) => {
-                        is_unenforced = true;
-                        complain_at([problem]);
-                    }
-                    Problem::Waits(first, others) => {
+                    Problem::At(at) | Problem::Unenforced(at) | Problem::Waits(at, _) => complain_at([at]),
+                    Problem::Error(message) | Problem::Warning(message) => complain(message),
+                }
+                match problem {
+                    Problem::At(_) | Problem::Error(_) => errors += 1,
+                    Problem::Unenforced(_) => is_unenforced = true,
+                    Problem::Warning(_) => warnings += 1,
+                    Problem::Waits(_, others) => {
                         waits += 1;
-                        complain_at([first]);
                         others.iter().for_each(|other| complain(&format!("  {other}")));
                     }
-                    Problem::Error(message) => {
-                        errors += 1;
-                        complain(message);
-                    }
-                    Problem::Warning(message) => {
-                        warnings += 1;
-                        complain(message);
-                    }
                 }
+            }
+            if error.is_some() {
+                return ExitCode::from(FAILED);
             }
             let (listeners, sites) = (config.listeners.len(), config.sites.len());
             let verdict = match (errors, is_unenforced) {
@@ -94,7 +87,7 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
                 (0, _) if waits > 0 => "has versions that would wait at the gate",
                 (0, false) => "can be served",
                 (0, true) => "can be served, but not enforced: a kill switch cannot be read",
-                _ => "has sites with errors",
+                _ => &*format!("{} in what its sites serve", plural(errors, "error")),
             };
             let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
             let code =
@@ -111,12 +104,10 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
                 say(&text);
                 ExitCode::SUCCESS
             }
-            Err(error) => refused(&error),
+            Err(error) => {
+                error.complain();
+                ExitCode::from(FAILED)
+            }
         },
     }
-}
-
-fn refused(error: &ConfigError) -> ExitCode {
-    error.complain();
-    ExitCode::from(FAILED)
 }

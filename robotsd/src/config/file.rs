@@ -115,7 +115,10 @@ pub(crate) struct Config {
 /// The [review](super::review) reads files that the config names, whose file system may hang, so it is no part of loading.
 pub(crate) struct Reviewable {
     pub(super) name: String,
+    /// Without the sites that have problems.
     pub(super) file: RawConfig,
+    /// Whether every site is there, as it is written.
+    pub(super) is_whole: bool,
 }
 
 impl fmt::Debug for Reviewable {

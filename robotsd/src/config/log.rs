@@ -52,7 +52,7 @@ words! {
 }
 
 /// The log.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct LogConfig {
     pub(crate) format: LogFormat,
     pub(crate) query: QueryLogging,

@@ -55,27 +55,53 @@ pub(crate) trait Document: Table {
     const NAME: &'static str;
 }
 
+/// The path of each key that could not be read, and where it stands; `?` is one that is unknown.
+pub(super) type UnreadKeys = Vec<(String, usize)>;
+
 /// Reads a text, or returns its problems.
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
+    let (document, faults, _) = read_on::<D>(text);
+    document.filter(|_| faults.is_empty()).ok_or(faults)
+}
+
+/// Reads what there is in spite of problems, so that what else is wrong is found as well. A word that is misspelled counts as the one
+/// that it is probably meant to be, and defaults stand for what cannot be read.
+pub(super) fn read_on<D: Document>(text: &str) -> (Option<D>, Vec<Fault>, UnreadKeys) {
     // A byte order mark is no part of a text; octets are counted with it.
     let (document, errors) = DeTable::parse_recoverable(text);
     if let Some(fault) = syntax::recognize(text, errors.first().and_then(toml::de::Error::span)) {
-        return Err(vec![fault]);
+        return (None, vec![fault], Vec::new());
     }
     let mut faults = first_of_each_line(text, errors.iter().map(|error| syntax::fault(text, error)));
     // Text that follows a list or a text without an end was read as a part of it.
     if let Some(unclosed) = faults.iter().position(syntax::is_unclosed) {
         faults.truncate(unclosed + 1);
+        return (None, faults, Vec::new());
     }
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let mut reader = Reader { text, keys: Keys { top: D::KEYS, name: D::NAME }, is_certain: &|_, _| true, faults };
-    let read = D::read_table(&mut reader, "", document.get_ref(), &document.span());
-    let mut faults = reader.faults;
+    let (keys, is_certain) = (Keys { top: D::KEYS, name: D::NAME }, certain_places(text, &errors));
+    let mut reader = Reader { text, keys, is_certain: &is_certain, guesses: true, faults, unread: Vec::new() };
+    let document = D::read_table(&mut reader, "", document.get_ref(), &document.span());
+    let Reader { mut faults, unread, .. } = reader;
     faults.sort_by_key(|fault| fault.span.start);
     faults.truncate(MOST);
-    read.filter(|_| faults.is_empty()).ok_or(faults)
+    (document, faults, unread)
+}
+
+/// Whether a value is what its author wrote, from the places of its key and of itself, in spite of errors of the syntax: it is not
+/// on a line with one, nor below a header with one.
+pub(super) fn certain_places(text: &str, errors: &[toml::de::Error]) -> impl Fn(&Range<usize>, &Range<usize>) -> bool {
+    let line_at = |octet: usize| text.get(..octet).unwrap_or(text).matches('\n').count();
+    let faulty: BTreeSet<usize> = errors.iter().map(|error| line_at(error.span().unwrap_or_default().start)).collect();
+    move |key, value| {
+        if faulty.is_empty() {
+            return true;
+        }
+        let first = line_at(key.start);
+        let headers =
+            text.lines().enumerate().filter(|(_, line)| line.trim_start_matches([' ', '\t']).starts_with('['));
+        let header = headers.map(|(number, _)| number).take_while(|number| *number < first).last();
+        faulty.range(first..=line_at(value.end)).next().is_none() && header.is_none_or(|line| !faulty.contains(&line))
+    }
 }
 
 /// One problem a line: the others are most often its consequences.
@@ -106,8 +132,14 @@ pub(crate) struct Reader<'t> {
     pub(super) keys: Keys,
     /// Whether a value is what its author wrote, from the places of its key and of itself.
     pub(super) is_certain: &'t dyn Fn(&Range<usize>, &Range<usize>) -> bool,
+    /// Whether a word that is misspelled is read as the one that it is probably meant to be.
+    pub(super) guesses: bool,
     pub(super) faults: Vec<Fault>,
+    pub(super) unread: UnreadKeys,
 }
+
+/// Keys that a table has, with the unknown key that is near to each, where it is hardly meant otherwise.
+pub(crate) type MisspelledKeys = Vec<(&'static str, Option<String>)>;
 
 /// The place of a value. The items of a list stand where the list does.
 #[derive(Clone, Copy)]
@@ -125,12 +157,28 @@ impl Place<'_> {
 
 impl Reader<'_> {
     /// The value of a key; none where it is not there or cannot be used.
-    pub(crate) fn value<T: Value>(&mut self, table: &str, key: &str, values: &DeTable<'_>) -> Option<T> {
-        let (written, value) = values.get_key_value(key)?;
-        if !is_table(value.get_ref()) && !(self.is_certain)(&written.span(), &value.span()) {
-            return None;
+    pub(crate) fn value<T: Value>(
+        &mut self,
+        table: &str,
+        key: &str,
+        values: &DeTable<'_>,
+        misspelled: &MisspelledKeys,
+    ) -> Option<T> {
+        let guess = || misspelled.iter().find(|(meant, _)| *meant == key && self.guesses);
+        let found = values.get_key_value(key);
+        let (written, value) = found.or_else(|| values.get_key_value(guess()?.1.as_deref()?))?;
+        let place = Place { table, key };
+        let is_certain = is_table(value.get_ref()) || (self.is_certain)(&written.span(), &value.span());
+        let read = if is_certain { T::read(self, place, value) } else { None };
+        self.note_unread(place, written.span().start, read)
+    }
+
+    /// A value, or the note that there is none.
+    pub(super) fn note_unread<T>(&mut self, place: Place<'_>, at: usize, read: Option<T>) -> Option<T> {
+        if read.is_none() {
+            self.unread.push((place.path(), at));
         }
-        T::read(self, Place { table, key }, value)
+        read
     }
 
     pub(crate) fn table<T: Table>(&mut self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<T> {
@@ -141,16 +189,26 @@ impl Reader<'_> {
     }
 
     /// Notes keys that a table does not have; returns those that they are probably meant to be.
-    pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> Vec<&'static str> {
+    pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> MisspelledKeys {
         let known = || T::KEYS.iter().map(|key| key.name);
-        let mut meant = Vec::new();
+        let mut misspelled = Vec::new();
         for key in values.keys().filter(|key| known().all(|name| name != key.get_ref().as_ref())) {
-            let place = if table.is_empty() { self.keys.name.to_owned() } else { self.keys.called(table) };
+            let near = nearest(key.get_ref(), known());
             let help = self.keys.help(table, T::KEYS, key.get_ref());
+            // A key of another table is hardly a misspelled one of this.
+            let is_meant = near.is_some_and(|near| help.as_deref() == Some(&*format!("did you mean {near:?}?")));
+            let written = is_meant.then(|| key.get_ref().to_string());
+            if written.is_none() {
+                self.unread.push((Place { table, key: "?" }.path(), key.span().start));
+            }
+            misspelled.extend(near.map(|near| (near, written)));
+            if !(self.is_certain)(&key.span(), &key.span()) {
+                continue;
+            }
+            let place = if table.is_empty() { self.keys.name.to_owned() } else { self.keys.called(table) };
             self.faults.push(Fault::new(key.span(), format!("{place} has no key {:?}", key.get_ref())).help(help));
-            meant.extend(nearest(key.get_ref(), known()));
         }
-        meant
+        misspelled
     }
 
     /// Notes that a table lacks a key, unless that is the consequence of another fault.
@@ -160,9 +218,11 @@ impl Reader<'_> {
         key: &str,
         values: &DeTable<'_>,
         span: &Range<usize>,
-        meant: &[&str],
+        misspelled: &MisspelledKeys,
     ) {
-        if values.contains_key(key) || meant.contains(&key) {
+        // A line with an error of the syntax may have it.
+        let is_misspelled = misspelled.iter().any(|(meant, _)| *meant == key);
+        if values.contains_key(key) || is_misspelled || !(self.is_certain)(&(0..0), &(0..self.text.len())) {
             return;
         }
         let example = EXAMPLES.iter().find(|(known, _)| *known == key).map_or("\"…\"", |(_, example)| *example);
@@ -181,8 +241,8 @@ impl Reader<'_> {
             return Some(word);
         }
         let message = format!("{word:?} is not a value of {}: write {}", place.key, one_of(&known));
-        self.faults.push(Fault::new(value.span(), message).help(did_you_mean(word, known)));
-        None
+        self.faults.push(Fault::new(value.span(), message).help(did_you_mean(word, known.iter().copied())));
+        nearest(word, known).filter(|_| self.guesses)
     }
 
     /// Notes what is wrong with a value.

@@ -21,7 +21,7 @@ use crate::input::{self, place};
 use crate::names::did_you_mean;
 
 /// The sources of the registry besides the built-in rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegistrySources {
     /// Crawlers to add to, change in or remove from the others.
     pub(crate) extra: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! From a config file to the settings.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,20 +27,68 @@ impl ConfigFile {
 
     /// The settings. Paths in the file are relative to its folder.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
+        let (config, error) = self.resolved(self.raw()?, Vec::new(), &[]);
+        error.map_or(Ok(config), Err)
+    }
+
+    /// The settings that are sound, and every problem of the others: what they are about can be examined all the same.
+    fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
+        if translation::translate(&self.text).is_some() {
+            return (None, self.raw().err());
+        }
+        let (document, faults, unread) = reader::read_on(&self.text);
+        let Some(file) = document else { return (None, Some(ConfigError::at(&self.path, &self.text, faults))) };
+        let (config, error) = self.resolved(file, faults, &unread);
+        (Some(config), error)
+    }
+
+    /// The settings, with the defaults in place of parts that have problems, and without listeners that have, and sites whose robots.txt
+    /// is unknown. The problems come after those of reading the file, without their consequences.
+    fn resolved(
+        &self,
+        mut file: RawConfig,
+        mut faults: Vec<Fault>,
+        unread: &[(String, usize)],
+    ) -> (Config, Option<ConfigError>) {
         let (path, text) = (&*self.path, &*self.text);
-        let file = self.raw()?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let at = |faults| ConfigError::at(path, text, faults);
-        let mut config = resolve(&file, folder).map_err(at)?;
+        let (mut found, mut bounds) = (Faults::default(), Faults::default());
+        file.check_bounds(&mut bounds);
+        let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
+        let mut config = collect(&mut file, folder, &mut found, |site| {
+            let unit = unit_of(text, site.start);
+            let names_source = |key: &str| matches!(key, "" | ".path" | ".text" | ".url" | ".source" | ".?");
+            let mut of_robots = unread.iter().filter_map(|(key, at)| Some((key.strip_prefix("site.robots")?, *at)));
+            of_robots.any(|(key, at)| names_source(key) && unit_of(text, at) == unit)
+        });
+        found.0.retain(|fault| {
+            // A fault about something that is not there may come of something that cannot be read.
+            let is_absence = fault.span == (0..0) || of_sites.as_flattened().contains(&fault.span);
+            let is_cause = |(key, at): &(String, usize)| match unit_of(text, *at) == unit_of(text, fault.span.start) {
+                true => is_absence || !key.ends_with('?'),
+                false => is_absence && (key.starts_with("listener") || matches!(&**key, "site" | "site.hosts")),
+            };
+            !unread.iter().any(is_cause)
+        });
+        faults.extend(found.0);
+        faults.extend(bounds.0);
+        let mut error = (!faults.is_empty()).then(|| ConfigError::at(path, text, faults));
         for (site, raw) in config.sites.iter_mut().zip(&file.site) {
-            site.refusal = site::resolve_refusal(&raw.get_ref().refusal, folder, path, text)?;
+            match site::resolve_refusal(&raw.get_ref().refusal, folder, path, text) {
+                Ok(refusal) => site.refusal = refusal,
+                Err(of_page) => match &mut error {
+                    Some(error) => error.problems.extend(of_page.problems),
+                    None => error = Some(of_page),
+                },
+            }
         }
         let admin = match config.admin {
             None if file.admin.is_none() => AdminSettings::usual(path),
             admin => admin.map(|admin| admin.on_usual_place(path)),
         };
-        let reviewable = Arc::new(Reviewable { name: path.to_string_lossy().into_owned(), file });
-        Ok(Config { admin, text: Arc::clone(&self.text), reviewable: Some(reviewable), ..config })
+        let is_whole = unread.is_empty() && config.sites.len() == of_sites.len();
+        let reviewable = Arc::new(Reviewable { name: path.to_string_lossy().into_owned(), file, is_whole });
+        (Config { admin, text: Arc::clone(&self.text), reviewable: Some(reviewable), ..config }, error)
     }
 
     fn raw(&self) -> Result<RawConfig, ConfigError> {
@@ -65,6 +114,11 @@ impl Config {
         ConfigFile::read(path)?.config()
     }
 
+    /// Reads a config file as far as it is sound, and finds every problem that it has.
+    pub(crate) fn examine(path: &Path) -> (Option<Self>, Option<ConfigError>) {
+        ConfigFile::read(path).map_or_else(|error| (None, Some(error)), |file| file.examined())
+    }
+
     /// A config file with every default written out, after it was validated.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path)?;
@@ -75,15 +129,25 @@ impl Config {
     }
 }
 
-/// The settings of a file, or its problems: all of them, as far as one does not hide another.
-fn resolve(file: &RawConfig, folder: &Path) -> Result<Config, Vec<Fault>> {
-    let mut faults = Faults::default();
-    collect(file, folder, &mut faults).filter(|_| faults.0.is_empty()).ok_or(faults.0)
+/// Where the table begins that holds an octet: a site with its tables is one.
+fn unit_of(text: &str, octet: usize) -> usize {
+    let mut end = 0;
+    let lines = text.split_inclusive('\n').map(|line| {
+        end += line.len();
+        (end, line.trim_start(), end - line.len())
+    });
+    let is_first = |line: &str| line.starts_with('[') && line.split(']').next().is_some_and(|name| !name.contains('.'));
+    let headers = lines.take_while(|(.., start)| *start <= octet).filter(|(_, line, _)| is_first(line));
+    headers.last().map_or(0, |(end, ..)| end)
 }
 
-/// Resolves every part, also after one of them has a problem; none where one has.
-fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Config> {
-    file.check_bounds(faults);
+/// Resolves every part, also after one of them has a problem. Sites whose robots.txt is unknown are left out, of the file as well.
+fn collect(
+    file: &mut RawConfig,
+    folder: &Path,
+    faults: &mut Faults,
+    is_source_unknown: impl Fn(Range<usize>) -> bool,
+) -> Config {
     if file.listener.is_empty() {
         let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
         faults.push(fault);
@@ -92,7 +156,8 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         faults.push(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
     }
     listener::conflicts(&file.listener, file.admin.as_ref(), faults);
-    let listeners = faults.keep_all(file.listener.iter().map(|listener| listener::resolve(listener, folder)));
+    let listeners = file.listener.iter().filter_map(|listener| faults.keep(listener::resolve(listener, folder)));
+    let listeners: Vec<_> = listeners.collect();
     site::names_and_hosts(&file.site, faults);
     // Every site is looked at, also after the first problem.
     let state_dir = file.state_dir.as_ref().map(|path| folder.join(path.get_ref()));
@@ -107,10 +172,10 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         listeners: &file.listener,
         state_dir: state_dir.as_deref(),
     };
-    let sites: Vec<_> = file.site.iter().map(|site| site::resolve(all, site, folder, faults)).collect();
+    let mut sites: Vec<_> = file.site.iter().map(|site| site::resolve(all, site, folder, faults)).collect();
     let gate = faults.keep(site::resolve_gate(&file.gate));
     let identity = file.identity.as_ref().map(|identity| {
-        let trusted = listeners.iter().flatten().flat_map(|listener| listener.trusted.networks.clone());
+        let trusted = listeners.iter().flat_map(|listener| listener.trusted.networks.clone());
         identity::resolve(identity, trusted.collect(), folder, faults)
     });
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve(settings, folder)));
@@ -120,30 +185,36 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let log = faults.keep(log::resolve(&file.log, folder));
     let registry = RegistrySources::resolve(&file.agents, state_dir.as_deref(), folder, faults);
     let registry_accept = faults.keep(registry::accepted(&file.agents));
-    Some(Config {
+    sites
+        .iter_mut()
+        .zip(&file.site)
+        .filter(|(_, raw)| is_source_unknown(raw.span()))
+        .for_each(|(site, _)| *site = None);
+    let mut kept = sites.iter().map(Option::is_some);
+    file.site.retain(|_| kept.next() == Some(true));
+    Config {
         text: "".into(),
         reviewable: None,
         workers: workers(file),
         state_dir,
         state_dir_span: file.state_dir.as_ref().map_or(0..0, Spanned::span),
-        gate: gate?,
-        listeners: listeners?,
-        sites: sites.into_iter().collect::<Option<_>>()?,
-        registry: registry?,
-        registry_accept: registry_accept?,
+        gate: gate.flatten(),
+        listeners,
+        sites: sites.into_iter().flatten().collect(),
+        registry: registry.unwrap_or_default(),
+        registry_accept: registry_accept.unwrap_or_default(),
         registry_extra_span: file.agents.registry_extra.as_ref().map_or(0..0, Spanned::span),
-        // None where it has a problem is none at all.
-        identity: identity.map_or(Some(None), |identity| identity.map(Some))?,
-        admin: admin?,
-        board: board?,
-        rate_store: rate_store?,
+        identity: identity.flatten(),
+        admin: admin.flatten(),
+        board: board.flatten(),
+        rate_store: rate_store.flatten(),
         rate_store_unasked: review::why_unasked(file),
         connections: file.limits.connections(),
         edge: limits.edge,
         upgrade: file.limits.upgrade.get_ref().0,
         upstream: limits.upstream,
-        log: log?,
-    })
+        log: log.unwrap_or_default(),
+    }
 }
 
 fn workers(file: &RawConfig) -> NonZeroUsize {

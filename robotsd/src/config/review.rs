@@ -28,24 +28,26 @@ impl Config {
     /// The parts of the config that are probably not meant: warnings, notes, and faults that would end a start, in the order of
     /// the file. Blocks: it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
-        let Some(Reviewable { name, file }) = self.reviewable.as_deref() else { return Vec::new() };
+        let Some(Reviewable { name, file, is_whole }) = self.reviewable.as_deref() else { return Vec::new() };
         let mut found = Vec::new();
         let mut note = |severity, faults: Vec<Fault>| found.extend(faults.into_iter().map(|fault| (severity, fault)));
-        note(Severity::Warning, unknown_crawlers(file, self));
-        note(Severity::Warning, evidence(file, self));
+        if *is_whole {
+            note(Severity::Warning, unknown_crawlers(file, self));
+            note(Severity::Warning, evidence(file, self));
+            note(Severity::Warning, open_hosts(file).collect());
+            note(Severity::Warning, unasked_store(file).into_iter().collect());
+            let sites = || file.site.iter().map(Spanned::get_ref);
+            note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
+            note(Severity::Note, sites().filter_map(|site| bounded_rate(file, site)).collect());
+            note(Severity::Note, bounded_impostors(file).into_iter().collect());
+        }
         note(Severity::Warning, ended(file, SystemTime::now()));
         note(Severity::Warning, state_dir(file, self).into_iter().collect());
         note(Severity::Error, admin_socket(file, self).into_iter().collect());
         note(Severity::Warning, foreign_addresses(file).collect());
         note(Severity::Warning, open_networks(file).collect());
-        note(Severity::Warning, open_hosts(file).collect());
         note(Severity::Warning, everything_exempt(file).collect());
-        note(Severity::Warning, unasked_store(file).into_iter().collect());
         note(Severity::Warning, secrets(file, self));
-        let sites = || file.site.iter().map(Spanned::get_ref);
-        note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
-        note(Severity::Note, sites().filter_map(|site| bounded_rate(file, site)).collect());
-        note(Severity::Note, bounded_impostors(file).into_iter().collect());
         found.sort_by_key(|(_, fault)| fault.span.start);
         found.iter().map(|(severity, fault)| fault.diagnostic(*severity, name, &self.text)).collect()
     }

@@ -4,11 +4,9 @@
 //! Only entries that are certain are read. An entry on a line with a syntax error is left out, and so is one below a header
 //! with an error, because the parser adds it to the table before.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
-
 use toml::de::DeTable;
 
+use super::reader::certain_places;
 use super::{Fault, Keys, Reader, Table, syntax};
 
 /// Reads the top-level entries that a part has; with it the faults of the syntax of the file, and of the values of the part.
@@ -31,20 +29,10 @@ pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     for name in others.iter().filter(|name| !is_own(name)) {
         document.get_mut().remove(name.as_str());
     }
-    let line_at = |octet: usize| own.get(..octet).unwrap_or(&own).matches('\n').count();
-    let header_above = |line: usize| {
-        let headers = own.lines().enumerate().filter(|(_, line)| line.trim_start_matches([' ', '\t']).starts_with('['));
-        headers.map(|(number, _)| number).take_while(|number| *number < line).last()
-    };
-    let spans = errors.iter().map(|error| error.span().unwrap_or_default());
-    let faulty: BTreeSet<usize> = spans.map(|span| line_at(span.start)).collect();
     // Values alone: a table that has a faulty entry keeps the others.
-    let is_certain = |key: &Range<usize>, value: &Range<usize>| {
-        faulty.range(line_at(key.start)..=line_at(value.end)).next().is_none()
-            && header_above(line_at(key.start)).is_none_or(|header| !faulty.contains(&header))
-    };
+    let is_certain = certain_places(&own, &errors);
     let keys = Keys { top: D::KEYS, name: "the config" };
-    let mut reader = Reader { text: &own, keys, is_certain: &is_certain, faults };
+    let mut reader = Reader { text: &own, keys, is_certain: &is_certain, guesses: false, faults, unread: Vec::new() };
     let part = D::read_table(&mut reader, "", document.get_ref(), &document.span());
     let mut faults = reader.faults;
     match part {

@@ -46,7 +46,7 @@ macro_rules! tables {
                 let unknown = reader.unknown_keys::<Self>(table, values);
                 // Each is looked at, also after the first problem.
                 $(let $key = reader
-                    .value(table, stringify!($key), values)
+                    .value(table, stringify!($key), values, &unknown)
                     .or_else(|| $crate::config::tables!(@absent $type $(, $default)?));)*
                 $(if $key.is_none() {
                     reader.missing(table, stringify!($key), values, span, &unknown);
@@ -234,7 +234,13 @@ impl<T: Value> Value for Vec<T> {
 
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         match value.get_ref() {
-            DeValue::Array(items) => Some(items.iter().filter_map(|item| T::read(reader, place, item)).collect()),
+            DeValue::Array(items) => {
+                let read = |item: &Spanned<DeValue<'_>>| {
+                    let read = T::read(reader, place, item);
+                    reader.note_unread(place, item.span().start, read)
+                };
+                Some(items.iter().filter_map(read).collect())
+            }
             _ => reader.wrong::<Self>(place, value),
         }
     }

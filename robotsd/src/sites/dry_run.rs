@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
+use tower_robots::agent::Registry;
 use tower_robots::check::{Finding, Severity};
 use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, TroubleKind, WhenMissing};
 
@@ -18,7 +20,7 @@ use super::site_list::switch_of_other;
 use super::site_pages::NoteAbout;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
-use crate::config::{Config, RobotsSource, SiteConfig};
+use crate::config::{Config, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, shell_word};
@@ -59,10 +61,10 @@ pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Pro
         DryRun::AsServed => StateHandle::read_only(config),
         DryRun::AtGate(_) => StateHandle::in_memory(),
     };
-    let opener = match RobotsOpener::new(config, state, &Log::nowhere()) {
-        Ok(opener) => opener,
-        Err(message) => return vec![Problem::At(diagnostic(&config.registry_extra_span, &message))],
-    };
+    let registry = load_registry(&config.registry);
+    let of_registry = registry.as_ref().err().map(|error| diagnostic(&config.registry_extra_span, &error.to_string()));
+    let registry = registry.unwrap_or_else(|_| Arc::clone(Registry::builtin()));
+    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere());
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
         Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
         Ok(message) => Problem::Warning(message),
@@ -71,7 +73,13 @@ pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Pro
     let of_others = of_others.iter().map(|name| Problem::Warning(switch_of_other(name)));
     let problems_of_site =
         |site: &SiteConfig| DrySite { site, opener: &opener, run, config, diagnostic: &diagnostic }.problems();
-    of_all.into_iter().chain(of_others).chain(config.sites.iter().flat_map(problems_of_site)).collect()
+    of_registry
+        .map(Problem::At)
+        .into_iter()
+        .chain(of_all)
+        .chain(of_others)
+        .chain(config.sites.iter().flat_map(problems_of_site))
+        .collect()
 }
 
 /// The message about a switch of all sites that is off: that it is, or why it is taken for off.
@@ -104,10 +112,10 @@ impl DrySite<'_> {
         if let DryRun::AtGate(sitemaps) = run {
             found.extend(self.read_for_gate(&settings, sitemaps));
         }
-        let gate = match gate {
-            Ok(gate) => gate,
-            Err(message) => return vec![self.at_span(&site.expectations_span, message)],
-        };
+        let gate = gate.unwrap_or_else(|message| {
+            found.push(self.at_span(&site.expectations_span, message));
+            Gate::open()
+        });
         let when_missing = match site.robots {
             // Waits for the first answer.
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,

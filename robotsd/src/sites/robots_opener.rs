@@ -88,9 +88,9 @@ impl OneSite<'_> {
 }
 
 impl RobotsOpener {
-    pub(super) fn new(config: &Config, state: StateHandle, log: &Log) -> Result<Self, String> {
-        Ok(Self {
-            registry: load_registry(&config.registry).map_err(|error| error.to_string())?,
+    pub(super) fn new(config: &Config, registry: Arc<Registry>, state: StateHandle, log: &Log) -> Self {
+        Self {
+            registry,
             state,
             watcher: Watcher::new(),
             publish: None,
@@ -104,7 +104,7 @@ impl RobotsOpener {
             followed: None,
             registry_changed: Arc::default(),
             log: log.clone(),
-        })
+        }
     }
 
     /// As another config has it; watcher, caches and state stay.
@@ -287,7 +287,8 @@ impl RobotsOpener {
 /// Opens a robots.txt by its name as the next start would, to change one that no process serves.
 pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
-    let opener = RobotsOpener::new(config, state, &Log::nowhere())?;
+    let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
+    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere());
     let settings = opener.site_settings(site, opener.gate_settings(site, None).gate(&opener.registry)?);
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);

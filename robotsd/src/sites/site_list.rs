@@ -17,7 +17,7 @@ use super::site_opener::SiteOpener;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
-use crate::config::{Config, RegistrySources};
+use crate::config::{Config, RegistrySources, load_registry};
 use crate::date::rfc3339;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks};
@@ -53,7 +53,8 @@ impl Sites {
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let state = StateHandle::open(config).map_err(|error| error.to_string())?;
         state.log_troubles(log);
-        let mut opener = RobotsOpener::new(config, state, log)?;
+        let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
+        let mut opener = RobotsOpener::new(config, registry, state, log);
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
         let hooks = PublishHooks::new(folder, RetryPlan::default(), log_events::publish_hook(log.clone()));
         hooks.set(hooks_of(config));

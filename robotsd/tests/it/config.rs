@@ -149,3 +149,65 @@ fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
     let line = running.event("enforcement");
     assert!(message(&line).starts_with("\"old shop\" is switched off"), "{line}");
 }
+
+/// Whatever can be examined is, beside whatever is wrong: each of these faults would hide those of the next stage.
+#[test]
+fn every_fault_is_found_in_one_round() {
+    let config = "graec = \"24h\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+        [[listener.certificate]]\nchain = \"none.pem\"\nkey = \"none.key\"\n\
+        [[site]]\nname = \"a\"\nhosts = [\"a.test\"]\nroot = \".\"\nrobots.pathh = \"a.txt\"\nrobots.max_aeg = \"soon\"\n\
+        [[site]]\nname = \"b\"\nhosts = \"b.test\"\nroot = \".\"\nrobots.path = \"b.txt\"\n\
+        [[site]]\nname = \"c\"\nhosts = [\"c.test\"]\nupstreams = [\"ftp://127.0.0.1\"]\nrobots.path = \"c.txt\"\n\
+        [[site]]\nname = \"d\"\nhosts = [\"d.test\"]\nroot = \".\"\nrobots.path = \"none.txt\"\n\
+        [site.refusal]\nfile = \"none.html\"\n\
+        [site.rate]\nmode = \"refsue\"\nburst = 99999\n\
+        [limits]\nfields = 0\ndrain = 5\n[exempt]\npaths = [\"/\"]\n";
+    let folder = folder(&[
+        ("robotsd.toml", config),
+        ("a.txt", "Disallow: /x\n"),
+        ("b.txt", "Disallow: /y\n"),
+        ("c.txt", "<html>"),
+    ]);
+    let Ended { code, out, error } = folder.configured(["config", "check"]);
+    assert_eq!((code, &*out), (Some(2), ""), "{error}");
+    let wants = [
+        "the config has no key \"graec\"",
+        "did you mean \"grace\"?",
+        "none.pem",
+        "has no key \"pathh\"",
+        "has no key \"max_aeg\"",
+        "hosts is a list, not text",
+        "\"ftp://127.0.0.1\"",
+        "none.html",
+        "\"refsue\" is not a value of mode",
+        "a burst is from 1 to 10000",
+        "robotsd.toml:35:",
+        "5 is a length of time without a unit",
+        "\"/\" exempts every path",
+        // By the path that was meant, and in a site with a value that cannot be read.
+        "a.txt:1:1: ",
+        "b.txt:1:1: ",
+        "c.txt: the file is an HTML page",
+        "none.txt",
+    ];
+    assert_has(&error, &wants);
+    // None is the consequence of another.
+    assert_lacks(&error, &["matches every host", "has no backend", "there is no [["]);
+    assert_eq!(error.matches("error: ").count(), 16, "{error}");
+
+    // A value that cannot be read may name the source: another one is not examined in its place.
+    let unknown = CONFIG.replace("root = \".\"", "root = \".\"\nrobots.path = 7");
+    let (code, _, error) = said("check", &unknown, "Disallow: /x\n");
+    assert_eq!((code, error.matches("error").count()), (Some(2), 1), "{error}");
+    // An error of the syntax hides neither the file of a site nor a value beyond it.
+    let broken = CONFIG.replace("[[site]]", "[limits]\nfields = 0\ndrain = 5s\n[[site]]");
+    let (code, _, error) = said("check", &broken, "Disallow: /x\n");
+    assert_eq!(code, Some(2));
+    assert_has(&error, &["robotsd.toml:5:", "robotsd.toml:4:", "robots.txt:1:1: "]);
+    assert_lacks(&error, &["there is no [["]);
+    // Nor does a file of crawlers that cannot be used.
+    let extra = format!("agents.registry_extra = \"crawlers.toml\"\n{CONFIG}");
+    let files = [("robotsd.toml", &*extra), ("robots.txt", "Disallow: /x\n"), ("crawlers.toml", "[[\n")];
+    let error = crate::harness::folder(&files).configured(["config", "check"]).failed(1);
+    assert_has(&error, &["crawlers.toml:1:", "robots.txt:1:1: "]);
+}

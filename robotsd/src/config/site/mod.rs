@@ -120,6 +120,7 @@ pub(super) fn names_and_hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
+/// A site, with the defaults in place of parts that have problems; none where its robots.txt is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
     site: &Spanned<RawSite>,
@@ -136,7 +137,9 @@ pub(super) fn resolve(
     };
     let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
     backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, folder, faults);
-    // Without a backend it is not known what a source may use.
+    // Without a backend it is not known what a source may use that does not say all itself.
+    let is_named = site.robots.path.is_some() || site.robots.text.is_some();
+    let backend = backend.or(is_named.then_some(None));
     let robots =
         backend.as_ref().map(|backend| source::resolve(&site.robots, &written, &site.hosts, backend.as_ref(), folder));
     let robots = robots.and_then(|robots| faults.keep(robots));
@@ -154,8 +157,8 @@ pub(super) fn resolve(
         backend: backend?,
         robots: robots?,
         robots_span: robots_span(site),
-        append: append?,
-        on_publish: on_publish?,
+        append: append.unwrap_or_default(),
+        on_publish: on_publish.unwrap_or_default(),
         max_age: site.robots.max_age.get_ref().0,
         when_missing: match site.robots.on_missing {
             OnMissing::Unavailable => WhenMissing::Unavailable,
@@ -164,11 +167,11 @@ pub(super) fn resolve(
         },
         expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
         expectations_span: site.robots.expectations.as_ref().map_or(0..0, Spanned::span),
-        gate_basis: gate_basis?,
+        gate_basis: gate_basis.unwrap_or_default(),
         grace: all.grace,
-        policy: policy?,
-        check: check?,
-        // Its file is read once the rest is right.
+        policy: policy.unwrap_or_default(),
+        check: check.unwrap_or_default(),
+        // Its file is read with the sites that are sound.
         refusal: None,
         // Fails only for a path that is not UTF-8.
         terms: serde_json::to_string(&(terms, &site.enforcement, &site.rate, &site.modes)).unwrap_or_default(),
