@@ -47,6 +47,9 @@ pub(crate) struct StatusReport {
     pub(crate) next: Vec<NextStep>,
     /// Why the switch of every site is taken for `off` although it was not turned.
     pub(crate) switch_trouble: Option<String>,
+    /// Whether the state directory can be written, with every site's part of it and the board; none without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state_writable: Option<bool>,
     /// Troubles that concern every site: those of the state directory.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,

@@ -43,6 +43,7 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
         exposition.sample(&family::LOG_DROPPED, &[("log", log)], lines);
     }
     if let Some(serving) = state.serving() {
+        exposition.holds(&family::STATE_WRITABLE, &[], state.is_state_writable() != Some(false));
         serving.write_metrics(&mut exposition);
     }
     exposition.finish()

@@ -178,10 +178,17 @@ impl ServerState {
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
             switch_trouble: serving.as_ref().and_then(|serving| serving.sites.switch_trouble()),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
+            state_writable: self.is_state_writable(),
             troubles: self.troubles(serving.as_deref()),
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }
+    }
+
+    /// Whether the state directory can be written, with the board in it; none without one, and while starting.
+    pub(super) fn is_state_writable(&self) -> Option<bool> {
+        let is_writable = self.serving()?.sites.is_state_writable()?;
+        Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
     /// Troubles that concern every site: those of the state directory, and of the board in it.

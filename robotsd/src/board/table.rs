@@ -365,6 +365,11 @@ impl Board {
         table.trouble.iter().cloned().chain(lost).collect()
     }
 
+    /// Whether what was counted could be written when that was last tried.
+    pub(crate) fn is_written(&self) -> bool {
+        self.table.lock().trouble.is_none()
+    }
+
     pub(crate) const fn is_kept(&self) -> bool {
         self.folder.is_some()
     }

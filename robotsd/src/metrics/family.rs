@@ -56,6 +56,8 @@ families! {
         "Whether the config file is in force: 0 while it is rejected and the config before stays.";
     CONFIG_TIMESTAMP = Gauge "robotsd_config_last_reload_success_timestamp_seconds" ("seconds"),
         "When the config that is served was accepted, in Unix time.";
+    STATE_WRITABLE = Gauge "robotsd_state_writable",
+        "Whether the state directory can be written: 0 while a restart would forget what has come; 1 also where there is none.";
     SERIES = Gauge "robotsd_metrics_series", "Series in this text, besides this family and the next.";
     SERIES_DROPPED = Gauge "robotsd_metrics_series_dropped",
         "Series that this text leaves out because there are more than its bound.";

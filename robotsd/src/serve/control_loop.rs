@@ -26,6 +26,9 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// How often it is looked whether pages are to be read anew.
 const PAGES: Duration = Duration::from_secs(2);
 
+/// How often it is tried whether the state directory can be written.
+const STATE: Duration = Duration::from_secs(10);
+
 /// The state that the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
     // First, so that it is dropped before the sites are.
@@ -41,6 +44,7 @@ pub(super) struct ControlLoop<'a> {
     /// When it is looked whether pages that gates watch are to be read anew, and the reading that is under way.
     pages: Interval,
     reading_pages: Option<AbortHandle>,
+    state: Interval,
     /// Tasks that end with the process.
     background: JoinSet<()>,
     /// Whether a signal to stop has come.
@@ -73,6 +77,7 @@ impl<'a> ControlLoop<'a> {
             board,
             pages: ticks(PAGES),
             reading_pages: None,
+            state: ticks(STATE),
             background,
             is_stopped: false,
             is_drained: false,
@@ -154,6 +159,8 @@ impl<'a> ControlLoop<'a> {
                     }
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
+                // Another process that has the directory is left alone.
+                _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
                 Some(_) = self.background.join_next() => {}
                 ended = self.active.workers.ended(), if !self.is_drained => match ended {
                     None => {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
+use tower_robots::live::{Enforcement, StateDir, TroubleKind, VersionHashPrefix};
 use tower_robots::source::{HostMap, Watcher};
 
 use super::log_events::{self, SiteName};
@@ -214,6 +214,14 @@ impl Sites {
     /// Troubles that concern every site: those of the state directory.
     pub(crate) fn troubles(&self) -> Vec<String> {
         self.state.directory.as_ref().map(StateDir::troubles).unwrap_or_default()
+    }
+
+    /// Whether what is to outlive the process can be written; none without a state directory.
+    pub(crate) fn is_state_writable(&self) -> Option<bool> {
+        let unwritten = [TroubleKind::Save, TroubleKind::Switch, TroubleKind::History];
+        let is_written =
+            |live: LiveSite| unwritten.iter().all(|kind| live.robots.status().state_trouble(*kind).is_none());
+        self.state.directory.as_ref().map(|state| state.is_writable() && self.lives().all(is_written))
     }
 
     /// Why the switch of every site is taken for off although it was not turned.

@@ -227,6 +227,20 @@ impl StateDir {
         shown.map(|trouble| trouble.text).collect()
     }
 
+    /// Whether the folder could be written to when that was last tried: it is at [`StateDir::open`], with what has to be written, and at
+    /// [`StateDir::probe`]. What is wrong with a site's part of it stands in its
+    /// [`Status::state_troubles`](crate::live::Status::state_troubles).
+    pub fn is_writable(&self) -> bool {
+        let troubles = &self.root.folder.troubles;
+        [TroubleKind::Unwritable, TroubleKind::Switch].into_iter().all(|kind| troubles.get(kind).is_none())
+    }
+
+    /// Has it tried on another thread whether the folder can be written to, so that it is known before something has to be.
+    pub fn probe(&self) {
+        let StateRoot { folder, writer, .. } = &*self.root;
+        writer.call(folder.clone());
+    }
+
     /// Why the kill switch of all sites was taken for [`Enforcement::Off`] although no operator turned it: its file could
     /// not be read, or is damaged. `None` once it is written again.
     pub fn switch_trouble(&self) -> Option<String> {
@@ -276,12 +290,9 @@ impl StateJob for StateFolder {
         let Some(writing) = self.lock.writing() else { return true };
         let is_written = self.switch.write(&self.troubles);
         let was_unwritable = self.troubles.get(TroubleKind::Unwritable).is_some();
-        let is_writable = !was_unwritable || {
-            let probe = self.disk.probe(&self.path).err().map(|error| error.to_string());
-            let is_writable = probe.is_none();
-            self.troubles.set(TroubleKind::Unwritable, probe);
-            is_writable
-        };
+        let probe = self.disk.probe(&self.path).err().map(|error| error.to_string());
+        let is_writable = probe.is_none();
+        self.troubles.set(TroubleKind::Unwritable, probe);
         if was_unwritable && is_writable {
             self.switch.write(&self.troubles);
         }
