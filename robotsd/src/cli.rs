@@ -16,7 +16,7 @@ use crate::commands::edit::{self, EditArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::running::{ReloadArgs, Running, RunningSite, history, reload, upgrade};
-use crate::commands::status;
+use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
 use crate::exit;
 use crate::render::printable;
@@ -33,8 +33,8 @@ struct Cli {
 enum CliCommand {
     /// Serve and enforce robots.txt in front of sites
     Serve(ServeArgs),
-    /// Show what a running robotsd does, site by site
-    Status(Running),
+    /// Show what a running robotsd does, and which of its sites need a hand
+    Status(StatusArgs),
     /// Reload robots.txt in a running robotsd, and show the result
     Reload(ReloadArgs),
     /// Replace a running robotsd with a new process of the program

@@ -1,4 +1,5 @@
-//! `robotsd status`: the state of a running robotsd, site by site.
+//! `robotsd status`: the state of a running robotsd. One site is described whole; of several those that need a hand, and each other on
+//! a line.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,8 +9,9 @@ use std::time::Duration;
 use http::Method;
 
 use super::agents::CheckedShare;
+use super::arguments::{owners, patterns};
 use super::output::{Page, say_report};
-use super::running::{Running, asked};
+use super::running::{Running, asked, refusal};
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
@@ -17,25 +19,92 @@ use crate::report::{
     NextStep, PublishedRegistryReport, RateStoreReport, RegistryReport, RequestsReport, SiteReport, SiteTraffic,
     StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
 };
+use crate::sites::unknown;
 
 /// Settings of a rejected config that the text shows.
 const HELD_BACK: usize = 8;
 
-/// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config was rejected or a kill switch that
-/// cannot be read counts as off, 2 when it cannot be reached.
-pub(crate) fn run(running: &Running) -> io::Result<ExitCode> {
-    let report: StatusReport = asked(running, &Method::GET, "/status")?;
+/// Sites that need a hand of which a summary says everything.
+const DESCRIBED: usize = 12;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// Only this site, by its name or one of its hosts, with everything about it
+    #[arg(long, value_name = "HOST")]
+    site: Option<String>,
+
+    /// Only the sites that need a hand, with everything about each
+    #[arg(long, conflicts_with_all = ["site", "json"])]
+    problems: bool,
+
+    /// Write nothing, and end with 0 if it serves, whatever its sites need: for health checks that restart or take out of rotation
+    #[arg(long, conflicts_with_all = ["site", "problems", "json"])]
+    ready: bool,
+}
+
+/// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config was rejected, a kill switch that
+/// cannot be read counts as off, a version waits at the gate or the state directory cannot be written, 2 when it cannot be reached.
+pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
+    let running = &args.running;
+    let mut report: StatusReport = asked(running, &Method::GET, "/status")?;
+    let is_serving = report.state == "serving";
+    if args.ready {
+        return Ok(exit::answer(is_serving));
+    }
+    if let Some(wanted) = &args.site {
+        select(&mut report, wanted).map_err(refusal)?;
+    }
     let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
     let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
-    let code = exit::answer(report.state == "serving" && !is_rejected && !is_switch_unread);
-    say_report(&report, running.json, || text(&report, running), code)
+    let waits = report.sites.iter().any(|site| site.pending.is_some());
+    let is_well = !is_rejected && !is_switch_unread && !waits && report.state_writable != Some(false);
+    let code = exit::answer(is_serving && is_well);
+    say_report(&report, running.json, || text(&report, args), code)
 }
 
-fn text(report: &StatusReport, running: &Running) -> String {
-    let mut page = Page::default();
-    let StatusReport { version, state, pid, .. } = report;
+/// Leaves the site of this name or of this host alone, with every file of one that has a folder of them.
+fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
+    let of_site = |site: &SiteReport| (site.hosts.clone(), site.name.clone());
+    let all: Vec<_> = report.sites.iter().map(of_site).collect();
+    let hosts = owners(all.iter().flat_map(|(hosts, name)| patterns(hosts).map(move |pattern| (pattern, name))));
+    let is_name = report.sites.iter().any(|site| is_of(wanted, &site.name));
+    // A word without a dot is a name with a slip in it, which a site with every host would answer for.
+    let host = hosts.get(wanted).filter(|_| !is_name && wanted.contains(['.', ':']));
+    if !is_name && host.is_none() {
+        return Err(unknown(wanted, report.sites.iter().map(|site| &site.name)));
+    }
+    report.sites.retain(|site| host.map_or_else(|| is_of(wanted, &site.name), |name| **name == site.name));
+    Ok(())
+}
+
+/// Whether an operator has something to do about a site, or to know.
+fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
+    let is_out = |upstream: &UpstreamReport| upstream.state != "up";
+    let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());
+    let has_ended = site.overrides.iter().any(|exception| exception.ended);
+    let of_site = !site.next.is_empty() || !site.troubles.is_empty() || site.state != "live" || is_failing || has_ended;
+    of_site || traffic_of(report, site).is_some_and(|traffic| traffic.upstreams.iter().any(is_out))
+}
+
+fn text(report: &StatusReport, args: &StatusArgs) -> String {
+    let (running, mut page) = (&args.running, Page::default());
+    let StatusReport { version, state, pid, sites, .. } = report;
     page.title(&format!("robotsd {version} is {state} for {}, process {pid}", for_people(report.uptime_seconds)));
+    let (mut described, mut others): (Vec<_>, Vec<_>) = sites.iter().partition(|site| needs_a_hand(report, site));
+    if sites.len() > 1 || args.problems {
+        page.title(&format!("{} of {} need a hand", described.len(), plural(sites.len(), "site")));
+    }
+    if args.problems {
+        others.clear();
+    } else if args.site.is_some() || sites.len() == 1 {
+        described.append(&mut others);
+    } else {
+        others = [described.split_off(described.len().min(DESCRIBED)), others].concat();
+    }
     for listener in &report.listeners {
         let name = listener.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         let Listener { scheme, address, kind, socket, .. } = listener;
@@ -59,11 +128,28 @@ fn text(report: &StatusReport, running: &Running) -> String {
     }
     report.troubles.iter().for_each(|trouble| page.line("trouble", trouble));
     advise(&mut page, &report.next, running);
-    for site in &report.sites {
+    for site in described {
         page.blank();
         describe(&mut page, site, traffic_of(report, site), running);
     }
+    if !others.is_empty() {
+        page.blank();
+    }
+    others.into_iter().for_each(|site| page.title(&in_a_line(report, site)));
     page.into_string()
+}
+
+/// A site of which there is nothing to do, or one of too many.
+fn in_a_line(report: &StatusReport, site: &SiteReport) -> String {
+    let more = if site.hosts.len() > 1 { ", …" } else { "" };
+    let host = site.hosts.first().map_or("every host", String::as_str);
+    let version = site.hash.as_deref().map_or("no version", short_hash);
+    let mut line = format!("site {} ({host}{more}): {}, {}, {version}", site.name, site.state, site.mode);
+    if let Some(SiteTraffic { requests: RequestsReport { total, refused, .. }, .. }) = traffic_of(report, site) {
+        let _ = write!(line, ", {total} requests, {refused} refused");
+    }
+    let first = site.troubles.first().or(site.next.first().map(|step| &step.what));
+    line + &first.map(|first| format!(": {first}")).unwrap_or_default()
 }
 
 /// The store in which processes share what they count of crawlers.

@@ -16,7 +16,7 @@ fn wait_for_robots(running: &Running, text: &str) {
 }
 
 fn status(running: &Running) -> String {
-    running.command(&["status"]).succeeded()
+    running.command(&["status"]).out
 }
 
 fn troubles(running: &Running) -> Vec<String> {

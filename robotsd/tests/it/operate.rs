@@ -232,7 +232,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     folder.replace("robots.txt", SHUT);
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
-    let status = operated.out(&["status"]);
+    let status = operated.command(&["status"]).ends_with(1).out;
     assert_has(&status, &["\nsite shop (shop.test): gated\n"]);
     assert_has(unfolded(&status), &["everyone is shut out", "if the change is intended:"]);
 
@@ -257,7 +257,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
     let parts = ["it was rolled back gate: watches no pages:", "next: to bring it live again:"];
-    assert_has(operated.said(&["status"]), &parts);
+    assert_has(unfolded(&operated.command(&["status"]).ends_with(1).out), &parts);
     let causes = operated.json(&["history", "shop"]);
     let of = |cause: &str| causes["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == cause).count();
     assert_eq!((of("accept"), of("rollback")), (1, 1), "{causes}");

@@ -1,4 +1,4 @@
-//! The parts of the status about connections, requests and upstreams.
+//! The parts of the status about connections, requests and upstreams, and of many sites: those that need a hand first.
 
 use crate::harness::*;
 
@@ -143,4 +143,93 @@ fn requests_without_an_answer_are_counted_by_kind() {
     assert_eq!(count(&now["sites"][0]["failures"], "connect"), 3, "{now}");
     assert_eq!(count(&now["responses"], "5xx"), 3, "{now}");
     assert!(text(&folder).contains("by its upstreams: 3 connect"), "{}", text(&folder));
+}
+
+/// Forty sites, of which one waits, one has an unreadable file and one is switched off.
+fn forty() -> (Folder, Running) {
+    let mut config = Config::refusing().keys("workers = 1\nstate_dir = \"state\"").admin_socket();
+    for number in 1..=40 {
+        let keys = format!("hosts = [\"s{number}.test\"]\nroot = \".\"\nrobots.path = \"{number}.txt\"");
+        config = config.site(&format!("s{number}"), keys).file(&format!("{number}.txt"), ROBOTS);
+    }
+    let (folder, running) = config.start();
+    folder.replace("7.txt", "User-agent: *\nDisallow: /\n");
+    folder.replace("19.txt", "<html>");
+    folder.with_config(&["enforce", "off", "--site", "s33"]).succeeded();
+    running.wait_for_event("gated", |line| line["site"] == "s7");
+    running.wait_for_event("rejected", |line| line["site"] == "s19");
+    (folder, running)
+}
+
+#[test]
+fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
+    let (folder, _running) = forty();
+    let shown = folder.with_config(&["status"]).ends_with(1).out;
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[1], "3 of 40 sites need a hand");
+    assert!(lines.len() < 100, "{shown}");
+    let of_sites: Vec<&str> = lines.iter().copied().filter(|line| line.starts_with("site ")).collect();
+    let names: Vec<&str> = of_sites.iter().map(|line| line.split(' ').nth(1).unwrap()).collect();
+    assert_eq!((of_sites.len(), &names[..5]), (40, &["s7", "s19", "s33", "s1", "s2"][..]));
+    let wants = ["site s7 (s7.test): gated", "robotsd accept s7 ", "site s19 (s19.test): last-good", "an HTML page"];
+    assert_has(&shown, &wants);
+    assert_has(&shown, &["robotsd enforce on --site s33 --config robotsd.toml", "site s1 (s1.test): live, refuse, "]);
+
+    let problems = folder.with_config(&["status", "--problems"]).ends_with(1).out;
+    assert_has(&problems, &["3 of 40 sites need a hand", "site s7 ", "site s19 ", "site s33 "]);
+    assert_eq!(problems.matches("\nsite ").count(), 3, "{problems}");
+    let report = folder.with_config(&["status", "--json"]).ends_with(1).json();
+    assert_eq!((report["sites"].as_array().unwrap().len(), &report["state_writable"]), (40, &true.into()));
+
+    // One site, by its name or its host, has everything, and its own exit status.
+    for (wanted, code) in [("s1", 0), ("s1.test", 0), ("s7", 1), ("s7.test", 1), ("s33", 0)] {
+        let shown = folder.with_config(&["status", "--site", wanted]).ends_with(code).out;
+        assert_has(
+            &shown,
+            &[&format!("site {} (", wanted.trim_end_matches(".test")), "findings:", "mode:       refuse"],
+        );
+        assert_eq!(shown.matches("\nsite ").count(), 1, "{shown}");
+    }
+    let unknown = folder.with_config(&["status", "--site", "s41.test"]).failed(2);
+    assert_has(&unknown, &["there is no site \"s41.test\""]);
+    // A program that restarts, or takes out of rotation, asks about the process alone.
+    let ready = folder.with_config(&["status", "--ready"]);
+    assert_eq!((ready.code, &*ready.out), (Some(0), ""));
+}
+
+#[test]
+fn where_all_is_well_the_sites_are_a_line_each() {
+    let site = "root = \".\"\nrobots.text = \"# open\"";
+    let config = Config::new().admin_socket().site("a", format!("hosts = [\"a.test\"]\n{site}")).site("b", site);
+    let (folder, _running) = config.start();
+    let shown = folder.with_config(&["status"]).succeeded();
+    assert_has(
+        &shown,
+        &["\n0 of 2 sites need a hand\n", "\nsite a (a.test): live, observe, ", "\nsite b (every host): live"],
+    );
+    let problems = folder.with_config(&["status", "--problems"]).succeeded();
+    assert_lacks(&problems, &["\nsite "]);
+}
+
+/// Found out without anything to write, for root as well, which no permission keeps from writing.
+#[test]
+fn a_state_directory_that_cannot_be_written_is_said_before_it_matters() {
+    let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);
+    let (folder, running) = config.start();
+    let metric = || {
+        let text = running.ask_admin("GET /metrics").body;
+        text.lines().find_map(|line| line.strip_prefix("robotsd_state_writable ")).map(str::to_owned)
+    };
+    assert_eq!((running.command(&["status"]).code, metric().as_deref()), (Some(0), Some("1")));
+    std::fs::rename(folder.at("state"), folder.at("aside")).unwrap();
+    folder.write("state", "no folder");
+    wait_until("the metric", || metric().as_deref() == Some("0"));
+    let ended = running.command(&["status"]).ends_with(1);
+    assert_has(&ended.out, &["trouble:"]);
+    assert_eq!(running.json(&["status"])["state_writable"], false);
+    assert_eq!(running.command(&["status", "--ready"]).code, Some(0));
+    folder.remove("state");
+    std::fs::rename(folder.at("aside"), folder.at("state")).unwrap();
+    wait_until("the metric again", || metric().as_deref() == Some("1"));
+    running.command(&["status"]).succeeded();
 }

@@ -72,9 +72,10 @@ pub(in crate::commands) struct SiteHosts {
 
 impl SiteHosts {
     fn of(config: &Config, site: &SiteConfig) -> Self {
-        let all = config.sites.iter().flat_map(|site| patterns(site).map(|pattern| (pattern, site.name.clone())));
+        let all =
+            config.sites.iter().flat_map(|site| patterns(&site.hosts).map(|pattern| (pattern, site.name.clone())));
         let owners = vec![(owners(all), site.name.clone())];
-        Self { site: site.name.clone(), patterns: patterns(site).map(str::to_owned).collect(), owners }
+        Self { site: site.name.clone(), patterns: patterns(&site.hosts).map(str::to_owned).collect(), owners }
     }
 
     /// Those whose file is the one for a host, of a site with a file for each of these patterns.
@@ -104,17 +105,17 @@ impl SiteHosts {
 
 /// The site of each host.
 fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
-    owners(config.sites.iter().flat_map(|site| patterns(site).map(move |pattern| (pattern, site))))
+    owners(config.sites.iter().flat_map(|site| patterns(&site.hosts).map(move |pattern| (pattern, site))))
 }
 
 /// The patterns of a site; one without hosts has every other host.
-fn patterns(site: &SiteConfig) -> impl Iterator<Item = &str> {
-    let every = site.hosts.is_empty().then_some("*");
-    every.into_iter().chain(site.hosts.iter().map(String::as_str))
+pub(super) fn patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
+    let every = hosts.is_empty().then_some("*");
+    every.into_iter().chain(hosts.iter().map(String::as_str))
 }
 
 /// The owner of a host, by patterns.
-fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
+pub(super) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {
         // A config with a host that is none, or that two sites have, was refused.
