@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, REFRESH, VARY,
-    X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, REFRESH,
+    VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
@@ -56,6 +56,11 @@ impl AdminReply {
     /// A table for spreadsheets.
     pub(super) fn csv(body: String) -> Self {
         Self::new(StatusCode::OK, "text/csv; charset=utf-8", body)
+    }
+
+    /// Leads to another path.
+    pub(super) fn redirect(path: &'static str) -> Self {
+        Self::text(StatusCode::FOUND, format!("see {path}\n")).with(LOCATION, path)
     }
 
     /// Why there is no answer.

@@ -24,6 +24,10 @@ use crate::sites::{ChangeError, Sites};
 
 /// Every path there is.
 pub(super) const ROUTES: &[Route] = &[
+    Route::reads("/", |state, _| {
+        let page = if state.board.get().is_some() { "/board" } else { "/status" };
+        Box::pin(async move { Ok(AdminReply::redirect(page)) })
+    }),
     Route::reads("/livez", |_, _| Box::pin(async { Ok(AdminReply::text(StatusCode::OK, "alive\n")) })),
     Route::reads("/readyz", |state, asked| Box::pin(async move { ready(&state, &asked.query) })),
     Route::reads("/status", |state, _| Box::pin(async move { Ok(AdminReply::json(&state.report())) })),

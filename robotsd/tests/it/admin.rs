@@ -435,3 +435,20 @@ fn every_listener_takes_other_names_at_once() {
     assert_eq!((asked_as("before.test"), asked_as("after.test")), ([403; 2], [200; 2]));
     assert!(!server.running.has_event("config-changed", |line| line["applies"] == "next-start"));
 }
+
+#[test]
+fn the_root_leads_to_the_board_or_where_there_is_none_to_the_status() {
+    for (board, place) in [("", "/board"), ("[board]\nenabled = false", "/status")] {
+        let config = Config::new().admin().site("shop", "root = \".\"\nrobots.text = \"# open\"").tables(board);
+        let (_folder, running) = config.start();
+        for method in ["GET", "HEAD"] {
+            let answer = running.ask_admin(&format!("{method} /"));
+            assert_eq!((answer.status, answer.field("location")), (302, Some(place)));
+        }
+        assert_eq!(running.ask_admin(&format!("GET {place}")).status, 200);
+        assert_eq!(running.ask_admin("POST /").status, 405);
+        assert_eq!(running.ask_admin("GET //").status, 404);
+        let evil = exchange(running.admin(), b"GET / HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n");
+        assert_eq!(evil.status, 403);
+    }
+}
