@@ -91,6 +91,11 @@ fn a_config_is_named_by_option_by_place_or_by_the_environment() {
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
     let want = format!("the settings are those of {}, which is ROBOTSD_CONFIG", path.display());
     assert!(said.error.contains(&want));
+    // The site alone says which file: its config is where the help of `--site` says.
+    let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
+    assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
+    let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);
+    assert_has(&missing, &["there is no site \"other\"; there is \"a\""]);
 }
 
 #[test]
