@@ -53,7 +53,7 @@ python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$stage/notices
 
 # The files of the packages. Manual pages and completions are those of the command line as the program has it.
 mkdir -p "$stage"/usr/{bin,lib/systemd/system} "$stage"/usr/share/{bash-completion/completions,fish/vendor_completions.d} \
-    "$stage"/{debian,doc/chapters,doc/examples,etc/robotsd,licenses,man1}
+    "$stage"/{debian,doc/chapters,doc/examples,etc/logrotate.d,etc/robotsd,licenses,man1}
 install -m 755 "$robotsd" "$stage/usr/bin/robotsd"
 # Symbols are a third of the program.
 strip "$stage/usr/bin/robotsd"
@@ -78,6 +78,7 @@ for unit in robotsd.service robotsd.socket; do
 done
 sed 's| production.toml$||' "$project/config/production.toml" > "$stage/etc/robotsd/robotsd.toml"
 cp "$project/config/robots.txt" "$stage/etc/robotsd/robots.txt"
+cp "$project/config/logrotate.conf" "$stage/etc/logrotate.d/robotsd"
 
 python3 "$packaging/chapters.py" "$project/robotsd/src/docs" "$stage/doc/chapters" "$VERSION"
 cp "$project/robotsd/src/docs/log.schema.json" "$stage/doc/chapters"

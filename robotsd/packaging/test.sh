@@ -71,7 +71,7 @@ for wanted in 'libc.so.6(GLIBC_2.' 'libgcc_s.so.1()(64bit)'; do
     rpm -qp --requires "$rpm" | grep -F "$wanted" > /dev/null || fail "the rpm does not require $wanted"
 done
 [ "$(rpm -qp --queryformat '%{BUILDHOST}' "$rpm")" = localhost ] || fail "the rpm names the machine that built it"
-diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/robotsd/robots.txt /etc/robotsd/robotsd.toml) || fail "the config files of the rpm"
+diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/logrotate.d/robotsd /etc/robotsd/robots.txt /etc/robotsd/robotsd.toml) || fail "the config files of the rpm"
 rpm -qpd "$rpm" | grep -F /usr/share/man/man1/robotsd-check.1.gz > /dev/null || fail "the manual of the rpm"
 pass "rpmlint"
 

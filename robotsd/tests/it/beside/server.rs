@@ -299,6 +299,7 @@ fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
         ("grace = \"24h\"", "grace = \"0s\""),
         ("/var/lib/robotsd", "state"),
         ("127.0.0.1:9180", "127.0.0.1:0"),
+        ("127.0.0.1:9145", "127.0.0.1:0"),
     ] {
         assert!(config.contains(shipped), "{shipped}");
         config = config.replace(shipped, here);
