@@ -656,6 +656,7 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
     // Files beside each other need no git.
     folder.write("old/robots-2026-10-01.txt", ROBOTS);
     folder.write("old/20261101T0930.txt", NEW);
+    folder.write("old/README.md", "no version");
     let report = folder.run(["replay", "log", "--format", "json", "--history", "old"]).json();
     let since: Vec<_> =
         report["history"]["versions"].as_array().unwrap().iter().map(|version| &version["since"]).collect();

@@ -7,38 +7,52 @@ use std::path::{Path, PathBuf};
 use super::{DatedVersion, must_exist};
 use crate::date;
 use crate::input;
+use crate::render::printable_path;
 
 /// Whether a directory holds dated files, and not the one robots.txt of a repository.
 pub(super) fn has_files(folder: &Path) -> bool {
-    let mut files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    folder.is_dir() && files.any(|file| date_in(&file.file_name().to_string_lossy()).is_some())
+    let are_dated = |files: Vec<PathBuf>| files.iter().any(|file| date_in(&name_of(file)).is_some());
+    !folder.join("robots.txt").exists() && files_in(folder).is_ok_and(are_dated)
 }
 
 /// The versions at these paths, in any order.
 pub(super) fn versions(paths: &[PathBuf]) -> io::Result<Vec<DatedVersion>> {
     let mut versions = Vec::new();
     for path in paths {
-        if !must_exist(path)?.is_dir() {
-            versions.push(version(path)?);
-            continue;
+        let files = if must_exist(path)?.is_dir() { files_in(path)? } else { vec![path.clone()] };
+        if files.is_empty() {
+            return Err(io::Error::other(format!(
+                "{}: it is in no git repository, and holds no file: name dated files, or a file that git tracks",
+                printable_path(path)
+            )));
         }
-        for file in std::fs::read_dir(path).map_err(|error| input::named(path, &error))? {
-            let file = file.map_err(|error| input::named(path, &error))?;
-            let is_hidden = file.file_name().as_encoded_bytes().starts_with(b".");
-            if !is_hidden && must_exist(&file.path())?.is_file() {
-                versions.push(version(&file.path())?);
-            }
-        }
-        if versions.is_empty() {
-            let message = format!("{}: it is no git repository, and holds no file", path.display());
-            return Err(io::Error::other(message));
+        for file in files {
+            versions.push(version(&file)?);
         }
     }
     Ok(versions)
 }
 
+/// The files of a directory that are not hidden: those with a date in their names, if any has one.
+fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for file in std::fs::read_dir(folder).map_err(|error| input::named(folder, &error))? {
+        files.push(file.map_err(|error| input::named(folder, &error))?.path());
+    }
+    files.retain(|file| file.is_file() && !name_of(file).starts_with('.'));
+    let is_dated = |file: &PathBuf| date_in(&name_of(file)).is_some();
+    if files.iter().any(is_dated) {
+        files.retain(is_dated);
+    }
+    Ok(files)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 fn version(path: &Path) -> io::Result<DatedVersion> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name_of(path);
     let changed = || must_exist(path)?.modified().map(date::seconds).map_err(|error| input::named(path, &error));
     let at = date_in(&name).map_or_else(changed, Ok)?;
     Ok(DatedVersion { at, source: name, bytes: input::read_configured(path)? })

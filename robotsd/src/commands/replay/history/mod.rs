@@ -28,7 +28,7 @@ use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 const MOST_VERSIONS: usize = 512;
 
 /// Octets of all of them together.
-const MOST_OCTETS: usize = 64 << 20;
+const MOST_OCTETS: usize = 16 << 20;
 
 /// Headers that are held of the version in force; beyond it they are forgotten.
 const HEADERS: usize = 8192;

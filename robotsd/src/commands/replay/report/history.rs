@@ -120,6 +120,10 @@ pub(super) fn text(out: &mut impl Write, report: &Report) -> io::Result<()> {
             writeln!(out, "  and {}", counted(more as u64, "more crawler"))?;
         }
     }
+    Ok(())
+}
+
+pub(super) fn balances_text(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if !report.given_back.is_empty() {
         writeln!(out, "\nwhat crawling gives back, by operator")?;
     }

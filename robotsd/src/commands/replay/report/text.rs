@@ -28,6 +28,7 @@ pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) 
     paces(out, report)?;
     impostors(out, report)?;
     reasons(out, report)?;
+    history::balances_text(out, report)?;
     others(out, report)
 }
 
