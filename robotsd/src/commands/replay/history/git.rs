@@ -56,7 +56,7 @@ pub(super) fn versions(path: &Path) -> io::Result<Vec<DatedVersion>> {
         }
     }
     if versions.is_empty() {
-        let file = printable_path(&folder.join(&file));
+        let file = printable_path(folder.join(&file));
         return Err(io::Error::other(format!(
             "{file}: no commit of its repository has this file: name one that is tracked"
         )));
