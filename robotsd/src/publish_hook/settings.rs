@@ -242,52 +242,32 @@ impl BodyTemplate {
     }
 
     pub(super) fn render(&self, values: &BodyValues<'_>) -> String {
-        let mut out = String::new();
         let host = values.hosts.first().map_or("", String::as_str);
-        for part in &self.parts {
-            match part {
-                BodyPart::Literal(text) => out.push_str(text),
-                BodyPart::Value(BodyValue::Site) => self.push(&mut out, values.site),
-                BodyPart::Value(BodyValue::Host) => self.push(&mut out, host),
-                BodyPart::Value(BodyValue::Version) => self.push(&mut out, values.version),
-                BodyPart::Value(BodyValue::Url) => self.push(&mut out, &url(host)),
-                BodyPart::Value(BodyValue::Urls) => self.push_urls(&mut out, values.hosts),
+        let part = |part: &BodyPart| match part {
+            BodyPart::Literal(text) => text.clone(),
+            BodyPart::Value(BodyValue::Site) => self.escaped(values.site),
+            BodyPart::Value(BodyValue::Host) => self.escaped(host),
+            BodyPart::Value(BodyValue::Version) => self.escaped(values.version),
+            BodyPart::Value(BodyValue::Url) => self.escaped(&url(host)),
+            BodyPart::Value(BodyValue::Urls) => {
+                let urls = values.hosts.iter().map(|host| url(host));
+                if self.is_json {
+                    serde_json::Value::from_iter(urls).to_string()
+                } else {
+                    urls.map(|url| self.escaped(&url)).collect::<Vec<_>>().join("\n")
+                }
             }
-        }
-        out
-    }
-
-    fn push_urls(&self, out: &mut String, hosts: &[String]) {
-        if self.is_json {
-            out.push('[');
-        }
-        for (at, host) in hosts.iter().enumerate() {
-            match (self.is_json, at) {
-                (true, 0) => out.push('"'),
-                (true, _) => out.push_str(",\""),
-                (false, 0) => {}
-                (false, _) => out.push('\n'),
-            }
-            self.push(out, &url(host));
-            if self.is_json {
-                out.push('"');
-            }
-        }
-        if self.is_json {
-            out.push(']');
-        }
+        };
+        self.parts.iter().map(part).collect()
     }
 
     /// The value, as it may stand in a text of JSON, or without control characters.
-    fn push(&self, out: &mut String, value: &str) {
-        for char in value.chars() {
-            match char {
-                '"' | '\\' if self.is_json => out.extend(['\\', char]),
-                // Writing to a text does not fail.
-                char if char.is_control() && self.is_json => drop(write!(out, "\\u{:04x}", u32::from(char))),
-                char if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
-                char => out.push(char),
-            }
+    fn escaped(&self, value: &str) -> String {
+        if self.is_json {
+            let quoted = serde_json::Value::from(value).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        } else {
+            value.replace(char::is_control, "\u{fffd}")
         }
     }
 }
@@ -308,7 +288,7 @@ mod tests {
 
     #[test]
     fn values_are_escaped_for_what_the_body_is() {
-        assert_eq!(rendered("{\"site\":\"{{site}}\"}"), r#"{"site":"a\"\\\u000a"}"#);
+        assert_eq!(rendered("{\"site\":\"{{site}}\"}"), r#"{"site":"a\"\\\n"}"#);
         assert_eq!(rendered("site={{ site }}"), "site=a\"\\\u{fffd}");
         let want = "{\"files\": [\"https://shop.test/robots.txt\",\"https://www.shop.test/robots.txt\"]}";
         assert_eq!(rendered("{\"files\": {{urls}}}"), want);
