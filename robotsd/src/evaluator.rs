@@ -124,7 +124,9 @@ impl Evaluator {
         path: &RequestPath<'_>,
     ) -> Decision<'_> {
         let address = || sender.address;
-        let facts = RequestFacts::new(method, path).with_identity(sender.identity).with_address(&address);
+        let mut facts = RequestFacts::new(method, path);
+        facts.identity = sender.identity;
+        facts.address = Some(&address);
         self.settings.policy.decide(&self.rules, agents, facts)
     }
 

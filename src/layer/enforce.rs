@@ -247,8 +247,10 @@ impl Enforcer {
         if identity.is_none() && snapshot.policy.heeds_claims(agents) {
             live.site.count_unchecked_claim();
         }
-        let facts = RequestFacts::of_target(request.method.as_str(), request.target()).with_address(&address);
-        snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()))
+        let mut facts = RequestFacts::of_target(request.method.as_str(), request.target());
+        facts.address = Some(address);
+        facts.identity = identity.unwrap_or_default();
+        snapshot.decide(agents, facts)
     }
 
     /// The decision with the signs of a person weighed, and its record where somebody wants it.

@@ -134,12 +134,12 @@ impl Snapshot {
 
     /// Judges a request by agents that [`Content::agents`] recognised. It counts nothing: whether the request comes sooner than
     /// its [`Decision::pace`] allows is known in the layer only.
-    pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], request: RequestFacts<'f>) -> Decision<'s> {
+    pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], mut request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
             Some(_) if self.enforcement() == Enforcement::Off => Decision::unjudged(Reason::KillSwitch),
             Some(content) => {
-                let request = request.with_clock(self.clock.as_fn());
+                request.clock = Some(self.clock.as_fn());
                 self.policy.decide_with_grace(content.rules(), self.grace.as_deref(), agents, request)
             }
         }

@@ -196,7 +196,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// The action for requests whose claim is refuted ([`RequestFacts::with_identity`](super::RequestFacts::with_identity)), as far as the
+    /// The action for requests whose claim is refuted ([`RequestFacts::identity`](super::RequestFacts::identity)), as far as the
     /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], tagged at most under [`Mode::Tag`], and recorded under
     /// [`Mode::Observe`]. Default: [`Impostors::Observe`].
     ///

@@ -18,9 +18,12 @@ use crate::rules::{PathForms, RequestPath};
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     pub(super) path: FactsPath<'a>,
-    address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
-    clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
-    pub(super) identity: Identity,
+    /// Finds the client's address, for the exempt networks.
+    pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
+    /// Says the time, for overrides that end.
+    pub clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
+    /// The outcome of the claim that the request makes about its sender. [`Identity::Unclaimed`] changes nothing.
+    pub identity: Identity,
 }
 
 pub(super) enum FactsPath<'a> {
@@ -38,22 +41,6 @@ impl<'a> RequestFacts<'a> {
     pub const fn of_target(method: &'a str, target: &'a [u8]) -> Self {
         let path = FactsPath::Unread { target, read: OnceCell::new() };
         Self { method, path, address: None, clock: None, identity: Identity::Unclaimed }
-    }
-
-    /// Adds a function that finds the client's address, for the exempt networks.
-    pub fn with_address(self, address: &'a (dyn Fn() -> Option<IpAddr> + 'a)) -> Self {
-        Self { address: Some(address), ..self }
-    }
-
-    /// Adds a clock, for overrides that end.
-    pub fn with_clock(self, clock: &'a (dyn Fn() -> SystemTime + 'a)) -> Self {
-        Self { clock: Some(clock), ..self }
-    }
-
-    /// Adds the result of checking the claim that the request makes about its sender. Default: [`Identity::Unclaimed`], which changes
-    /// nothing.
-    pub fn with_identity(self, identity: Identity) -> Self {
-        Self { identity, ..self }
     }
 
     pub(super) fn address(&self) -> Option<IpAddr> {

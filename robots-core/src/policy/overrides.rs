@@ -78,7 +78,7 @@ impl<M: Copy> Override<M> {
     }
 
     /// Ends it: from this moment on it fits nothing. Default: it does not end. If a request comes without a clock
-    /// (see [`RequestFacts::with_clock`]), it still applies.
+    /// (see [`RequestFacts::clock`]), it still applies.
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self

@@ -44,7 +44,7 @@ fn exempt_agents_and_networks_pass_unjudged() {
     {
         let address = address.map(|address| address.parse().expect("an address"));
         let find = || address;
-        let facts = RequestFacts::of_target("GET", b"/").with_address(&find);
+        let facts = RequestFacts { address: Some(&find), ..RequestFacts::of_target("GET", b"/") };
         assert_eq!(policy.decide(&site.rules, &agents, facts).action, action, "{address:?}");
     }
 }

@@ -15,7 +15,7 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
     let policy = refusing().build();
     let at = |hour: u64, fields: &[&str], target: &str| {
         let clock = || start + hours(hour);
-        let facts = RequestFacts::of_target("GET", target.as_bytes()).with_clock(&clock);
+        let facts = RequestFacts { clock: Some(&clock), ..RequestFacts::of_target("GET", target.as_bytes()) };
         let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
         let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts);
         (decision.action, decision.reason)
@@ -47,7 +47,7 @@ fn grace_ends_at_its_very_end() {
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
     let at = |grace: &Grace, now: SystemTime| {
         let clock = || now;
-        let facts = RequestFacts::of_target("GET", b"/").with_clock(&clock);
+        let facts = RequestFacts { clock: Some(&clock), ..RequestFacts::of_target("GET", b"/") };
         refusing().build().decide_with_grace(&site.rules, Some(grace), &agents, facts).reason
     };
     let tick = Duration::from_nanos(1);
@@ -80,7 +80,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
         let at = |now: SystemTime| {
             let clock = || now;
-            let facts = RequestFacts::of_target("GET", b"/").with_clock(&clock);
+            let facts = RequestFacts { clock: Some(&clock), ..RequestFacts::of_target("GET", b"/") };
             let pace = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts).pace;
             pace.map(|pace| (pace.mode, pace.interval.as_secs()))
         };

@@ -15,7 +15,7 @@ fn decide(policy: &Policy, identity: Identity, field: &str, target: &str) -> (Ac
     let site = Site::new("User-agent: *\nDisallow: /private/\nAllow: /private/open\n");
     let agents = site.recognizer.agents(field.as_bytes());
     let address = || Some([8, 8, 8, 8].into());
-    let facts = RequestFacts::of_target("GET", target.as_bytes()).with_identity(identity).with_address(&address);
+    let facts = RequestFacts { identity, address: Some(&address), ..RequestFacts::of_target("GET", target.as_bytes()) };
     let decision = policy.decide(&site.rules, &agents, facts);
     (decision.action, decision.reason)
 }
@@ -89,8 +89,11 @@ fn exempt_networks_and_cookies_are_for_impostors_too() {
     let policy = policy.build();
     let site = Site::new("");
     let agents = site.recognizer.agents(GOOGLEBOT.as_bytes());
-    let decision =
-        policy.decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/").with_identity(REFUTED_CLAIM));
+    let decision = policy.decide(
+        &site.rules,
+        &agents,
+        RequestFacts { identity: REFUTED_CLAIM, ..RequestFacts::of_target("GET", b"/") },
+    );
     assert_eq!((decision.action, decision.reason), (Action::Refuse, Reason::Impostor));
     let weighed = policy.weigh(decision, &HumanEvidence::default().cookies(b"team=1"));
     assert_eq!((weighed.action, weighed.reason), EXEMPT);

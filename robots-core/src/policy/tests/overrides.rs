@@ -73,9 +73,9 @@ fn an_override_holds_until_it_ends() {
         .with_override(Override::agent("GPTBot", Mode::Observe).expect("a name or a pattern").until(end))
         .build();
     let at = |now: Option<SystemTime>| {
-        let facts = RequestFacts::of_target("GET", b"/x");
         let clock = || now.expect("a clock is asked only where there is one");
-        let facts = if now.is_some() { facts.with_clock(&clock) } else { facts };
+        let clock = now.is_some().then_some(&clock as &dyn Fn() -> SystemTime);
+        let facts = RequestFacts { clock, ..RequestFacts::of_target("GET", b"/x") };
         policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], facts).action
     };
     assert_eq!(at(Some(end - Duration::from_secs(1))), Action::Pass);

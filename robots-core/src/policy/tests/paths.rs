@@ -150,8 +150,11 @@ fn a_request_that_obeys_no_group_costs_nothing_of_its_path_and_address() {
             None
         };
         let clock = || panic!("nothing ends");
-        let facts =
-            RequestFacts::of_target("GET", b"/x/..;a/%2e%2E//private%2Fx").with_address(&address).with_clock(&clock);
+        let facts = RequestFacts {
+            address: Some(&address),
+            clock: Some(&clock),
+            ..RequestFacts::of_target("GET", b"/x/..;a/%2e%2E//private%2Fx")
+        };
         let agent = site.recognizer.identify(field.as_bytes());
         let decision = policy.decide_for(policy.mode, &site.rules, None, &agent, &facts, &mut MatchBudget::new());
         assert_eq!((decision.action, decision.reason), if judged { REFUSED } else { NO_GROUP }, "{field}");

@@ -66,7 +66,13 @@ fn the_last_override_that_fits_an_engine_wins_over_the_default() {
     let at = |now: SystemTime| {
         let clock = || now;
         let agents = [site.recognizer.identify(GOOGLEBOT.as_bytes())];
-        policy.decide(&site.rules, &agents, RequestFacts::of_target("GET", b"/search").with_clock(&clock)).action
+        policy
+            .decide(
+                &site.rules,
+                &agents,
+                RequestFacts { clock: Some(&clock), ..RequestFacts::of_target("GET", b"/search") },
+            )
+            .action
     };
     assert_eq!((at(end - Duration::from_secs(1)), at(end)), (Action::Refuse, Action::Tag));
 }
@@ -88,7 +94,7 @@ fn the_action_for_a_rule_is_that_of_a_decision() {
             let agent = site.recognizer.identify(field.as_bytes());
             let agent = crate::agent::Agent::from(agent.registered().expect("a crawler"));
             let clock = || now;
-            let facts = RequestFacts::of_target("GET", rule.as_bytes()).with_clock(&clock);
+            let facts = RequestFacts { clock: Some(&clock), ..RequestFacts::of_target("GET", rule.as_bytes()) };
             let decision = policy.decide(&site.rules, std::slice::from_ref(&agent), facts);
             let want = (decision.action, decision.reason);
             assert_eq!(policy.action_for_rule(&agent, Some(rule.as_bytes()), now), want, "{field} {rule}");
