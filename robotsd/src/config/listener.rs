@@ -67,7 +67,7 @@ pub(crate) struct QuestionSettings {
 }
 
 /// A place at which requests come in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ListenerConfig {
     /// The name that a supervisor gives its socket.
     pub(crate) name: Option<String>,

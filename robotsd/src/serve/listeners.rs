@@ -52,11 +52,11 @@ enum ListenerStep {
 }
 
 /// The settings with which a listener is opened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct BindSettings {
     listener: config::ListenerConfig,
-    handshakes: usize,
-    tls_handshake: std::time::Duration,
+    /// With TLS: how many handshakes may be under way, and how long one may take.
+    handshakes: Option<(usize, std::time::Duration)>,
 }
 
 /// A listener whose sockets are bound.
@@ -125,13 +125,14 @@ impl Listeners {
     /// The steps to the listeners of a config. Binds those that are new.
     pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<ListenerPlan, String> {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
-        // Several may be on port 0, where the address says nothing: those that are the same are found first.
+        // Several may be on port 0, where the address says nothing: those that are the same are found first. The content of certificates
+        // is followed apart.
         let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;
             Some(left.remove(found))
         };
         let settings: Vec<_> = config.listeners.iter().map(|listener| BindSettings::of(listener, config)).collect();
-        let same: Vec<_> = settings.iter().map(|settings| take(&|opened| opened.settings.is_as(settings))).collect();
+        let same: Vec<_> = settings.iter().map(|settings| take(&|opened| opened.settings == *settings)).collect();
         let mut plan = ListenerPlan { steps: Vec::new(), changes: Vec::new() };
         for (settings, same) in settings.into_iter().zip(same) {
             let address = settings.listener.address;
@@ -260,31 +261,13 @@ impl Listeners {
 
 impl BindSettings {
     fn of(listener: &config::ListenerConfig, config: &Config) -> Self {
-        let (handshakes, tls_handshake) = (config.edge.handshakes, config.edge.tls_handshake);
-        Self { listener: listener.clone(), handshakes, tls_handshake }
-    }
-
-    /// Whether a listener that was opened with these needs no change to be what the others say. The content of
-    /// certificates is followed apart.
-    fn is_as(&self, other: &Self) -> bool {
-        let (ours, theirs) = (&self.listener, &other.listener);
-        let paths =
-            |listener: &config::ListenerConfig| listener.certificates.as_ref().map(|live| live.paths().to_vec());
-        let is_secured = ours.certificates.is_some();
-        let handshakes = |settings: &Self| is_secured.then_some((settings.handshakes, settings.tls_handshake));
-        ours.address == theirs.address
-            && ours.name == theirs.name
-            && ours.kind == theirs.kind
-            && ours.questions == theirs.questions
-            && ours.trusted == theirs.trusted
-            && ours.proxy_protocol == theirs.proxy_protocol
-            && paths(ours) == paths(theirs)
-            && handshakes(self) == handshakes(other)
+        let handshakes = (config.edge.handshakes, config.edge.tls_handshake);
+        Self { listener: listener.clone(), handshakes: listener.certificates.is_some().then_some(handshakes) }
     }
 
     fn listener_settings(&self) -> ListenerSettings {
-        let tls = |live| TlsAcceptor::new(live, self.handshakes, self.tls_handshake);
-        let tls = self.listener.certificates.clone().map(tls);
+        let tls = self.listener.certificates.clone().zip(self.handshakes);
+        let tls = tls.map(|(live, (handshakes, longest))| TlsAcceptor::new(live, handshakes, longest));
         let config::ListenerConfig { trusted, proxy_protocol, kind, .. } = &self.listener;
         let messages = match kind {
             ListenerKind::Proxy => None,

@@ -152,6 +152,13 @@ pub(crate) enum CertificateEventKind {
     Warning,
 }
 
+/// Of the same files, in their order, whatever they hold.
+impl PartialEq for LiveCertificates {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.paths == other.0.paths
+    }
+}
+
 impl LiveCertificates {
     /// The first pair is the default; fails where the system has no randomness to give.
     pub(crate) fn new(pairs: Vec<(PairPaths, CertificatePair)>) -> Result<Self, Error> {
@@ -166,11 +173,6 @@ impl LiveCertificates {
     /// Whether they are the same, not only alike.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// Their paths, in their order.
-    pub(crate) fn paths(&self) -> &[PairPaths] {
-        &self.0.paths
     }
 
     /// When the certificates in force end, by the files of their chains.
