@@ -22,7 +22,7 @@ pub(crate) struct StatusReport {
     pub(crate) state: String,
     pub(crate) started: String,
     pub(crate) uptime_seconds: u64,
-    /// The config file, and whether it is what is served; none from an older robotsd.
+    /// The config file, and whether it is in force; none from an older robotsd.
     pub(crate) config: Option<ConfigReport>,
     /// The last upgrade in place that is under way or has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ impl NextStep {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
-    /// `accepted`: the file is what is served; `rejected`: it cannot be used, and the config before is served.
+    /// `accepted`: the file is in force; `rejected`: it cannot be used, and the config before is served.
     pub(crate) state: String,
     /// When the config that is served was accepted.
     pub(crate) accepted: String,

@@ -268,14 +268,14 @@ impl Registry {
     }
 }
 
-const NEW_ENGINE: &str = "is new among those that are not refused by default";
+const NEW_ENGINE: &str = "is only tagged by default from now on";
 
 fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<&'static str> {
     let Some(after) = after else { return before.is_index_engine.then_some("is gone") };
     match (before.is_index_engine, after.is_index_engine) {
         (false, false) => None,
         (false, true) => Some(NEW_ENGINE),
-        (true, false) => Some("is none of those that are not refused by default any more"),
+        (true, false) => Some("is refused by default from now on"),
         (true, true) if before.tokens != after.tokens => Some("obeys groups of other names"),
         (true, true) if before.category != after.category => Some("has another category"),
         (true, true) => None,
@@ -452,13 +452,10 @@ mod tests {
                 Crawler { tokens: vec![ProductToken::new("Otherbot")], ..google() },
                 Some("the search engine \"Googlebot\" obeys groups of other names"),
             ),
-            (none, Some("the search engine \"Googlebot\" is none of those that are not refused by default any more")),
+            (none, Some("the search engine \"Googlebot\" is refused by default from now on")),
             (Crawler { operator: "Another".into(), ..google() }, None),
             (other(), None),
-            (
-                engine(Category::Search),
-                Some("the search engine \"HouseBot\" is new among those that are not refused by default"),
-            ),
+            (engine(Category::Search), Some("the search engine \"HouseBot\" is only tagged by default from now on")),
         ] {
             assert_eq!(upheavals([row.into()]), want.into_iter().map(str::to_owned).collect::<Vec<_>>());
         }

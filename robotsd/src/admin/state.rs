@@ -39,7 +39,7 @@ pub(crate) struct ServerState {
     pub(crate) last_upgrade: Mutex<Option<UpgradeReport>>,
     /// Read while an operator changes something, written while another process may take over.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Whether the config file is what is served.
+    /// Whether the config file is in force.
     pub(crate) config: ConfigState,
     /// It is made once, with the sites; none where the config wants none.
     pub(crate) board: OnceLock<Arc<Board>>,
@@ -292,7 +292,7 @@ impl ConfigState {
         Self { path, state: Mutex::new(state) }
     }
 
-    /// The file is what is served, but for the settings that have effect from the next start on; `is_new` says whether it differs
+    /// The file is in force, but for the settings that have effect from the next start on; `is_new` says whether it differs
     /// from what was served before.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>) {
         let mut state = self.state.lock();

@@ -157,7 +157,7 @@ const LONGEST_LINE: usize = 1 << 20;
 const LONGEST_NAME: usize = 1024;
 const LONGEST_LIST: usize = 64;
 
-/// Whether a file is what was written.
+/// Whether a file is as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     None,

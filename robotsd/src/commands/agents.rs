@@ -210,7 +210,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     for crawler in rows.iter().copied() {
         let CrawlerListing { tokens, robots, star, crawl_delay, source, .. } = CrawlerListing::from(crawler);
         let control = if crawler.is_control { "; a control token, never sent" } else { "" };
-        let index = if crawler.is_index_engine { "; index: not refused by default" } else { "" };
+        let index = if crawler.is_index_engine { "; index: only tagged by default" } else { "" };
         let source = source.map_or_else(String::new, |source| format!("; {source}"));
         let checked = crawler.checked_on.as_deref().map_or_else(String::new, |day| format!("; checked {day}"));
         let (name, category) = (printable(&crawler.name), crawler.category.as_str());

@@ -237,7 +237,7 @@ pub(super) enum StoreTrouble {
 impl StoreTrouble {
     /// An answer that the script does not give.
     pub(super) fn garbage() -> Self {
-        Self::Broken("its answer is none of the script's: something else answers there".to_owned())
+        Self::Broken("its answer is not one of the script: something else answers there".to_owned())
     }
 
     pub(super) fn of(error: &RedisError, settings: &StoreSettings) -> Self {

@@ -15,7 +15,7 @@
 //! call returns. One handle at a time has a directory open, and the others are refused. Damaged and foreign files are reported and ignored. A write that fails is tried
 //! again: on a timer, with other writes, on a reload and at the end. Meanwhile the sites go on, and the status reports it. The
 //! record of what is live needs no room where files are overwritten in place and may be written at all, so a process that
-//! starts after one that could write nothing else knows whether what it finds is what was live.
+//! starts after one that could write nothing else knows whether the version it finds was live.
 
 mod disk;
 mod error;
