@@ -326,7 +326,7 @@ mod tests {
             ),
             (
                 wrong(|row| Crawler { signature: Some("http://house.example".into()), ..row }),
-                "\"http://house.example\" is fetched in the clear",
+                "\"http://house.example\" is fetched without TLS",
             ),
             (wrong(|row| Crawler { reverse_dns: vec!["*.*".into()], ..row }), "rdns"),
             (wrong(|row| Crawler { header_names: vec!["Safari".into()], ..row }), "would be every browser that sends"),

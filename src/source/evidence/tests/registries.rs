@@ -198,7 +198,7 @@ fn the_last_good_registry_outlives_the_process() {
 fn a_registry_is_not_fetched_in_the_clear() {
     let url = "http://localhost:1/registry.toml".parse().expect("a URL");
     let error = Published::<Registry>::builder(url, read).start().expect_err("in the clear");
-    assert!(error.to_string().ends_with("a registry is published at an https URL"), "{error}");
+    assert!(error.to_string().ends_with("write the https URL of the registry"), "{error}");
 }
 
 #[test]
