@@ -1,4 +1,4 @@
-//! What crawling gives back: the pages that an operator's crawlers took beside the visitors that its services sent.
+//! The pages that an operator's crawlers took, beside the visitors that its services sent.
 //!
 //! Several crawlers of one operator are one: who lets an engine index a page for answers cannot tell which of them brought a
 //! visitor. Operators of which no service is known are left out, as nothing can be said of what they send.

@@ -1,7 +1,8 @@
 //! The board of a log: what a live one would have said of the same requests, by the versions that were in force then.
 //!
-//! Rows are what a worker counts, and words come from them as on a live board. What a log lacks takes the place of what no process
-//! watched: a time of more than an hour without any line is one in which every crawler may have read what was in force.
+//! Rows are what a worker counts, and words come from them as on a live board. A gap in a log takes the place of a time that no
+//! process watched: a time of more than an hour without any line is one in which every crawler may have read the robots.txt in
+//! force.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -94,8 +95,8 @@ impl LogBoard {
         self.times.merge(times);
     }
 
-    /// Once all is counted, by versions with the time at which each came into force, the oldest first. What impostors of these
-    /// crawlers did counts as what was only claimed: the log may not hold the addresses of clients.
+    /// Once all is counted, by versions with the time at which each came into force, the oldest first. Requests of impostors
+    /// of these crawlers count as only claimed: the log may not hold the addresses of clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {

@@ -64,7 +64,7 @@ pub(crate) struct SiteRecorders {
     has_missed: AtomicBool,
     /// Whether the site got hosts since that was last asked.
     has_new_hosts: AtomicBool,
-    /// What knows the services that send visitors; empty until it is followed.
+    /// The registry with the services that send visitors; empty until it is followed.
     registry: ArcSwap<Registry>,
 }
 
@@ -356,7 +356,7 @@ fn is_of_index(record: &Record) -> bool {
         && record.agent.registered().is_some_and(|crawler| crawler.is_index_engine)
 }
 
-/// What became of a claim, where claims are checked.
+/// The result of checking a claim, if claims are checked.
 pub(crate) const fn standing(identity: Option<Identity>) -> Standing {
     match identity {
         Some(Identity::Verified(_)) => Standing::Verified,

@@ -278,7 +278,7 @@ fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String);
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // What an operator sends is for all of its crawlers.
+    // Visitors of an operator's services count for all of its crawlers.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);

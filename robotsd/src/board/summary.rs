@@ -90,7 +90,7 @@ pub(crate) fn sum_up(
     SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows), ..SiteBoard::default() }
 }
 
-/// With what crawling gives back in the period. What impostors took is none of the operator's.
+/// With what crawling gives back in the period. Pages that impostors took are none of the operator's.
 pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Period, registry: &Registry) -> SiteBoard {
     let own = site.crawlers.iter().filter(|crawler| crawler.identity != Standing::Impostor.as_str());
     let taken = own.map(|crawler| {

@@ -89,7 +89,7 @@ impl SiteTable {
         is_counted || self.watches.are_changed()
     }
 
-    /// What is not written yet.
+    /// The rows that are not written yet.
     fn day_rows(&self) -> DayRows {
         let (watches, lost) = (self.watches.list.clone(), self.watches.lost.clone());
         let (rows, requested, visitors) = (self.rows.clone(), self.requested.clone(), self.visitors.clone());
@@ -103,7 +103,7 @@ impl SiteTable {
         DayRows { rows, requested, visitors, ..self.day_rows() }
     }
 
-    /// Adds the visitors since the last moment. Where another site took over the name, its counts begin anew. While enforcement is
+    /// Adds the visitors since the last moment. If another site took over the name, its counts begin anew. While enforcement is
     /// off a crawler may be among them, so none counts.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
@@ -151,7 +151,7 @@ pub(crate) struct SiteMoment {
     pub(crate) content: Option<Arc<Content>>,
     /// From time to time.
     pub(crate) traffic: Option<TrafficTotals>,
-    /// Whom services sent since the process began.
+    /// The visitors that services sent since the process began.
     pub(crate) visitors: VisitorTotals,
     /// That of the site; none where nothing knows of services.
     pub(crate) registry: Option<Arc<Registry>>,

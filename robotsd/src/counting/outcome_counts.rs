@@ -157,7 +157,7 @@ impl OutcomeCounts {
         if request.is_robots_txt && !request.is_of_crawler {
             details.crawlers.robots_txt(None, status);
         }
-        // Where a page only leads to another one, the visitor comes again.
+        // If a page only leads to another one, the visitor comes again.
         let is_page = status.is_success() || status == StatusCode::NOT_MODIFIED;
         if let Some(service) = request.sent_by.as_ref().filter(|_| is_page) {
             details.visitors.count(hash(&service.host), |key| key == service, || Some(Arc::clone(service)));

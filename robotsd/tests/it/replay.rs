@@ -611,7 +611,7 @@ fn a_file_of_a_folder_has_the_requests_for_its_host() {
     }
 }
 
-/// What a branch held before it was merged was not served.
+/// A version that a branch held before it was merged was not served.
 #[test]
 fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
     if std::process::Command::new("git").arg("--version").output().is_err() {

@@ -83,7 +83,7 @@ pub(super) struct ReplayCounts {
     pub(super) has_referers: bool,
     /// Those whom services sent.
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
-    /// What a chunk counts for the board, and what all chunks together come to.
+    /// The counts of a chunk for the board, and those of all chunks together.
     pub(super) board_notes: BoardNotes,
     pub(super) board: LogBoard,
 }

@@ -1,7 +1,7 @@
 //! `--history`: each request is judged by the version of robots.txt that its crawler had read by then, with the words of the board.
 //!
-//! The versions come from git ([`git`]) or from dated files ([`dated`]), and the reads from the log. What is counted of a line is
-//! what a worker counts of a request, and what becomes of it is the board's ([`LogBoard`]): the same traffic has the same words.
+//! The versions come from git ([`git`]) or from dated files ([`dated`]), and the reads from the log. A line is counted as a
+//! worker counts a request, and judged by the board ([`LogBoard`]): the same traffic has the same judgements.
 
 mod dated;
 mod git;
@@ -153,10 +153,10 @@ impl VersionHeaders {
     }
 }
 
-/// What a chunk counts for the board.
+/// The counts of a chunk for the board.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// What has no room for another row, before that which has.
+    /// Counts without room for another row, before those with it.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,
@@ -239,7 +239,7 @@ impl BoardNotes {
     }
 }
 
-/// What a path is called in messages.
+/// The name of a path in messages.
 pub(super) fn shown(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(", ")
 }

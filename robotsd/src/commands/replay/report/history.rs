@@ -1,4 +1,4 @@
-//! What crawlers did by the versions that they had read, and what crawling gives back: a part of each form of the report.
+//! The judgements of crawlers by the versions that they had read, and the visitors that crawling brings: a part of each form of the report.
 
 use std::io::{self, Write};
 
@@ -82,7 +82,7 @@ impl HistoryReport {
     }
 }
 
-/// What crawlers took, and services sent.
+/// The pages that crawlers took, and the visitors that services sent.
 pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<OperatorBalance> {
     let rows = counts.rows.iter().filter(|row| row.agent.is_crawler);
     let taken = rows.map(|row| {
@@ -97,7 +97,7 @@ pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<Operator
         .map_or_else(Vec::new, |evaluator| OperatorBalance::all(taken, sent, &evaluator.settings.registry))
 }
 
-/// What a crawler is said to do, and why.
+/// The judgement of a crawler, and the reason.
 fn said(crawler: &CrawlerBoard) -> (String, String) {
     let word = crawler.word.clone().or_else(|| crawler.no_word.clone()).unwrap_or_default();
     let all = counted(crawler.allowed + crawler.disallowed, "request");
