@@ -109,7 +109,7 @@ fn obeyed(file: &RobotsTxt, agent: &[u8]) -> Vec<(Vec<ProductToken>, Fallback)> 
         return vec![(vec![ProductToken::new(product)], Fallback::Star)];
     }
     let agents = Recognizer::new(Arc::clone(Registry::builtin()), file).agents(agent);
-    // Whoever asks is a crawler, whatever its header looks like.
+    // The client that asks is a crawler, whatever its header looks like.
     agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct EditArgs {
     site: SiteArgs,
 }
 
-/// Whom an edit is for, written as the keys of `[site.modes]`, where a name needs no `agent:`.
+/// The subjects of an edit, written as the keys of `[site.modes]`, where a name needs no `agent:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Selector {
     Agent(String),

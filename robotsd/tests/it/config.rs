@@ -150,7 +150,7 @@ fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
     assert!(message(&line).starts_with("\"old shop\" is switched off"), "{line}");
 }
 
-/// Whatever can be examined is, beside whatever is wrong: each of these faults would hide those of the next stage.
+/// Every part that can be examined is, beside the faulty ones: each of these faults would hide those of the next stage.
 #[test]
 fn every_fault_is_found_in_one_round() {
     let config = "graec = \"24h\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\

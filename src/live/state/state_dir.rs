@@ -228,7 +228,7 @@ impl StateDir {
     }
 
     /// Whether the folder could be written to when that was last tried: it is at [`StateDir::open`], with what has to be written, and at
-    /// [`StateDir::probe`]. What is wrong with a site's part of it stands in its
+    /// [`StateDir::probe`]. The troubles of a site's part of it stand in its
     /// [`Status::state_troubles`](crate::live::Status::state_troubles).
     pub fn is_writable(&self) -> bool {
         let troubles = &self.root.folder.troubles;
