@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every command of README.md and CRATE.md as it is written, in a fresh clone, and holds it against what is shown below it.
+"""Runs every command of README.md, CRATE.md and the chapter "commands" as it is written, in a fresh clone, and holds it against what is shown below it.
 
 Usage: readme.py
 
@@ -18,7 +18,7 @@ import time
 import urllib.request
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = ["README.md", "CRATE.md"]
+DOCUMENTS = ["README.md", "CRATE.md", "robotsd/src/docs/commands.md"]
 
 # The texts that take a release, wherever they are written.
 TAKES_A_RELEASE = re.compile(r"(pip|pipx) install robotsd|cargo install( --locked)? robotsd|cargo add tower-robots|tower-robots@v\d|version = \"0")

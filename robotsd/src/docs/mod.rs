@@ -7,6 +7,9 @@ pub mod install {}
 #[doc = include_str!("ci.md")]
 pub mod ci {}
 
+#[doc = include_str!("commands.md")]
+pub mod commands {}
+
 #[doc = include_str!("operating.md")]
 pub mod operating {}
 

@@ -48,7 +48,7 @@ fn with_each<T: Send>(play: impl Fn(&'static Server, &Path) -> T + Sync) -> Vec<
 
 #[test]
 fn every_server_gives_the_outcomes_of_the_table() {
-    let table = Table::of_the_chapter();
+    let table = Table::read();
     let columns = with_each(|server, program| {
         let outcomes = play(Stage::set(server, program), &table.column(server.name));
         Column { server: server.name, outcomes }

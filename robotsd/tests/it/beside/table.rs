@@ -1,29 +1,25 @@
-//! The table of the chapter, which is what the servers do.
+//! What each server does in each scene: all of it in `outcomes.md`, in the chapter the scenes that do not end alike.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use super::Column;
 use super::scene::SCENES;
 use crate::harness::*;
 
+const OUTCOMES: &str = "robotsd/tests/it/beside/outcomes.md";
+const CHAPTER: &str = "robotsd/src/docs/beside.md";
 const HEAD: &str = "| scene |";
+/// It shows pages of its own for refusals, so it is in no table of the chapter.
+const APART: &str = "ingress-nginx";
 
-/// The table as it stands in the chapter.
+/// The expected outcomes.
 pub(super) struct Table {
-    path: PathBuf,
-    chapter: String,
-    start: usize,
-    end: usize,
+    text: String,
 }
 
 impl Table {
-    pub(super) fn of_the_chapter() -> Self {
-        let path = project("robotsd/src/docs/beside.md");
-        let chapter = std::fs::read_to_string(&path).expect("the chapter is there");
-        let start = chapter.find(HEAD).expect("the chapter holds the table");
-        let end = start + chapter[start..].find("\n\n").expect("something follows") + 1;
-        Self { path, chapter, start, end }
+    pub(super) fn read() -> Self {
+        Self { text: std::fs::read_to_string(project(OUTCOMES)).expect("the outcomes are there") }
     }
 
     /// The expected outcome for a server in each scene; empty if that is what is asked.
@@ -36,12 +32,15 @@ impl Table {
         rows.iter().skip(2).map(|row| row[at].to_owned()).collect()
     }
 
-    /// Compares what servers did with the table; `UPDATE_DOCS=1` writes it instead, with all servers there.
+    /// Compares the outcomes with what servers did, and the chapter with them; `UPDATE_DOCS=1` writes both instead, with all servers there.
     pub(super) fn check(&self, columns: &[Column]) {
-        let Self { path, chapter, start, end } = self;
         if is_written() {
             assert_eq!(columns.len(), super::server::SERVERS.len(), "all servers are needed to write the table");
-            std::fs::write(path, format!("{}{}{}", &chapter[..*start], written(columns), &chapter[*end..])).unwrap();
+            let outcomes = written(columns);
+            let (chapter, start, end) = chapter();
+            let table = Self { text: outcomes.clone() }.of_the_chapter();
+            std::fs::write(project(OUTCOMES), outcomes).unwrap();
+            std::fs::write(project(CHAPTER), format!("{}{table}{}", &chapter[..start], &chapter[end..])).unwrap();
             return;
         }
         let rows = self.rows();
@@ -53,12 +52,41 @@ impl Table {
                 assert_eq!(*outcome, expected, "{}: {scene}", column.server);
             }
         }
+        let (chapter, start, end) = chapter();
+        assert_eq!(chapter[start..end], self.of_the_chapter(), "run this test with UPDATE_DOCS=1");
+        let differ = self.of_the_chapter().lines().count() - 2;
+        let said = format!("{} of them end alike with all nine servers, and {differ} as below", SCENES.len() - differ);
+        assert!(chapter.contains(&said), "the chapter does not say: {said}");
+    }
+
+    /// The scenes that do not end alike with every server but [`APART`].
+    fn of_the_chapter(&self) -> String {
+        let mut table = String::new();
+        for (number, mut row) in self.rows().into_iter().enumerate() {
+            assert!(number > 0 || row.last() == Some(&APART), "the last column is that of {APART}");
+            row.pop();
+            match number {
+                1 => table.push_str(&format!("|{}\n", "---|".repeat(row.len()))),
+                _ if number == 0 || row[1..].iter().any(|outcome| *outcome != row[1]) => {
+                    table.push_str(&format!("| {} |\n", row.join(" | ")));
+                }
+                _ => {}
+            }
+        }
+        table
     }
 
     fn rows(&self) -> Vec<Vec<&str>> {
-        let rows = self.chapter[self.start..self.end].lines();
-        rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+        self.text.lines().map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
     }
+}
+
+/// The chapter, and where its table stands.
+fn chapter() -> (String, usize, usize) {
+    let chapter = std::fs::read_to_string(project(CHAPTER)).expect("the chapter is there");
+    let start = chapter.find(HEAD).expect("the chapter holds the table");
+    let end = start + chapter[start..].find("\n\n").expect("something follows") + 1;
+    (chapter, start, end)
 }
 
 fn is_written() -> bool {
