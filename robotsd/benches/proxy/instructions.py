@@ -2,9 +2,11 @@
 """Instructions in user space that a request takes, exact to 1 %, and a check that they do not grow unnoticed.
 
     cargo build --release -p robotsd
-    robotsd/benches/proxy/instructions.py [BINARY] [--peers] [--rounds N]
+    robotsd/benches/proxy/instructions.py [BINARY] [--peers] [--floors] [--rounds N]
     robotsd/benches/proxy/instructions.py --check BINARY    # fails where a scene takes over 3 % more than in instructions.toml
     robotsd/benches/proxy/instructions.py --write BINARY    # writes to that file what has changed by over 1 %
+
+`--floors` builds `benches/floor.rs` and counts what h2, hyper and rustls take without robotsd.
 
 Needs valgrind, nginx, h2load, curl and openssl (Debian: valgrind nginx-light nghttp2-client curl openssl), with --peers haproxy, Linux,
 and two cores. README.md says what is measured and why; `run.py` has the tools.
@@ -22,7 +24,7 @@ import tomllib
 from pathlib import Path
 
 from beside import ASKED, replaced
-from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, fields, free_port, haproxy, nginx, print_table, robotsd, site
+from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, PROXY_CORE, Server, fields, free_port, haproxy, nginx, print_table, robotsd, site
 
 FIGURES = Path(__file__).with_suffix(".toml")
 # Requests of the two loads whose difference counts: a connection, a handshake and what is done once are in both.
@@ -41,15 +43,20 @@ SCENES = {
     "304": ("http", "/robots.txt", CRAWLER, 304),
     "429": ("http", "/1k", SLOW_CRAWLER, 429),
     "HTTP/2 over TLS": ("https", "/1k", BROWSER, 200),
+    "HTTP/2 over TLS, 10 streams": ("https", "/1k", BROWSER, 200),
     "a question of nginx": ("decision", "/-/auth/nginx", {**BROWSER, **ASKED, "X-Original-URI": "/1k"}, 200),
     "a question of Envoy": ("decision", "/envoy.service.auth.v3.Authorization/Check", GRPC, 200),
 }
-# The scenes that a peer does not have. HAProxy answers no condition of a file that it serves itself.
+# Requests of one connection at the same time; one is the rule.
+STREAMS = {"HTTP/2 over TLS, 10 streams": 10}
+HTTP2 = {scene for scene in SCENES if scene.startswith("HTTP/2 over TLS")}
+# The scenes that a peer has. HAProxy answers no condition of a file that it serves itself.
 PEERS = {
-    "nginx": {"page", "HTTP/2 over TLS"},
-    "nginx-list": {"page", "refused", "/robots.txt", "304", "429", "HTTP/2 over TLS"},
-    "haproxy": {"page", "refused", "/robots.txt", "429", "HTTP/2 over TLS"},
+    "nginx": {"page", *HTTP2},
+    "nginx-list": {"page", "refused", "/robots.txt", "304", "429", *HTTP2},
+    "haproxy": {"page", "refused", "/robots.txt", "429", *HTTP2},
 }
+FLOORS = {"h2 answers": False, "h2 forwards": True}
 
 
 def field(number, content):
@@ -102,7 +109,7 @@ class Counted:
         url, headers, content = self.request(scene, folder)
         self.expect(scene, url, headers, content, folder)
         version = ["--h1"] if url.startswith("http:") and not content else []
-        load = ["taskset", "-c", OTHER_CORE, "h2load", *version, "-t1", "-c1", "-m1", *headers, *(["-d", content] if content else [])]
+        load = ["taskset", "-c", OTHER_CORE, "h2load", *version, "-t1", "-c1", f"-m{STREAMS.get(scene, 1)}", *headers, *(["-d", content] if content else [])]
         counts = []
         self.instructions()
         for number in (SHORT, LONG):
@@ -174,6 +181,19 @@ def counted_haproxy(folder, behind, robots, names):
     return Counted(server, {"https": https})
 
 
+def counted_floor(folder, name, binary, origin):
+    https = free_port()
+    files = [str(folder / "certificate.pem"), str(folder / "key.pem")]
+    command = [binary, f"127.0.0.1:{https}", *files, *([f"127.0.0.1:{origin.port}"] if origin else [])]
+    return Counted(Server(name, PROXY_CORE, folder, command, https), {"https": https})
+
+
+def built_floor():
+    command = "cargo bench --no-run -p robotsd --bench floor --message-format short"
+    out = subprocess.run(command.split(), cwd=PROJECT, check=True, capture_output=True, text=True).stderr
+    return str(PROJECT / re.search(r"Executable .*\((.*)\)", out)[1])
+
+
 def judge(figures, found):
     """What is wrong with what was found, and what is better than its figure, in words."""
     wrong, better = [], []
@@ -223,6 +243,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--peers", action="store_true", help="nginx and HAProxy, too")
+    parser.add_argument("--floors", action="store_true", help="a bare server on h2, too")
     parser.add_argument("--rounds", type=int, default=3, help="the median of which counts")
     parser.add_argument("--only", action="append", choices=SCENES)
     parser.add_argument("--figures", type=Path, default=FIGURES)
@@ -261,6 +282,12 @@ def measure(options, folder, names, robots, behind):
             else:
                 counted = counted_nginx(folder, peer, behind, robots, names if peer == "nginx-list" else [])
             all_rounds[peer] = rounds(counted, [scene for scene in scenes if scene in PEERS[peer]], options.rounds, folder)
+
+    if options.floors:
+        binary = built_floor()
+        for name, forwards in FLOORS.items():
+            counted = counted_floor(folder, name, binary, behind if forwards else None)
+            all_rounds[name] = rounds(counted, [scene for scene in scenes if scene in HTTP2], options.rounds, folder)
 
     medians = {server: {scene: statistics.median(counts) for scene, counts in found.items()} for server, found in all_rounds.items()}
     found = medians["robotsd"]
