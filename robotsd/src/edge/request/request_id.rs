@@ -56,7 +56,10 @@ impl RequestId {
     }
 
     pub(crate) fn to_value(self) -> HeaderValue {
-        HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"))
+        let mut value = HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"));
+        // Kept out of HPACK's table: no id comes twice, each evicts a field that does, and `h2` compares a value with all of its name there.
+        value.set_sensitive(true);
+        value
     }
 }
 
