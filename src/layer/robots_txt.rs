@@ -1,7 +1,6 @@
 //! Answering `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
 //!
-//! The values of `Cache-Control`, `ETag`, `Last-Modified` and `Content-Length` are made once for each version, so that a response
-//! only shares them.
+//! The fields are made once for each version, so that a response only shares their values.
 
 use std::time::Duration;
 
@@ -39,46 +38,41 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
     })
 }
 
-/// The values of fields that a version is served with.
+/// The fields that a version is served with, as maps that a response copies: nothing is hashed for it.
 struct FileFields {
-    /// Any cache may keep the file this long (RFC 9111, section 5.2.2).
-    cache_control: HeaderValue,
     /// Strong, and made from the bytes alone, so equal on every replica (RFC 9110, section 8.8.3).
     etag: HeaderValue,
-    last_modified: Option<HeaderValue>,
-    length: HeaderValue,
+    found: HeaderMap,
+    not_modified: HeaderMap,
 }
 
 impl FileFields {
     fn of(content: &Content, max_age: Duration) -> Self {
         // Digits, ASCII words or a formatted date, so they are a field value.
         let value = |text: String| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
-        Self {
-            cache_control: value(format!("public, max-age={}", max_age.as_secs())),
-            etag: value(format!("\"{}\"", content.hash().short())),
-            last_modified: content.modified.map(|modified| value(httpdate::fmt_http_date(modified))),
-            length: content.body().len().into(),
+        let etag = value(format!("\"{}\"", content.hash().short()));
+        let mut not_modified = HeaderMap::with_capacity(FIELDS);
+        // Any cache may keep the file this long (RFC 9111, section 5.2.2).
+        not_modified.insert(CACHE_CONTROL, value(format!("public, max-age={}", max_age.as_secs())));
+        not_modified.insert(ETAG, etag.clone());
+        if let Some(modified) = content.modified {
+            not_modified.insert(LAST_MODIFIED, value(httpdate::fmt_http_date(modified)));
         }
+        not_modified.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        let mut found = not_modified.clone();
+        found.insert(CONTENT_TYPE, TEXT);
+        found.insert(CONTENT_LENGTH, content.body().len().into());
+        Self { etag, found, not_modified }
     }
 }
 
 fn file(content: &Content, fields: &FileFields, request: &HeaderMap, body: Bytes) -> Response<Bytes> {
     let unchanged = is_unchanged(content, &fields.etag, request);
     let mut response = Response::new(if unchanged { Bytes::new() } else { body });
-    *response.headers_mut() = HeaderMap::with_capacity(FIELDS);
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, fields.cache_control.clone());
-    headers.insert(ETAG, fields.etag.clone());
-    if let Some(date) = &fields.last_modified {
-        headers.insert(LAST_MODIFIED, date.clone());
-    }
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if unchanged {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-    } else {
-        headers.insert(CONTENT_TYPE, TEXT);
-        headers.insert(CONTENT_LENGTH, fields.length.clone());
     }
+    *response.headers_mut() = if unchanged { &fields.not_modified } else { &fields.found }.clone();
     response
 }
 

@@ -97,6 +97,10 @@ impl<'t> RequestPath<'t> {
     ///
     /// A server that answers `/robots.txt` and counters of such requests agree by asking this.
     pub fn is_robots_txt_target(target: &[u8]) -> bool {
+        // The spelling of nearly every client.
+        if target == b"/robots.txt" {
+            return true;
+        }
         // Every spelling begins with the slash and an `r` or its escape, or with a scheme; of no other target more is read.
         let may_be = !target.starts_with(b"/") || matches!(target, [_, b'r' | b'%', ..]);
         may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
