@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::crawler::Crawler;
 use crate::rules::Authority;
 
 /// The longest host that is looked for.
@@ -33,12 +32,12 @@ pub(super) struct ReferrerIndex {
 }
 
 impl ReferrerIndex {
-    /// Of two rows with one host the first counts.
-    pub(super) fn new<'c>(crawlers: impl Iterator<Item = &'c Crawler>) -> Self {
+    /// Of operators and their hosts. Of two rows with one host the first counts.
+    pub(super) fn new<'c>(rows: impl Iterator<Item = (&'c str, &'c [String])>) -> Self {
         let mut services = HashMap::new();
-        for crawler in crawlers {
-            for host in &crawler.referers {
-                let service = || Arc::new(Referrer { operator: crawler.operator.clone(), host: host.clone() });
+        for (operator, hosts) in rows {
+            for host in hosts {
+                let service = || Arc::new(Referrer { operator: operator.to_owned(), host: host.clone() });
                 let key = host.strip_suffix('*').unwrap_or(host).as_bytes();
                 services.entry(key.into()).or_insert_with(service);
             }

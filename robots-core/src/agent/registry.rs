@@ -97,7 +97,7 @@ impl Registry {
             crawler.header_names.iter().map(move |name| (name.as_bytes(), at)).collect::<Vec<_>>()
         });
         let index = NameIndex::new(names);
-        let referrers = ReferrerIndex::new(crawlers.iter().map(AsRef::as_ref));
+        let referrers = ReferrerIndex::new(crawlers.iter().map(|row| (&*row.operator, &*row.referers)));
         Self { index, tokens, referrers, crawlers }
     }
 
