@@ -9,7 +9,6 @@ use tower_robots::agent::{Agent, Agents, Category, Class, Identity};
 use tower_robots::policy::Decision;
 use tower_robots::rules::{Access, RequestPath};
 
-use super::history::VersionHeaders;
 use super::identity::{ClaimMethods, LogEvidence};
 use crate::board::is_crawler;
 use crate::evaluator::{Evaluator, KnownSender};
@@ -26,6 +25,33 @@ pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
     /// Under the version of a history that was in force last.
     pub(super) of_version: VersionHeaders,
+}
+
+/// The agents of headers under the version that was in force last.
+#[derive(Debug, Default)]
+pub(super) struct VersionHeaders {
+    version: usize,
+    headers: HashMap<Box<[u8]>, JudgedAgents, RandomState>,
+    /// Of one that is too long to be held.
+    long: Option<JudgedAgents>,
+}
+
+impl VersionHeaders {
+    /// The agents that a header names, judged by the version with this number.
+    pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
+        if self.version != version || self.headers.len() >= HEADERS {
+            self.headers.clear();
+            self.version = version;
+        }
+        let identify = || JudgedAgents::identify(evaluator, header);
+        if header.len() > LONGEST_HEADER {
+            return self.long.insert(identify());
+        }
+        if !self.headers.contains_key(header) {
+            self.headers.insert(header.into(), identify());
+        }
+        &self.headers[header]
+    }
 }
 
 /// Headers under the files that are judged.

@@ -7,17 +7,15 @@ mod dated;
 mod git;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use foldhash::fast::RandomState;
 use tower_robots::live::VersionHash;
 use tower_robots::policy::{Pace, Reason};
 use tower_robots::rules::{Access, Reading, RequestPath};
 
 use super::format::LoggedRequest;
-use super::headers::{JudgedAgents, LONGEST_HEADER};
+use super::headers::VersionHeaders;
 use crate::board::{
     self, Counted, CrawlerRequest, Disallowed, Done, GONE_BY, GoneBy, LogBoard, LoggedTimes, RowScratch, Second, cut,
     is_crawler, standing, write_origin,
@@ -29,9 +27,6 @@ const MOST_VERSIONS: usize = 512;
 
 /// Octets of all of them together.
 const MOST_OCTETS: usize = 16 << 20;
-
-/// Headers that are held of the version in force; beyond it they are forgotten.
-const HEADERS: usize = 8192;
 
 /// A version with the moment at which it came into force.
 #[derive(Debug)]
@@ -127,32 +122,6 @@ impl VersionHistory {
 /// How long after a commit its version may still not be served, where nothing is said.
 const DEPLOYED: Second = 15 * 60;
 
-/// The agents of headers under the version that was in force last.
-#[derive(Debug, Default)]
-pub(super) struct VersionHeaders {
-    version: usize,
-    headers: HashMap<Box<[u8]>, JudgedAgents, RandomState>,
-    /// Of one that is too long to be held.
-    long: Option<JudgedAgents>,
-}
-
-impl VersionHeaders {
-    fn of(&mut self, history: &VersionHistory, version: usize, header: &[u8]) -> &JudgedAgents {
-        if self.version != version || self.headers.len() >= HEADERS {
-            self.headers.clear();
-            self.version = version;
-        }
-        let identify = || JudgedAgents::identify(&history.versions[version].evaluator, header);
-        if header.len() > LONGEST_HEADER {
-            return self.long.insert(identify());
-        }
-        if !self.headers.contains_key(header) {
-            self.headers.insert(header.into(), identify());
-        }
-        &self.headers[header]
-    }
-}
-
 /// The counts of a chunk for the board.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
@@ -183,7 +152,7 @@ impl BoardNotes {
         let in_force = history.at(at);
         let place = in_force.unwrap_or(0);
         let Some(version) = history.versions.get(place) else { return };
-        let judged = headers.of(history, place, &entry.agent);
+        let judged = headers.of(place, &version.evaluator, &entry.agent);
         let crawler = judged.agents.iter().find(|agent| is_crawler(agent));
         if crawler.is_none() && !judged.is_judged {
             return;

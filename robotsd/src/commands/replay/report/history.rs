@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::Report;
 use crate::board::{CrawlerBoard, Evidence, OperatorBalance, TakenPages, given_back, seconds_in_words};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::history::PastVersion;
@@ -106,8 +105,8 @@ fn said(crawler: &CrawlerBoard) -> (String, String) {
     (word, format!("{reads}, {} of {all} disallowed{judged}", grouped(crawler.disallowed)))
 }
 
-pub(super) fn text(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if let Some(history) = &report.history {
+pub(super) fn text(out: &mut impl Write, history: Option<&HistoryReport>) -> io::Result<()> {
+    if let Some(history) = history {
         writeln!(out, "\nby what they had read")?;
         history.notes().try_for_each(|note| writeln!(out, "  {}", printable(&note)))?;
         for crawler in history.shown().take(SHOWN) {
@@ -123,18 +122,22 @@ pub(super) fn text(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn balances_text(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if !report.given_back.is_empty() {
+pub(super) fn balances_text(out: &mut impl Write, balances: &[OperatorBalance]) -> io::Result<()> {
+    if !balances.is_empty() {
         writeln!(out, "\nwhat crawling gives back, by operator")?;
     }
-    for balance in report.given_back.iter().take(SHOWN) {
+    for balance in balances.iter().take(SHOWN) {
         writeln!(out, "  {}: {}", printable(&balance.operator), printable(balance.sentence()))?;
     }
     Ok(())
 }
 
-pub(super) fn html(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if let Some(history) = &report.history {
+pub(super) fn html(
+    out: &mut impl Write,
+    history: Option<&HistoryReport>,
+    balances: &[OperatorBalance],
+) -> io::Result<()> {
+    if let Some(history) = history {
         history.notes().try_for_each(|note| writeln!(out, "<p class=\"sub\">{}.</p>", Escaped(&note)))?;
         let row = |crawler: &CrawlerBoard| {
             let (word, why) = said(crawler);
@@ -143,5 +146,5 @@ pub(super) fn html(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let table = stacked("By what they had read", &["Crawler", "Identity", "Word", "Why"], history.shown().map(row));
         out.write_all(table.as_bytes())?;
     }
-    out.write_all(given_back("What crawling gives back", &report.given_back).as_bytes())
+    out.write_all(given_back("What crawling gives back", balances).as_bytes())
 }

@@ -35,7 +35,7 @@ pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) 
     tables::suspect_paths(out, report)?;
     tables::split(out, report)?;
     charts(out, report)?;
-    history::html(out, report)?;
+    history::html(out, report.history.as_ref(), &report.given_back)?;
     tables::write(out, report)?;
     paces(out, report)?;
     tables::impostors(out, report)?;

@@ -23,12 +23,12 @@ pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) 
     suspects(out, report)?;
     suspect_paths(out, report)?;
     crawlers(out, report)?;
-    history::text(out, report)?;
+    history::text(out, report.history.as_ref())?;
     details(out, report)?;
     paces(out, report)?;
     impostors(out, report)?;
     reasons(out, report)?;
-    history::balances_text(out, report)?;
+    history::balances_text(out, &report.given_back)?;
     others(out, report)
 }
 
