@@ -12,8 +12,6 @@ use http_body_util::Full;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::board::PageReload;
-
 /// An answer to a request.
 #[derive(Debug)]
 pub(super) struct AdminReply(Box<Response<Full<Bytes>>>);
@@ -38,14 +36,11 @@ impl AdminReply {
         }
     }
 
-    /// A page for browsers.
-    pub(super) fn page(body: String, reload: PageReload) -> Self {
+    /// A page for browsers, loaded again after so many seconds: only where the reader says so, because pages that reload unasked are
+    /// hard to use for some readers.
+    pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
-        match reload {
-            PageReload::Never => page,
-            // A field that the reader sets, because pages that reload unasked are hard to use for some readers.
-            PageReload::EveryMinute => page.with(REFRESH, "60"),
-        }
+        reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
     }
 
     /// The style sheet of a page.

@@ -18,7 +18,7 @@ use super::connection_slots::Urgency;
 use super::metrics;
 use super::reply::{AdminReply, Answer};
 use super::state::{Phase, ServerState, Serving};
-use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, PageReload, csv, seconds, style};
+use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, csv, seconds, style};
 use crate::report::{ChangeReport, ReloadReport};
 use crate::sites::{ChangeError, Sites};
 
@@ -324,14 +324,15 @@ async fn board(
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// The board for a browser, which loads it again with `?reload=60`.
+/// The seconds after which a browser may load the board again: its numbers are at most five seconds old, so less would show no others.
+const RELOADS: [&str; 2] = ["5", "60"];
+
+/// The board for a browser, which loads it again with `?reload=5`.
 async fn board_page(state: Arc<ServerState>, query: &Query) -> Answer {
     let asked = board_query(query)?;
-    let reload = match query.value("reload") {
-        None => PageReload::Never,
-        Some("60") => PageReload::EveryMinute,
-        Some(_) => return Err(AdminReply::bad_request("there is reload=60")),
-    };
+    let reload = query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
+    let reload = reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("there are reload=5 and reload=60")));
+    let reload = reload.transpose()?;
     board(state, query, move |state, report| {
         let serving = state.serving();
         let history = |site: &str| serving.as_ref()?.sites.history(site).ok();

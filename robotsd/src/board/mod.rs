@@ -32,7 +32,7 @@ mod page;
 pub(crate) use self::given_back::{OperatorBalance, TakenPages, section as given_back};
 pub(crate) use self::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
 pub(crate) use self::log_board::{LogBoard, LoggedTimes};
-pub(crate) use self::page::{BoardPage, PageReload, style};
+pub(crate) use self::page::{BoardPage, style};
 pub(crate) use self::recorder::{
     Counted, CrawlerRequest, RowScratch, SiteRecorders, cut, standing, write_origin, written as version_name,
 };

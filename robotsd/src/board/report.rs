@@ -154,6 +154,12 @@ pub(crate) struct TrendBar {
     pub(crate) disallowed: u64,
 }
 
+impl CrawlerBoard {
+    pub(crate) const fn requests(&self) -> u64 {
+        self.allowed.saturating_add(self.disallowed)
+    }
+}
+
 impl Judged {
     pub(crate) const fn total(&self) -> u64 {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
@@ -199,15 +205,19 @@ impl RecentTraffic {
 impl NeverHit {
     /// How many lines, since when.
     pub(crate) fn sentence(&self) -> String {
-        let all = counted(self.of as u64, "line");
-        let certain =
-            if self.is_certain { "" } else { ", as far as is known: some hits are counted together, or not here" };
-        format!(
-            "{} of {all} that disallow something in {} have disallowed no request since {}{certain}.",
-            grouped(self.count as u64),
-            self.version,
-            self.since
-        )
+        let Self { count, of, .. } = *self;
+        let since = self.since.get(..16).unwrap_or(&self.since).replace('T', " ");
+        let lines = counted(of as u64, "Disallow line");
+        if count == 0 {
+            return format!("Every one of {lines} has disallowed a request since {since} UTC.");
+        }
+        let have = if count == 1 { "has" } else { "have" };
+        let certain = if self.is_certain {
+            ""
+        } else {
+            "; some may have, because hits are counted together with others, or are missing here"
+        };
+        format!("{} of {lines} {have} disallowed no request since {since} UTC{certain}.", grouped(count as u64))
     }
 }
 

@@ -253,7 +253,7 @@ fn word(
     evidence: Evidence,
 ) -> Result<&'static str, &'static str> {
     match identity {
-        Standing::Claimed => return Err("not verified: its requests may be anybody's"),
+        Standing::Claimed => return Err("not verified: these requests could be anyone's"),
         Standing::Impostor => return Err("not the crawler it claims to be"),
         Standing::Verified => {}
     }

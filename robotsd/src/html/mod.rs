@@ -1,7 +1,13 @@
-//! What every page of robotsd looks like: one style sheet for light and dark, text that cannot leave its place, and numbers as
-//! people read them. `commands::replay` and the board write their own pages with it.
+//! The look of every page of robotsd: one style sheet for light and dark, text that cannot leave its place, numbers as people read
+//! them, charts, and crawlers grouped by whom they work for. `commands::replay` and the board write their own pages with it.
+
+mod chart;
+mod crawlers;
 
 use std::fmt;
+
+pub(crate) use self::chart::{ChartPart, TimeChart, bars, cards, facts};
+pub(crate) use self::crawlers::{CrawlerGroup, CrawlerLine, crawler_lines, value_of};
 
 use crate::date;
 
@@ -98,7 +104,7 @@ pub(crate) fn stacked<const N: usize>(
     let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
     let heading = Escaped(heading);
     format!(
-        "<section><h2>{heading}</h2>\n<table class=\"stacked\"><caption>{heading}</caption>\n\
+        "<section><h2>{heading}</h2>\n<table class=\"stacked\">\n\
          <thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table></section>\n"
     )
 }
@@ -143,6 +149,8 @@ mod tests {
                     assert!(contrast >= 4.5, "{text} on {ground}: {contrast:.2}");
                 }
             }
+            let badge = contrast(theme["--paper"], theme["--engine"]);
+            assert!(badge >= 4.5, "text of a badge on --engine: {badge:.2}");
             for drawn in ["--allowed", "--disallowed", "--opened", "--engine", "--early", "--warn-line"] {
                 let contrast = contrast(theme[drawn], theme["--paper"]);
                 assert!(contrast >= 3.0, "{drawn}: {contrast:.2}");
@@ -157,7 +165,10 @@ mod tests {
             !STYLE.contains("min-width: 4") && !STYLE.contains("overflow-x") && !STYLE.contains("nowrap;\n  width")
         );
         let narrow = STYLE.split_once("@media (max-width:").expect("a style for narrow windows").1;
-        for rule in [".stacked td::before { content: attr(data-label)", ".bars li { grid-template-columns: 1fr auto"] {
+        for rule in [
+            ".stacked td::before { content: attr(data-label)",
+            ".bars .line { grid-template-columns: minmax(0, 1fr) auto",
+        ] {
             assert!(narrow.contains(rule), "{rule}");
         }
     }

@@ -57,7 +57,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
         "last_read": { "is_newest": true }, "worst_line": { "line": 2, "pattern": "/private/" },
     });
     assert_part(&row, &part);
-    assert_has(output(&folder, &[]), &["GPTBot (claimed)\n", "no verdict"]);
+    assert_has(output(&folder, &[]), &["GPTBot (claimed)\n", "not verified: these requests could be anyone's"]);
     let table = output(&folder, &["--csv", "Shop 1"]);
     assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
 
@@ -116,7 +116,7 @@ fn hour(crawler: &str, hour: u64, counts: Value) -> String {
 }
 
 /// A line of a file of a replica, with the first second of its day.
-type DayLine = (u64, String);
+pub(super) type DayLine = (u64, String);
 
 /// Writes the board of a site `Shop 1` in which each word is said of a verified crawler.
 pub(super) fn write_words(folder: &Path) {
@@ -127,11 +127,11 @@ pub(super) fn write_words(folder: &Path) {
 static NOW: LazyLock<u64> = LazyLock::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
 
 /// The hour that began so many hours ago.
-fn hours(ago: u64) -> u64 {
+pub(super) fn hours(ago: u64) -> u64 {
     *NOW - *NOW % 3600 - ago * 3600
 }
 
-fn read(version: &str, ago: u64) -> Value {
+pub(super) fn read(version: &str, ago: u64) -> Value {
     let at = hours(ago) + 1;
     json!([{ "origin": "https://a.test", "version": version, "first": at, "last": at, "count": 1 }])
 }
@@ -143,13 +143,13 @@ fn went_in(ago: u64) -> Value {
     json!({ "allowed": ago, "disallowed": 4, "done": { "refused": 4 }, "cases": case, "lines": line })
 }
 
-fn row(crawler: &str, ago: u64, counts: Value) -> DayLine {
+pub(super) fn row(crawler: &str, ago: u64, counts: Value) -> DayLine {
     let begin = hours(ago);
     (begin - begin % 86_400, hour(crawler, begin, counts))
 }
 
 /// Watched until now, version 2 for ten hours.
-fn watches() -> [DayLine; 2] {
+pub(super) fn watches() -> [DayLine; 2] {
     [(hours(72), hours(10), "1"), (hours(10), hours(0), "2")].map(|(from, to, version)| {
         let watch = json!({ "from": from, "to": to, "version": version, "process": 1 });
         (to - to % 86_400, json!({ "watch": watch }).to_string())
@@ -175,7 +175,7 @@ fn words_of_one_process() -> Vec<DayLine> {
 }
 
 /// Writes the board of a site `Shop 1` as one of so many replicas.
-fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
+pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     let site = json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": replicas } }).to_string();
     let folder = folder.join("state/board/%53hop%201");
     fs::create_dir_all(&folder).unwrap();

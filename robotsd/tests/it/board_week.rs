@@ -364,7 +364,7 @@ fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
     );
     assert_has(
         &running.ask_admin("GET /board").body,
-        &["what crawling gives back", "1 from answers.example, 1 from obeyer.*"],
+        &["What crawling gives back", "1 from answers.example, 1 from obeyer.*"],
     );
     running.signal("TERM");
     running.wait_for_end();

@@ -94,7 +94,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     let row = crawler(&running, "one that ignores", |row| row["judged"]["ignored"] == 2);
     assert_eq!((&row["word"], &row["disallowed"]), (&"ignores".into(), &3.into()));
     let page = running.ask_admin("GET /board").body;
-    assert_has(&page, &["<strong>ignores</strong>", "verified"]);
+    assert_has(&page, &["<em class=\"badge bad\">ignores</em>", "<dt>Identity</dt><dd>verified"]);
 
     // The further columns of the table of sites.
     let never = &board(&running)["sites"][0]["never_hit"];
@@ -104,7 +104,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     });
     assert!(traffic["decision_p99_seconds"].as_f64().unwrap() > 0.0, "{traffic}");
     let page = running.ask_admin("GET /board").body;
-    assert_has(&page, &["a minute, 0.0 % refused", "p99 of a decision"]);
+    assert_has(&page, &["a minute, 0.0 % refused</small></summary>", "p99 of a decision"]);
 }
 
 /// A host that another site answered for meanwhile: a read there is not known here.
@@ -215,7 +215,7 @@ fn behind_a_cache_no_crawler_is_accused() {
         }
         assert_eq!((&row["word"], &row["judged"]["undecided"]), (&Value::Null, &1.into()), "{row}");
         assert!(row["no_word"].as_str().unwrap().starts_with("not every read is seen here"), "{row}");
-        assert!(!running.ask_admin("GET /board").body.contains("<strong>ignores</strong>"));
+        assert!(!running.ask_admin("GET /board").body.contains(">ignores</em>"));
     }
 }
 

@@ -57,23 +57,28 @@ fn rows_of_csv(text: &str) -> Value {
 
 /// Crawler, identity, allowed and disallowed requests, as the tables of the page show them.
 fn rows_of_page(page: &str) -> Vec<(String, String, u64, u64)> {
-    let rows = page.split("<tr><th scope=\"row\">").skip(1).filter(|row| row.contains("data-label=\"Identity\""));
-    rows.map(|row| {
-        let cell = |label: &str| {
-            let (_, rest) = row.split_once(&format!("data-label=\"{label}\"><span>")).unwrap();
-            rest.split(['<', ' ']).next().unwrap()
-        };
-        let crawler = row.split("<br>").next().unwrap();
-        let number = |label: &str| cell(label).replace(',', "").parse().unwrap();
-        (crawler.to_owned(), cell("Identity").to_owned(), number("Allowed"), number("Disallowed"))
-    })
-    .collect()
+    let mut rows: Vec<_> = page.split("<span class=\"name\"><b>").skip(1).map(row_of_page).collect();
+    rows.sort();
+    rows
+}
+
+/// A crawler of the page, from the line that opens to its facts.
+fn row_of_page(row: &str) -> (String, String, u64, u64) {
+    let fact = |name: &str| {
+        let (_, rest) = row.split_once(&format!("<dt>{name}</dt><dd>")).unwrap();
+        rest.split(['<', ' ', ',']).next().unwrap()
+    };
+    let crawler = row.split("</b>").next().unwrap();
+    let number = |name: &str| fact(name).parse().unwrap();
+    (crawler.to_owned(), fact("Identity").to_owned(), number("Allowed"), number("Disallowed"))
 }
 
 fn rows_of_answer(rows: &Value) -> Vec<(String, String, u64, u64)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let row = |row: &Value| (text(&row[1]), text(&row[2]), row[4].as_u64().unwrap(), row[5].as_u64().unwrap());
-    rows.as_array().unwrap().iter().map(row).collect()
+    let mut rows: Vec<_> = rows.as_array().unwrap().iter().map(row).collect();
+    rows.sort();
+    rows
 }
 
 fn merged(folders: impl IntoIterator<Item = std::path::PathBuf>) -> Value {

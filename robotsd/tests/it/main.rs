@@ -16,6 +16,7 @@ mod shared;
 #[path = "../../../tests/it/small_disk.rs"]
 mod small_disk;
 
+mod browser;
 mod daemon;
 mod harness;
 mod log_schema;

@@ -164,14 +164,13 @@ fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
     let html = replay.html(&against);
     let index = "these pages may leave the index\n  Googlebot                       1 shut out\n";
     assert_has(replay.text(&against), &[index]);
-    let counts = "<span class=\"value\">9 shut out, 0 let in</span>";
+    let counts = "<span class=\"value\">100 % of 9 shut out</span>";
     assert_has(&html, &["<li>Googlebot: 1 request shut out</li>", counts]);
     let (_, over_time) = html.split_once("The change, over time").unwrap();
-    let columns: Vec<_> = over_time.lines().filter(|line| line.starts_with("<span title=")).collect();
-    let want =
-        "<span title=\"2026-11-01 03:00 UTC: 1 shut out, 1 of them of search engines, 0 let in\"><i class=\"engine\" ";
-    assert!(columns[2].starts_with(want) && columns[2].matches("<i ").count() == 1, "{columns:?}");
-    assert_has(columns[4], &["9 shut out, 0 of them", "style=\"height:100.00%\""]);
+    let columns: Vec<_> = over_time.lines().filter(|line| line.starts_with("<g><title>")).collect();
+    let want = "<g><title>2026-11-01 03:00 UTC: 1 shut out, 1 of them of search engines, 0 let in</title><rect class=\"engine\" ";
+    assert!(columns[2].starts_with(want) && columns[2].matches("<rect ").count() == 1, "{columns:?}");
+    assert_has(columns[4], &["9 shut out, 0 of them", "class=\"disallowed\"", "height=\"90.00%\""]);
 }
 
 #[test]
@@ -232,13 +231,13 @@ fn the_page_needs_nothing_else_and_holds_no_markup_of_strangers() {
     let page = replay.0.read("report.html");
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
     assert_lacks(&page, &["<script", "<img", "<b>bad", "http://", "src=", "url(", "@import"]);
-    assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count(), "links stay within the page");
+    assert_lacks(&page, &["href=", " style="]);
     assert!(page.contains("&lt;script&gt;"));
 }
 
-/// A page of many crawlers, whose rows and sections can be found.
+/// A page of many crawlers, each of which opens to its rules.
 #[test]
-fn every_crawler_of_the_page_is_linked_to_its_rules_and_every_cell_has_a_head() {
+fn every_crawler_of_the_page_opens_to_its_rules_and_every_cell_has_a_head() {
     let request = |at: u8| {
         line("192.0.2.2", at % 24, &format!("/cart?a={at}"), "-", &format!("Bot{at}x/1.0 (+https://b.example/)"))
     };
@@ -246,22 +245,35 @@ fn every_crawler_of_the_page_is_linked_to_its_rules_and_every_cell_has_a_head() 
     // 40, Googlebot and GPTBot, for which nothing changes.
     for (more, count) in [(&[][..], 42), (&["--against", "new.txt"], 41)] {
         let page = replay.html(more);
-        let links: Vec<_> = page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
-        assert!(links.iter().all(|link| page.matches(&format!(" id=\"{link}\"")).count() == 1), "{links:?}");
-        let sections = page.matches("<h3 id=\"crawler-").count();
-        let to_sections = links.iter().filter(|link| link.starts_with("crawler-")).count();
-        assert_eq!((sections, to_sections), (count, count));
-        // Heads say what they are heads of, and a stacked cell repeats the head of its column.
+        let crawlers: Vec<_> = page.split("<li><details><summary>").skip(1).collect();
+        let with_rules = crawlers.iter().filter(|crawler| crawler.contains("<table class=\"rules\">"));
+        assert_eq!((crawlers.len(), with_rules.count()), (42, count));
+        assert_eq!(page.matches("<table class=\"rules\">").count(), count, "each of them once");
         assert_eq!(page.matches("<th").count() - page.matches("<thead").count(), page.matches("<th scope=").count());
-        let (_, table) = page.split_once("<table class=\"stacked\">").unwrap();
-        let (table, _) = table.split_once("</table>").unwrap();
-        let heads = table.matches("<th scope=\"col\"").count();
-        for row in table.lines().filter(|line| line.starts_with("<tr><th scope=\"row\">")) {
-            let cells = row.matches("<td").count();
-            assert_eq!((cells, row.matches(" data-label=\"").count()), (heads - 1, heads - 1), "{row}");
-        }
-        assert!(!page.contains("<svg") && page.matches("prefers-color-scheme: dark").count() == 1);
+        assert_has(&page, &["<h3>In no registry", "and 20 more crawlers with 20 requests"]);
+        assert_eq!(page.matches("prefers-color-scheme: dark").count(), 1);
     }
+}
+
+/// The mode that refuses spares search engines that people use.
+#[test]
+fn a_report_begins_with_who_meets_the_file_and_what_refusing_would_do() {
+    let replay = Replay::of(log());
+    let said = [
+        "\nwith mode = \"refuse\", 1 of these would be refused; 1 would be only tagged, as those of search engines that \
+                 people use are\n  Googlebot: 33 % disallowed, by /cart\n  GPTBot: 50 % disallowed, by /drafts/\n",
+    ];
+    assert_has(replay.text(&[]), &said);
+    let lead = "<ul class=\"lead\"><li>Googlebot: 33 % disallowed, by /cart</li>\n<li>GPTBot";
+    let figure =
+        "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 tagged, as of search engines</small>";
+    assert_has(replay.html(&[]), &[lead, figure]);
+    assert_has(replay.text(&["--against", "new.txt"]), &["\n  Googlebot: 33 % shut out, by /drafts/\n"]);
+    // The policy of a site may have search engines refused too.
+    let config = Config::new().files_of("shop").tables("[site.modes]\n\"index\" = \"refuse\"");
+    let replay = Replay::configured(&config, ROBOTS, &log());
+    let refused = ["with mode = \"refuse\", 2 of these would be refused\n"];
+    assert_has(replay.text(&[]), &refused);
 }
 
 #[test]
@@ -465,7 +477,7 @@ fn what_is_disallowed_of_requests_without_a_name_is_shown() {
     let config = shop().tables("[agents]\nstar_empty = \"hold\"");
     let log = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
     let text = Replay::configured(&config, "User-agent: *\nDisallow: /cart\n", &log).run("text", &[]).succeeded();
-    assert_has(text, &["\nof them 3 are disallowed, because the policy holds them to \"*\"\n"]);
+    assert_has(text, &["\nof them 3 are disallowed, because the policy applies the rules for \"*\" to them\n"]);
 }
 
 /// Hosts as clients send them, and the site that a server with these sites has for each.

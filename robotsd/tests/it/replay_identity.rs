@@ -160,23 +160,22 @@ fn impostors_have_a_section_in_text_and_page() {
         line("1.2.3.4", NOON, "/", MYBOT),
     ];
     let parts = [
-        "\nby the lists of 2026-11-20, 1 verified (0 disallowed) and 1 only claimed (0 disallowed)\n",
-        "\nand 1 of impostors (1 disallowed), which no crawler is blamed for\n",
+        "\nby the lists of 2026-11-20:\n           1  came from addresses that their operators publish (0 disallowed)\n           1  could be \
+         anyone's (0 disallowed)\n           1  came from addresses that are not their operators' (1 disallowed)\n",
         "\nGooglebot           1         1           0      0 %  ",
         "\nMyBot               1         -           0      0 %  ",
         "\nimpostors of                requests  disallowed  from\n",
         "\nGooglebot                          1           1  198.51.100.0/24 (1)\n",
         "\nimpostors of Googlebot: what is disallowed, by rule and path\n           1  robots.txt:2: disallow /cart\n",
-        "\nwhy crawlers are only claimed\n           1  their operator publishes no complete method",
+        "\nwhy requests could be anyone's\n           1  the operator publishes no complete list of addresses",
     ];
     assert_has(site.replay(&log, "text", &[]).out, &parts);
     let parts = [
         "<h2>Who sent them</h2>",
-        "<th scope=\"row\">Impostors, counted in no other table</th><td class=\"n\" data-label=\"Requests\">1</td>",
-        "<section id=\"impostors\"><h2>Impostors</h2>",
-        "<a href=\"#impostor-0\">Googlebot</a>",
-        "<h3 id=\"impostor-0\">Impostors of Googlebot <a href=\"#impostors\">all impostors</a></h3>",
-        "<td data-label=\"From\">198.51.100.0/24 (1)</td>",
+        "<span class=\"name\">1 came from addresses that are not their operators'</span>",
+        "<h3>Impostors <small>1 request, 100 % disallowed</small></h3>",
+        "<b>Impostors of Googlebot</b>",
+        "<dt>From</dt><dd>198.51.100.0/24 (1)</dd>",
         "<code>/cart/&lt;a&gt;</code>",
     ];
     assert_has(site.replay(&log, "html", &[]).out, &parts);

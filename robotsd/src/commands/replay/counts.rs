@@ -11,7 +11,7 @@ use std::{io, slice, thread};
 use foldhash::fast::RandomState;
 use indicatif::ProgressBar;
 use tower_robots::agent::{Identity, Referrer, UndecidedReason};
-use tower_robots::policy::Pace;
+use tower_robots::policy::{Pace, Would};
 
 use super::chunks;
 use super::crawler_rows::{self, AddressTally, RowPart, Rows};
@@ -161,9 +161,14 @@ impl ReplayCounts {
         let rule = deciding_rule(plan.is_compared(), first, now).filter(|_| !early);
         let has_effect = |effect| u64::from(rule.is_some_and(|rule| rule.effect == effect));
         let (shut, opened) = (has_effect(Effect::ShutOut), has_effect(Effect::LetIn));
+        let disallowed = u64::from(!early && now.is_disallowed());
+        let would = last.as_ref().and_then(|(.., decision)| Some(decision.as_ref()?.would()));
         let one = RequestTally {
             requests: 1,
-            disallowed: u64::from(!early && now.is_disallowed()),
+            disallowed,
+            would_refuse: if would == Some(Would::Refuse) { disallowed } else { 0 },
+            would_tag: if would == Some(Would::Tag) { disallowed } else { 0 },
+            disallowed_search_engines: if kind.is_index_engine { disallowed } else { 0 },
             shut,
             opened,
             not_blamed: u64::from(early && now.is_disallowed()),

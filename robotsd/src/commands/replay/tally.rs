@@ -20,6 +20,14 @@ pub(super) struct RequestTally {
     /// Those that a change shuts out which are of search engines with an index.
     #[serde(skip)]
     pub(super) shut_search_engines: u64,
+    /// Disallowed ones of such search engines.
+    #[serde(skip)]
+    pub(super) disallowed_search_engines: u64,
+    /// Disallowed ones that the mode `refuse` would have refused, and those that it would only have tagged.
+    #[serde(skip)]
+    pub(super) would_refuse: u64,
+    #[serde(skip)]
+    pub(super) would_tag: u64,
     #[serde(skip)]
     pub(super) robots_txt: u64,
     /// Pages that were not refused.
@@ -43,6 +51,9 @@ impl RequestTally {
         self.not_blamed += other.not_blamed;
         self.disallowed_before += other.disallowed_before;
         self.shut_search_engines += other.shut_search_engines;
+        self.disallowed_search_engines += other.disallowed_search_engines;
+        self.would_refuse += other.would_refuse;
+        self.would_tag += other.would_tag;
         self.robots_txt += other.robots_txt;
         self.pages += other.pages;
     }

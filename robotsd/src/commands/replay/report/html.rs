@@ -1,44 +1,49 @@
 //! The report as one page with charts: no scripts, nothing to load, legible in the dark and in the light.
 //!
-//! Logs hold text of unknown clients; all of it goes through [`Escaped`]. Charts are plain HTML: they are as wide as the page, and
-//! their text is as large as any other. Colours come from the page's style sheet, so that they follow its theme. Each number is
-//! text, or the title of its bar.
+//! Logs hold text of unknown clients; all of it goes through [`Escaped`]. The one style sheet is allowed by its hash. Each number is
+//! text, or the title of its column.
 
 use std::io::{self, Write};
 
-use super::rows::{COUNTED_TOGETHER, RequestCounts, RequestOutcomes};
-use super::{CrawlerRow, HourRow, Report, log_gaps, more_crawlers, other_requests};
-use super::{history, tables};
-use crate::commands::replay::tally::RequestTally;
-use crate::html::{Escaped, STYLE, counted, grouped, moment, percent, period};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 
-/// Crawlers in a chart.
-const CHARTED: usize = 20;
+use super::rows::{COUNTED_TOGETHER, SuspectRow};
+use super::{CrawlerRow, Report, Suspect, details, history, log_gaps, other_requests};
+use crate::commands::replay::paces::PaceCount;
+use crate::commands::replay::tally::RequestTally;
+use crate::html::{
+    ChartPart, Escaped, STYLE, TimeChart, bars, cards, counted, crawler_lines, grouped, moment, percent, period,
+};
+
+/// Crawlers in a list.
+const LISTED: usize = 20;
 
 pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let title = match &report.against {
         Some(against) => format!("changing {} to {against}", report.robots),
         None => report.robots.clone(),
     };
+    let style = format!("\n{STYLE}");
+    let hash = BASE64_STANDARD.encode(hmac_sha256::Hash::hash(style.as_bytes()));
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>Replay: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{hash}'\">\n\
+         <title>Replay: {}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n",
         Escaped(&title)
     )?;
     head(out, report, &title)?;
     engines(out, report)?;
     suspects(out, report)?;
-    tables::suspect_paths(out, report)?;
-    tables::split(out, report)?;
-    charts(out, report)?;
+    suspect_paths(out, report)?;
+    over_time(out, report)?;
+    by_crawler(out, report)?;
     history::html(out, report.history.as_ref(), &report.given_back)?;
-    tables::write(out, report)?;
+    split(out, report)?;
     paces(out, report)?;
-    tables::impostors(out, report)?;
     foot(out, report)?;
     out.write_all(b"</main>\n</body>\n</html>\n")
 }
@@ -50,133 +55,162 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
         write!(out, ", {}", period(first, last))?;
     }
     writeln!(out, ", from {}</p>", Escaped(&report.logs.join(", ")))?;
+    let headlines: Vec<_> = report.headlines().map(|line| format!("<li>{}</li>\n", Escaped(&line))).collect();
+    if !headlines.is_empty() {
+        writeln!(out, "<ul class=\"lead\">{}</ul>", headlines.concat())?;
+    }
     let totals = &report.totals;
     let (crawlers, outcomes) = (totals.crawler_requests, &totals.outcomes);
     let share = |part, whole, of| format!("{} {of}", percent(part, whole));
     let as_said = str::to_owned;
-    let mut cards = vec![
+    let mut figures = vec![
         ("Requests by crawlers", crawlers, share(crawlers, report.requests, "of all requests")),
         ("Disallowed", outcomes.disallowed, share(outcomes.disallowed, crawlers, "of those")),
     ];
     if report.is_compared() {
-        cards.push(("Shut out by the change", outcomes.shut, as_said("were allowed before")));
-        cards.push(("Let in by the change", outcomes.opened, as_said("were disallowed before")));
-    } else {
-        cards.push(("Allowed", outcomes.allowed, share(outcomes.allowed, crawlers, "of those")));
+        figures.push(("Shut out by the change", outcomes.shut, as_said("were allowed before")));
+        figures.push(("Let in by the change", outcomes.opened, as_said("were disallowed before")));
     }
+    let tagged = format!("{} tagged, as of search engines", grouped(report.total.would_tag));
+    figures.push(("Refused by mode = \"refuse\"", report.total.would_refuse, tagged));
     if outcomes.not_blamed > 0 {
-        cards.push(("Counted apart", outcomes.not_blamed, as_said("came before --effective-from")));
+        figures.push(("Counted apart", outcomes.not_blamed, as_said("came before --effective-from")));
     }
     let impostors = report.identity.split.impostors.requests;
     if impostors > 0 {
-        cards.push(("Requests by impostors", impostors, as_said("under a crawler's name, counted apart")));
+        figures.push(("Requests by impostors", impostors, as_said("under a crawler's name, counted apart")));
     }
-    cards.push(("Suspected people", report.suspect_human_count as u64, as_said("under a crawler's name")));
-    out.write_all(b"<div class=\"cards\">\n")?;
-    for (title, number, note) in cards {
-        let (number, note) = (grouped(number), Escaped(&note));
-        writeln!(out, "<div class=\"card\"><span>{title}</span><b>{number}</b><small>{note}</small></div>")?;
-    }
-    out.write_all(b"</div>\n")?;
+    figures.push(("Suspected people", report.suspect_human_count as u64, as_said("under a crawler's name")));
+    out.write_all(cards(figures.into_iter().map(|(title, figure, note)| (title, grouped(figure), note))).as_bytes())?;
     for gap in log_gaps(report) {
         writeln!(out, "<p class=\"warn\">{}.</p>", Escaped(&gap))?;
     }
     Ok(())
 }
 
+/// A section of items that are markup, some of all of a kind, with words above them; none where there are none.
+fn listing(
+    out: &mut impl Write,
+    (class, title, above): (&str, &str, &str),
+    items: impl Iterator<Item = String>,
+    (all, what): (usize, &str),
+) -> io::Result<()> {
+    let items: Vec<_> = items.take(LISTED).map(|item| format!("<li>{item}</li>\n")).collect();
+    let more = all.saturating_sub(items.len()) as u64;
+    let more = if more > 0 { format!("<li>and {}</li>\n", counted(more, what)) } else { String::new() };
+    match items.is_empty() {
+        true => Ok(()),
+        false => writeln!(
+            out,
+            "<section class=\"{class}\"><h2>{title}</h2>\n<p>{above}</p>\n<ul>\n{}{more}</ul></section>",
+            items.concat()
+        ),
+    }
+}
+
 /// Crawlers that came sooner than their delay lets them.
 fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.paces.is_empty() {
-        return Ok(());
-    }
-    let file = report.against.as_ref().unwrap_or(&report.robots);
-    out.write_all(b"<section><h2>Faster than asked</h2>\n<ul>\n")?;
-    for row in report.paces.iter().take(CHARTED) {
-        let (name, file) = (Escaped(&row.crawler), Escaped(file));
-        writeln!(out, "<li>{name}: {} <small>{file}:{}</small></li>", row.sentence(), row.line)?;
-    }
-    let more = report.paces.len().saturating_sub(CHARTED);
-    if more > 0 {
-        writeln!(out, "<li>and {}</li>", counted(more as u64, "more crawler"))?;
-    }
-    out.write_all(b"</ul>\n")?;
-    if report.paces.iter().any(|row| row.paced.without_address > 0) {
-        writeln!(out, "<p>{COUNTED_TOGETHER}.</p>")?;
-    }
-    out.write_all(b"</section>\n")
+    let file = Escaped(report.against.as_ref().unwrap_or(&report.robots));
+    let is_together = report.paces.iter().any(|row| row.paced.without_address > 0);
+    let above = if is_together { COUNTED_TOGETHER } else { "" };
+    let item =
+        |row: &PaceCount| format!("{}: {} <small>{file}:{}</small>", Escaped(&row.crawler), row.sentence(), row.line);
+    listing(out, ("", "Faster than asked", above), report.paces.iter().map(item), (report.paces.len(), "more crawler"))
 }
 
-/// Requests by crawler and over time; first what a change changes.
-fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.crawlers.is_empty() {
-        return Ok(());
+/// Every crawler with its bar, which opens to its rules; where two files are compared, with what the change does.
+fn by_crawler(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let lines = details::lines(report);
+    if lines.is_empty() {
+        let none = if report.lacks_names() { "" } else { "<p>The logs hold no request by a crawler.</p>\n" };
+        return out.write_all(none.as_bytes());
     }
-    if report.is_compared() {
-        change(out, report)?;
-    }
-    let disallowed = format!("disallowed by {}", report.against.as_ref().unwrap_or(&report.robots));
-    let early = (report.totals.outcomes.not_blamed > 0).then_some(("early", "disallowed, but before --effective-from"));
-    let meanings = [("disallowed", disallowed.as_str())].into_iter().chain(early).chain([("allowed", "allowed")]);
-    let parts =
-        |of: &RequestOutcomes| [("disallowed", of.disallowed), ("early", of.not_blamed), ("allowed", of.allowed)];
-    let value = |row: &CrawlerRow| {
-        let RequestCounts { requests, outcomes, .. } = row.counts;
-        match outcomes.disallowed {
-            0 => counted(requests, "request"),
-            disallowed => format!("{}, {} disallowed", counted(requests, "request"), percent(disallowed, requests)),
-        }
+    out.write_all(b"<section><h2>By crawler</h2>\n<p class=\"sub\">Each opens to its rules and paths; a * stands for what varies.</p>\n")?;
+    let (harm, kept) = match report.is_compared() {
+        true => ("shut out", "disallowed by both, or before --effective-from"),
+        false => ("disallowed", "disallowed, but before --effective-from"),
     };
-    by_crawler(out, "By crawler", meanings, &report.crawlers.iter().collect::<Vec<_>>(), parts, value)?;
-    if report.is_compared() || report.hours.is_empty() {
-        return Ok(());
-    }
-    out.write_all(b"<section><h2>Over time</h2>\n")?;
-    let parts =
-        |sum: &RequestTally| [("disallowed", sum.disallowed), ("early", sum.not_blamed), ("allowed", sum.allowed())];
-    let title =
-        |sum: &RequestTally| format!("{} allowed, {} disallowed", grouped(sum.allowed()), grouped(sum.disallowed));
-    columns(out, &report.hours, "Requests of crawlers", parts, title)?;
+    out.write_all(crawler_lines(&lines, harm, &[("opened", "let in"), ("early", kept)]).as_bytes())?;
     out.write_all(b"</section>\n")
 }
 
-/// What the change changes, by crawler and over time.
-fn change(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let parts = |of: &RequestOutcomes| [("disallowed", of.shut), ("opened", of.opened)];
-    let changed: Vec<_> = report.crawlers.iter().filter(|row| sum(parts(&row.counts.outcomes)) > 0).collect();
-    if changed.is_empty() {
+/// Columns of the chart over time, at most.
+const COLUMNS: i64 = 72;
+
+/// Requests of crawlers over time; where two files are compared, those that change.
+fn over_time(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let (Some(first), Some(last)) = (report.hours.first(), report.hours.last()) else { return Ok(()) };
+    if report.is_compared() && report.totals.outcomes.shut + report.totals.outcomes.opened == 0 {
         return out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n");
     }
-    let value = |row: &CrawlerRow| {
-        let RequestOutcomes { shut, opened, .. } = row.counts.outcomes;
-        format!("{} shut out, {} let in", grouped(shut), grouped(opened))
-    };
-    let meanings = [("disallowed", "shut out"), ("opened", "let in")];
-    by_crawler(out, "The change, by crawler", meanings, &changed, parts, value)?;
-    if report.hours.is_empty() {
-        return Ok(());
+    let (first, last) = (first.start, last.start);
+    let step = (((last - first) / 3600 + 1) + COLUMNS - 1) / COLUMNS * 3600;
+    let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
+    for hour in &report.hours {
+        if let Some(sum) = usize::try_from((hour.start - first) / step).ok().and_then(|at| sums.get_mut(at)) {
+            sum.add(&hour.tally);
+        }
     }
-    out.write_all(b"<section><h2>The change, over time</h2>\n")?;
-    key(out, [("engine", "search engines shut out"), ("disallowed", "other crawlers shut out"), ("opened", "let in")])?;
     // Those of search engines at the bottom.
-    let parts = |sum: &RequestTally| {
-        let others = sum.shut - sum.shut_search_engines;
-        [("engine", sum.shut_search_engines), ("disallowed", others), ("opened", sum.opened)]
+    let column = |sum: &RequestTally| -> (Vec<ChartPart>, String) {
+        if report.is_compared() {
+            let engines = sum.shut_search_engines;
+            let parts = [("engine", engines), ("disallowed", sum.shut - engines), ("opened", sum.opened)];
+            let (shut, engines, opened) = (grouped(sum.shut), grouped(engines), grouped(sum.opened));
+            return (parts.to_vec(), format!("{shut} shut out, {engines} of them of search engines, {opened} let in"));
+        }
+        let engines = sum.disallowed_search_engines;
+        let others = sum.disallowed - engines;
+        let parts =
+            [("engine", engines), ("disallowed", others), ("early", sum.not_blamed), ("allowed", sum.allowed())];
+        (parts.to_vec(), format!("{} allowed, {} disallowed", grouped(sum.allowed()), grouped(sum.disallowed)))
     };
-    let title = |sum: &RequestTally| {
-        let engines = grouped(sum.shut_search_engines);
-        format!("{} shut out, {engines} of them of search engines, {} let in", grouped(sum.shut), grouped(sum.opened))
+    let with_time = |(at, sum): (usize, &RequestTally)| {
+        let (parts, text) = column(sum);
+        (parts, format!("{} UTC: {text}", moment(first + step * at as i64)))
     };
-    columns(out, &report.hours, "Requests that the change shuts out or lets in", parts, title)?;
-    out.write_all(b"</section>\n")
+    let chart = TimeChart { first, step, columns: sums.iter().enumerate().map(with_time).collect() };
+    let (title, what) = if report.is_compared() {
+        ("The change, over time", "Requests that the change shuts out or lets in")
+    } else {
+        ("Over time", "Requests by crawlers")
+    };
+    writeln!(out, "<section><h2>{title}</h2>\n{}</section>", chart.markup(what))
 }
 
-/// What the colours of a chart mean.
-fn key<'a>(out: &mut impl Write, meanings: impl IntoIterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
-    out.write_all(b"<p class=\"key\">")?;
-    for (class, meaning) in meanings {
-        write!(out, "<span><i class=\"{class}\"></i>{}</span> ", Escaped(meaning))?;
+/// Crawlers whose claims fail because of the path, as it seems.
+fn suspect_paths(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let suspects = &report.identity.suspect_paths;
+    let above = "These have no address of their operator, and nothing shows that the log has the addresses of clients. A proxy that is \
+                 missing in <code>trusted_proxies</code> does that, so they count as claimed, not as impostors.";
+    let item = |suspect: &SuspectRow| {
+        let more = if suspect.other_addresses > 0 { ", \u{2026}" } else { "" };
+        let (requests, addresses) = (counted(suspect.requests, "request"), suspect.addresses.join(", "));
+        format!("{}: {requests} from {}{more}", Escaped(&suspect.crawler), Escaped(&addresses))
+    };
+    listing(out, ("warn", "Suspect path", above), suspects.iter().map(item), (suspects.len(), "more crawler"))
+}
+
+/// Whose requests they are, and why some could be anyone's.
+fn split(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let identity = &report.identity;
+    let Some(evidence) = identity.evidence() else { return Ok(()) };
+    writeln!(out, "<section><h2>Who sent them</h2>\n<p class=\"sub\">Checked {}.</p>", Escaped(&evidence))?;
+    let share = |(share, whose): (&RequestTally, &str)| {
+        let parts = vec![("disallowed", share.disallowed), ("allowed", share.requests - share.disallowed)];
+        let (requests, disallowed) = (grouped(share.requests), grouped(share.disallowed));
+        (format!("{requests} {whose}"), parts, format!("{disallowed} disallowed"))
+    };
+    out.write_all(bars(&identity.shares().map(share).collect::<Vec<_>>()).as_bytes())?;
+    let reasons = identity.reasons();
+    if !reasons.is_empty() {
+        out.write_all(b"<p class=\"sub\">Why requests could be anyone's:</p>\n<ul>\n")?;
+        for (reason, requests) in reasons {
+            writeln!(out, "<li>{}: {}</li>", counted(requests, "request"), Escaped(&reason))?;
+        }
+        out.write_all(b"</ul>\n")?;
     }
-    out.write_all(b"</p>\n")
+    out.write_all(b"</section>\n")
 }
 
 fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -197,120 +231,22 @@ fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.search_engines_shut_out.is_empty() {
-        return Ok(());
-    }
-    out.write_all(
-        b"<section class=\"warn\"><h2>Search engines are shut out</h2>\n<p>The change disallows paths that these search \
-          engines requested. Such pages may leave the index.</p>\n<ul>\n",
-    )?;
-    for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
-        writeln!(out, "<li>{}: {} shut out</li>", Escaped(&row.name), counted(row.counts.outcomes.shut, "request"))?;
-    }
-    out.write_all(b"</ul></section>\n")
+    let names = &report.search_engines_shut_out;
+    let above = "The change disallows paths that these search engines requested. Such pages may leave the index.";
+    let item =
+        |row: &CrawlerRow| format!("{}: {} shut out", Escaped(&row.name), counted(row.counts.outcomes.shut, "request"));
+    let rows = report.crawlers.iter().filter(|row| names.contains(&row.name));
+    listing(out, ("warn", "Search engines are shut out", above), rows.map(item), (names.len(), "more engine"))
 }
 
 fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.suspect_humans.is_empty() {
-        return Ok(());
-    }
-    out.write_all(
-        b"<section class=\"warn\"><h2>These may be people</h2>\n<p>They have a crawler's name, but fetch styles, scripts \
-          and pictures with the site's own Referer, as browsers do. Some crawlers that render pages do so too: look \
-          before you refuse them.</p>\n<table class=\"stacked\"><thead><tr><th scope=\"col\">Network</th>\
-          <th scope=\"col\">Claims to be</th><th scope=\"col\" class=\"n\">Disallowed</th>\
-          <th scope=\"col\">Such as</th></tr></thead><tbody>\n",
-    )?;
-    for suspect in &report.suspect_humans {
+    let above = "They have a crawler's name, but fetch styles, scripts and pictures with the site's own Referer, as browsers do. Some \
+                 crawlers that render pages do so too: look before you refuse them.";
+    let item = |suspect: &Suspect| {
         let [address, claims, target] = [&suspect.address, &suspect.claims, &suspect.target].map(|text| Escaped(text));
         let disallowed = grouped(suspect.disallowed);
-        writeln!(
-            out,
-            "<tr><th scope=\"row\">{address}</th><td data-label=\"Claims to be\">{claims}</td>\
-             <td class=\"n\" data-label=\"Disallowed\">{disallowed}</td><td data-label=\"Such as\"><code>{target}</code></td></tr>"
-        )?;
-    }
-    out.write_all(b"</tbody></table>\n")?;
-    let more = report.suspect_human_count.saturating_sub(report.suspect_humans.len());
-    if more > 0 {
-        writeln!(out, "<p>and {}</p>", counted(more as u64, "more visitor"))?;
-    }
-    out.write_all(b"</section>\n")
-}
-
-/// Columns of the chart over time, at most.
-const COLUMNS: i64 = 72;
-
-/// Parts of a bar or column: the class that colours it, and its requests.
-type Parts<const N: usize> = [(&'static str, u64); N];
-
-fn sum<const N: usize>(parts: Parts<N>) -> u64 {
-    parts.iter().map(|(_, count)| count).sum()
-}
-
-/// A section with a bar for each crawler, and in a line what is left of them.
-fn by_crawler<'a, const N: usize>(
-    out: &mut impl Write,
-    title: &str,
-    meanings: impl IntoIterator<Item = (&'a str, &'a str)>,
-    rows: &[&CrawlerRow],
-    parts: impl Fn(&RequestOutcomes) -> Parts<N>,
-    value: impl Fn(&CrawlerRow) -> String,
-) -> io::Result<()> {
-    writeln!(out, "<section><h2>{title}</h2>")?;
-    key(out, meanings)?;
-    let (shown, rest) = rows.split_at(rows.len().min(CHARTED));
-    let height = |row: &&CrawlerRow| sum(parts(&row.counts.outcomes));
-    let most = shown.iter().map(height).max().unwrap_or(0);
-    out.write_all(b"<ul class=\"bars\">\n")?;
-    for row in shown {
-        write!(out, "<li><span>{}</span><span class=\"bar\">", Escaped(&row.name))?;
-        for (class, count) in parts(&row.counts.outcomes).into_iter().filter(|(_, count)| *count > 0) {
-            write!(out, "<i class=\"{class}\" style=\"width:{:.2}%\"></i>", of_hundred(count, most))?;
-        }
-        writeln!(out, "</span><span class=\"value\">{}</span></li>", Escaped(&value(row)))?;
-    }
-    out.write_all(b"</ul>\n")?;
-    if let Some(more) = more_crawlers(rest.iter().map(height)) {
-        writeln!(out, "<p class=\"sub\">and {more}</p>")?;
-    }
-    out.write_all(b"</section>\n")
-}
-
-/// Requests of crawlers over time, as columns.
-fn columns<const N: usize>(
-    out: &mut impl Write,
-    hours: &[HourRow],
-    label: &str,
-    parts: impl Fn(&RequestTally) -> Parts<N>,
-    title: impl Fn(&RequestTally) -> String,
-) -> io::Result<()> {
-    let (Some(first), Some(last)) = (hours.first(), hours.last()) else { return Ok(()) };
-    let (first, last) = (first.start, last.start);
-    let step = (((last - first) / 3600 + 1) + COLUMNS - 1) / COLUMNS * 3600;
-    let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
-    for hour in hours {
-        if let Some(sum) = usize::try_from((hour.start - first) / step).ok().and_then(|at| sums.get_mut(at)) {
-            sum.add(&hour.tally);
-        }
-    }
-    let most = sums.iter().map(|hours| sum(parts(hours))).max().unwrap_or(0);
-    let every = if step == 3600 { "hour".to_owned() } else { format!("{} hours", step / 3600) };
-    let (start, end) = (moment(first), moment(last + 3600));
-    writeln!(out, "<figure><p class=\"most\">{} in the busiest {every}</p>", counted(most, "request"))?;
-    let label = format!("{label}, from {start} to {end} UTC, at most {} in {every}", grouped(most));
-    writeln!(out, "<div class=\"columns\" role=\"img\" aria-label=\"{label}\">")?;
-    for (at, hours) in sums.iter().enumerate() {
-        let from = moment(first + step * at as i64);
-        write!(out, "<span title=\"{from} UTC: {}\">", title(hours))?;
-        for (class, count) in parts(hours).into_iter().rev().filter(|(_, count)| *count > 0) {
-            write!(out, "<i class=\"{class}\" style=\"height:{:.2}%\"></i>", of_hundred(count, most))?;
-        }
-        out.write_all(b"</span>\n")?;
-    }
-    writeln!(out, "</div>\n<figcaption><span>{start} UTC</span><span>{end} UTC</span></figcaption></figure>")
-}
-
-fn of_hundred(count: u64, most: u64) -> f64 {
-    100.0 * count as f64 / most.max(1) as f64
+        format!("{address} claims to be {claims}: {disallowed} disallowed, such as <code>{target}</code>")
+    };
+    let all = (report.suspect_human_count, "more visitor");
+    listing(out, ("warn", "These may be people", above), report.suspect_humans.iter().map(item), all)
 }

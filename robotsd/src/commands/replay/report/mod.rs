@@ -1,9 +1,9 @@
 //! The report of a replay, as text, JSON or HTML, and what it holds: counted, sorted and redacted.
 
+mod details;
 mod history;
 pub(super) mod html;
 mod rows;
-mod tables;
 pub(super) mod text;
 
 use serde::Serialize;
@@ -14,9 +14,13 @@ use self::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRows, SenderSp
 use super::counts::{ReplayCounts, ReplayPlan};
 use super::crawler_rows::ReplayRow;
 use super::paces::PaceCount;
+use super::rule_paths::Effect;
 use super::tally::RequestTally;
 use crate::board::OperatorBalance;
-use crate::html::{counted, grouped};
+use crate::html::{counted, grouped, percent};
+
+/// Crawlers that a report begins with.
+const HEADLINES: usize = 3;
 
 /// Suspects in a report.
 const SUSPECTS: usize = 20;
@@ -42,6 +46,8 @@ pub(crate) struct Report {
     first: Option<i64>,
     last: Option<i64>,
     totals: TotalCounts,
+    #[serde(skip)]
+    total: RequestTally,
     /// People who may be refused.
     pub(crate) suspect_humans: Vec<Suspect>,
     pub(crate) suspect_human_count: usize,
@@ -80,6 +86,9 @@ struct CrawlerRow {
     name: String,
     class: Class,
     category: Option<Category>,
+    /// Whether it is a search engine with an index that people use.
+    #[serde(skip)]
+    is_index_engine: bool,
     #[serde(flatten)]
     counts: RequestCounts,
     /// Who sent requests under its name. Those of impostors are not in the other counts of this row.
@@ -150,6 +159,7 @@ impl Report {
             first: counts.period.first,
             last: counts.period.last,
             totals: TotalCounts { crawler_requests: total.requests, outcomes: RequestOutcomes::of(&total, plan) },
+            total,
             suspect_human_count: suspects.len(),
             suspect_humans: suspects
                 .into_iter()
@@ -182,6 +192,39 @@ impl Report {
         self.against.is_some()
     }
 
+    /// What to know first: search engines, and then those of whom the most is disallowed or changed, a sentence each.
+    fn headlines(&self) -> impl Iterator<Item = String> {
+        let harm = |row: &CrawlerRow| {
+            let RequestOutcomes { disallowed, shut, opened, .. } = row.counts.outcomes;
+            match self.is_compared() {
+                false => (disallowed, Effect::Disallowed, "disallowed"),
+                true if shut > 0 => (shut, Effect::ShutOut, "shut out"),
+                true => (opened, Effect::LetIn, "let in"),
+            }
+        };
+        let mut rows: Vec<_> = self.crawlers.iter().filter(|row| harm(row).0 > 0).collect();
+        rows.sort_by_key(|row| (!row.is_index_engine, std::cmp::Reverse(harm(row).0)));
+        rows.into_iter().take(HEADLINES).map(move |row| {
+            let (count, effect, what) = harm(row);
+            let by = row.by_rule.patterns(effect).map(|patterns| format!(", by {patterns}")).unwrap_or_default();
+            format!("{}: {} {what}{by}", row.name, percent(count, row.counts.requests))
+        })
+    }
+
+    /// What the mode `refuse` would do about what is disallowed; `None` where nothing is.
+    fn if_refused(&self) -> Option<String> {
+        let RequestTally { disallowed, would_refuse, would_tag, .. } = self.total;
+        let passing = disallowed.saturating_sub(would_refuse + would_tag);
+        let parts = [
+            (would_tag, "only tagged, as those of search engines that people use are"),
+            (passing, "let through by exceptions of the policy"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: String = parts.map(|(count, what)| format!("; {} would be {what}", grouped(*count))).collect();
+        let refused = grouped(would_refuse);
+        (disallowed > 0).then(|| format!("with mode = \"refuse\", {refused} of these would be refused{parts}"))
+    }
+
     /// Whether the log does not hold who sent its requests, or nobody said.
     const fn lacks_names(&self) -> bool {
         self.requests > 0 && self.nameless == self.requests
@@ -200,6 +243,7 @@ impl CrawlerRow {
             name: row.agent.name.clone(),
             class: row.agent.class,
             category: row.agent.category,
+            is_index_engine: row.agent.is_index_engine,
             counts: RequestCounts::of(own, plan),
             identity: SenderSplit::of([row]),
             by_rule: RuleRows::new(&row.rules, plan),

@@ -15,7 +15,7 @@ use crate::commands::replay::redaction::ReportPrivacy;
 use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePaths};
 use crate::commands::replay::tally::RequestTally;
 use crate::date;
-use crate::html::grouped;
+use crate::html::{counted, grouped};
 
 /// Rules, and patterns of a rule in a report.
 const RULES: usize = 20;
@@ -62,6 +62,21 @@ impl RuleRows {
             rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, plan)).collect(),
             other_rules: other.len() as u64,
             other_rules_requests: other.iter().map(|(_, paths)| paths.total).sum(),
+        }
+    }
+}
+
+impl RuleRows {
+    /// The patterns with the most requests of an effect, as `/cart/ and /sale`.
+    pub(super) fn patterns(&self, effect: Effect) -> Option<String> {
+        let mut patterns =
+            self.rules.iter().filter(|rule| rule.effect == effect).filter_map(|rule| rule.pattern.as_ref());
+        let shown: Vec<_> = patterns.by_ref().take(2).map(String::as_str).collect();
+        let more = patterns.count() as u64 + if shown.is_empty() { 0 } else { self.other_rules };
+        match (shown.is_empty(), more) {
+            (true, _) => None,
+            (false, 0) => Some(shown.join(" and ")),
+            (false, more) => Some(format!("{} and {}", shown.join(", "), counted(more, "more rule"))),
         }
     }
 }
@@ -278,7 +293,17 @@ impl Senders {
         }
     }
 
-    /// Why requests are only claimed, in words, with their numbers; the most frequent first.
+    /// Requests under crawlers' names by who sent them, as it stands behind their number; those of impostors only where there are any.
+    pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
+        let SenderSplit { verified, claimed, impostors, .. } = &self.split;
+        let impostors =
+            (impostors.requests > 0).then_some((impostors, "came from addresses that are not their operators'"));
+        [(verified, "came from addresses that their operators publish"), (claimed, "could be anyone's")]
+            .into_iter()
+            .chain(impostors)
+    }
+
+    /// Why requests could be anyone's, in words, with their numbers; the most frequent first.
     pub(super) fn reasons(&self) -> Vec<(String, u64)> {
         let mut reasons: Vec<_> = self.split.claimed_because.iter().collect();
         reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(**requests));
@@ -288,20 +313,24 @@ impl Senders {
     fn in_words(&self, reason: &str) -> String {
         use UndecidedReason as Reason;
         let words = match reason.parse::<UndecidedReason>() {
-            Err(_) => "their operator publishes no complete method, or they act for people",
-            Ok(Reason::Address) => "the log has no whole public address of theirs",
+            Err(_) => "the operator publishes no complete list of addresses, or the requests are made for people",
+            Ok(Reason::Address) => "the log has no whole public address for them",
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
-                    return format!("not in the lists of {day}, which are not of the time of the requests");
+                    return format!(
+                        "the lists of {day} do not have the address, and may have had it when the request was made"
+                    );
                 }
-                None => "the names of their addresses are not of the time of the requests",
+                None => "the address has another name now, and may have had its operator's when the request was made",
             },
             Ok(Reason::NotLoaded) if self.names.is_none() => "there is no list; --rdns looks the names of addresses up",
             Ok(Reason::NotLoaded) => "there is no list",
             Ok(Reason::Busy) => "the names of their addresses were not looked up",
-            Ok(Reason::UnprovenResolver) => "the resolver confirmed no address of their operator",
-            Ok(Reason::Timeout | Reason::ResolverFailure | Reason::Truncated) => "the resolver could not tell",
-            Ok(Reason::SuspectPath) => "so many fail that the log may have the addresses of a proxy",
+            Ok(Reason::UnprovenResolver) => {
+                "the resolver confirmed no address of the operator, so its other answers prove nothing"
+            }
+            Ok(Reason::Timeout | Reason::ResolverFailure | Reason::Truncated) => "the resolver gave no whole answer",
+            Ok(Reason::SuspectPath) => "so many addresses are wrong that the log may have those of a proxy",
             Ok(_) => reason,
         };
         words.to_owned()

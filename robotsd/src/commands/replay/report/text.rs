@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use super::rows::{COUNTED_TOGETHER, RuleRows};
 use super::{CrawlerRow, Report, history, log_gaps, more_crawlers, other_requests};
-use crate::commands::replay::tally::RequestTally;
 use crate::html::{counted, grouped, percent, period};
 use crate::render::printable;
 
@@ -81,6 +80,8 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let before = counted(totals.outcomes.not_blamed, "more disallowed request");
         writeln!(out, "{before} came before --effective-from")?;
     }
+    report.if_refused().into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    report.headlines().try_for_each(|line| writeln!(out, "  {}", printable(line)))?;
     split(out, report)
 }
 
@@ -213,7 +214,11 @@ fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let held: u64 = report.others.iter().map(|row| row.disallowed).sum();
     if held > 0 {
         let are = are(held);
-        writeln!(out, "of them {} {are} disallowed, because the policy holds them to \"*\"", grouped(held))?;
+        writeln!(
+            out,
+            "of them {} {are} disallowed, because the policy applies the rules for \"*\" to them",
+            grouped(held)
+        )?;
     }
     Ok(())
 }
@@ -259,20 +264,14 @@ const IMPOSTORS: usize = 10;
 const ADDRESSES: usize = 5;
 const DETAILED_IMPOSTORS: usize = 3;
 
-/// What is verified, only claimed, and an impostor's.
+/// Whose requests they are.
 pub(super) fn split(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let Some(evidence) = report.identity.evidence() else { return Ok(()) };
-    let split = &report.identity.split;
-    let harm = |share: &RequestTally| {
-        let (count, what) =
+    writeln!(out, "{evidence}:")?;
+    for (share, whose) in report.identity.shares() {
+        let (harm, what) =
             if report.is_compared() { (share.shut, "newly disallowed") } else { (share.disallowed, "disallowed") };
-        if share.requests == 0 { String::new() } else { format!(" ({} {what})", grouped(count)) }
-    };
-    let part = |share: &RequestTally, what: &str| format!("{} {what}{}", grouped(share.requests), harm(share));
-    let (verified, claimed) = (part(&split.verified, "verified"), part(&split.claimed, "only claimed"));
-    writeln!(out, "{evidence}, {verified} and {claimed}")?;
-    if split.impostors.requests > 0 {
-        writeln!(out, "and {}, which no crawler is blamed for", part(&split.impostors, "of impostors"))?;
+        writeln!(out, "  {:>10}  {whose} ({} {what})", grouped(share.requests), grouped(harm))?;
     }
     Ok(())
 }
@@ -320,13 +319,13 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
     Ok(())
 }
 
-/// Why requests are only claimed.
+/// Why requests could be anyone's.
 pub(super) fn reasons(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let reasons = report.identity.reasons();
     if reasons.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nwhy crawlers are only claimed")?;
+    writeln!(out, "\nwhy requests could be anyone's")?;
     for (reason, requests) in reasons {
         writeln!(out, "  {:>10}  {reason}", grouped(requests))?;
     }

@@ -1,0 +1,121 @@
+//! What opens below a crawler of the page: who sent its requests, and the rules that decide about them with their paths.
+
+use std::fmt::Write as _;
+
+use super::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRow, RuleRows};
+use super::{CrawlerRow, Report};
+use crate::commands::replay::tally::RequestTally;
+use crate::html::{ChartPart, CrawlerGroup, CrawlerLine, Escaped, counted, facts, grouped, value_of};
+
+/// Every crawler, and the impostors of each.
+pub(super) fn lines(report: &Report) -> Vec<CrawlerLine> {
+    let crawlers = report.crawlers.iter().map(|row| crawler(report, row));
+    crawlers.chain(report.impostors.iter().map(|row| impostor(report, row))).collect()
+}
+
+fn crawler(report: &Report, row: &CrawlerRow) -> CrawlerLine {
+    let category = row.category.map_or(row.class.as_str(), |category| category.as_str());
+    let group = row.category.map_or(CrawlerGroup::Unknown, |category| CrawlerGroup::of_category(category.as_str()));
+    let share = |share: &RequestTally| match (share.requests, row.identity.is_checked) {
+        (_, false) => "not checked".to_owned(),
+        (requests, true) => format!("{} ({} disallowed)", grouped(requests), grouped(share.disallowed)),
+    };
+    let read = match row.counts.robots_txt {
+        0 => "never fetched".to_owned(),
+        times => format!("fetched {}", counted(times, "time")),
+    };
+    let of_crawler = [
+        ("Category", category.to_owned()),
+        ("robots.txt", read),
+        ("From addresses of its operator", share(&row.identity.verified)),
+        ("Could be anyone's", share(&row.identity.claimed)),
+    ];
+    line(report, (group, row.name.clone()), &row.counts, of_crawler, &row.by_rule)
+}
+
+fn impostor(report: &Report, row: &ImpostorRow) -> CrawlerLine {
+    let addresses = row.addresses_in_words(usize::MAX);
+    let (name, from) = (format!("Impostors of {}", row.crawler), [("From", Escaped(&addresses).to_string())]);
+    line(report, (CrawlerGroup::Impostors, name), &row.counts, from, &row.by_rule)
+}
+
+/// A line with a bar, which opens to more about it.
+fn line<const N: usize>(
+    report: &Report,
+    (group, name): (CrawlerGroup, String),
+    RequestCounts { requests, outcomes, .. }: &RequestCounts,
+    more: [(&'static str, String); N],
+    by_rule: &RuleRows,
+) -> CrawlerLine {
+    let RequestOutcomes { allowed, disallowed, not_blamed, shut, opened, .. } = *outcomes;
+    let change = |count| report.is_compared().then_some(count);
+    let counts = [
+        ("Allowed", Some(allowed)),
+        ("Disallowed", Some(disallowed)),
+        ("Before --effective-from", Some(not_blamed).filter(|count| *count > 0)),
+        ("Shut out", change(shut)),
+        ("Let in", change(opened)),
+    ];
+    let counts = counts.into_iter().filter_map(|(name, count)| Some((name, grouped(count?))));
+    let harm = if report.is_compared() { (shut, "shut out") } else { (disallowed, "disallowed") };
+    let value = value_of(harm, *requests);
+    let value = if opened > 0 { format!("{value}, {} let in", grouped(opened)) } else { value };
+    let details = facts(more.into_iter().chain(counts)) + &rules(by_rule);
+    CrawlerLine { group, name, badge: None, parts: parts(outcomes, group.disallowed(), report), value, details }
+}
+
+/// The parts of a bar: what a file disallows or a change does, then the rest.
+fn parts(of: &RequestOutcomes, harm: &'static str, report: &Report) -> Vec<ChartPart> {
+    match report.is_compared() {
+        false => vec![(harm, of.disallowed), ("early", of.not_blamed), ("allowed", of.allowed)],
+        true => {
+            let kept = of.disallowed.saturating_sub(of.shut) + of.not_blamed;
+            vec![
+                (harm, of.shut),
+                ("opened", of.opened),
+                ("early", kept),
+                ("allowed", of.allowed.saturating_sub(of.opened)),
+            ]
+        }
+    }
+}
+
+/// The rules that decide about what is requested under a name.
+fn rules(by_rule: &RuleRows) -> String {
+    if by_rule.rules.is_empty() {
+        return String::new();
+    }
+    let mut out = "<table class=\"rules\"><thead><tr><th scope=\"col\">Rule, and its paths</th>\
+                   <th scope=\"col\" class=\"n\">Requests</th></tr></thead><tbody>\n"
+        .to_owned();
+    by_rule.rules.iter().for_each(|rule| rule_rows(&mut out, rule));
+    if by_rule.other_rules > 0 {
+        row(&mut out, "rule", &counted(by_rule.other_rules, "more rule"), by_rule.other_rules_requests);
+    }
+    out + "</tbody></table>\n"
+}
+
+fn rule_rows(out: &mut String, rule: &RuleRow) {
+    let effect = rule.effect_words();
+    let file = Escaped(&rule.file);
+    let name = match (rule.line, &rule.pattern) {
+        (Some(number), Some(pattern)) => {
+            format!("{effect}<code>Disallow: {}</code> <small>{file}:{number}</small>", Escaped(pattern))
+        }
+        _ => format!("{effect}other rules <small>{file}</small>"),
+    };
+    row(out, "rule", &name, rule.requests);
+    for path in &rule.paths {
+        row(out, "path", &format!("<code>{}</code>", Escaped(&path.pattern)), path.requests);
+    }
+    if rule.other_paths > 0 {
+        row(out, "path", &counted(rule.other_paths, "more pattern"), rule.other_paths_requests);
+    }
+}
+
+/// A row of a name, which is markup already, and a count.
+fn row(out: &mut String, class: &str, name: &str, requests: u64) {
+    let requests = grouped(requests);
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "<tr class=\"{class}\"><th scope=\"row\">{name}</th><td class=\"n\">{requests}</td></tr>");
+}

@@ -1,0 +1,142 @@
+//! A real browser: Chromium, driven by WebDriver.
+//!
+//! It is `chromedriver` in `PATH`, of Debian's packages `chromium` and `chromium-driver`. Where it is not there it is left out with a word;
+//! in CI it has to be there.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::harness::*;
+
+/// `chromedriver`, and one browser in it; both end with it.
+pub(super) struct Browser {
+    driver: Child,
+    address: SocketAddr,
+    session: String,
+}
+
+impl Browser {
+    /// None where there is none.
+    pub(super) fn start(hosts: &str) -> Option<Self> {
+        let (driver, address) = Self::driver()?;
+        let mut browser = Self { driver, address, session: String::new() };
+        // Its sandbox does not work for root, nor in most containers; it sees pages of this test only.
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            &format!("--host-resolver-rules={hosts}"),
+        ]
+        .map(str::to_owned);
+        let capabilities = json!({ "capabilities": { "alwaysMatch": {
+            "goog:chromeOptions": { "args": arguments }, "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
+        } } });
+        let made = browser.send("POST", "/session", &capabilities);
+        browser.session = made["sessionId"].as_str().unwrap().to_owned();
+        Some(browser)
+    }
+
+    /// `chromedriver`, and where it listens.
+    fn driver() -> Option<(Child, SocketAddr)> {
+        let mut said = Vec::new();
+        // It takes a port that is free for IPv4, and ends where the same port of IPv6 is not.
+        for _ in 0..10 {
+            let spawned =
+                Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+            let mut driver =
+                crate::programs::present(spawned.map_err(|error| format!("chromedriver is not here: {error}")))?;
+            let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let port = lines.by_ref().inspect(|line| said.push(line.clone())).find_map(|line| {
+                line.trim_end_matches('.').split_once("started successfully on port ")?.1.parse().ok()
+            });
+            let mut errors = driver.stderr.take().unwrap();
+            if let Some(port) = port {
+                // The pipes must not fill up.
+                std::thread::spawn(move || lines.for_each(drop));
+                std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+                return Some((driver, SocketAddr::from(([127, 0, 0, 1], port))));
+            }
+            let mut why = String::new();
+            errors.read_to_string(&mut why).unwrap();
+            said.push(why);
+            driver.wait().unwrap();
+        }
+        panic!("chromedriver does not start: {said:?}");
+    }
+
+    pub(super) fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let body = if method == "GET" { String::new() } else { body.to_string() };
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE * 3)).unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        let answer = Answer::read(&mut BufReader::new(stream), method).expect("an answer");
+        let value = answer.json()["value"].take();
+        assert!(value.get("error").is_none(), "{path}: {value}");
+        value
+    }
+
+    pub(super) fn post(&self, path: &str, body: &Value) -> Value {
+        self.send("POST", &format!("/session/{}{path}", self.session), body)
+    }
+
+    pub(super) fn open(&self, url: &str) {
+        self.post("/url", &json!({ "url": url }));
+    }
+
+    pub(super) fn run(&self, script: &str) -> Value {
+        self.post("/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    /// A command of Chromium's own protocol.
+    pub(super) fn command(&self, command: &str, parameters: Value) {
+        self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
+    }
+
+    /// The page looks so from now on.
+    pub(super) fn looks(&self, width: u32, height: u32, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.command("Emulation.setEmulatedMedia", json!({ "features": features }));
+        let device = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.command("Emulation.setDeviceMetricsOverride", device);
+    }
+
+    /// What is in its window, as PNG.
+    pub(super) fn picture(&self) -> Vec<u8> {
+        let picture = self.send("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
+        BASE64_STANDARD.decode(picture.as_str().unwrap()).unwrap()
+    }
+
+    pub(super) fn log(&self, kind: &str) -> Vec<Value> {
+        self.post("/se/log", &json!({ "type": kind })).as_array().unwrap().clone()
+    }
+
+    /// The URLs it has requested since it was last asked.
+    pub(super) fn requested(&self) -> Vec<String> {
+        let messages = self
+            .log("performance")
+            .into_iter()
+            .map(|entry| serde_json::from_str::<Value>(message(&entry)).unwrap()["message"].clone());
+        let sent = messages.filter(|message| message["method"] == "Network.requestWillBeSent");
+        sent.map(|message| message["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            self.send("DELETE", &format!("/session/{}", self.session), &json!({}));
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
