@@ -64,6 +64,7 @@ mod metrics;
 mod modes;
 mod monitoring;
 mod operate;
+mod pictures;
 mod proxy_protocol;
 mod publishing;
 mod rate;

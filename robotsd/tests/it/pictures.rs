@@ -1,0 +1,121 @@
+//! The pictures of README: a report of `replay` and the board, as a browser shows them.
+//!
+//! Fonts differ between machines, so pictures are not compared. A picture is of a page, whose hash is recorded beside it: where the page
+//! or its style sheet has become another, the picture is to be made again, with `UPDATE_DOCS=1` where Chromium is.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tower_robots::live::VersionHash;
+
+use super::board::{DayLine, hours, read, row, watches, write_lines};
+use crate::browser::Browser;
+use crate::harness::*;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// Octets of a picture, at most.
+const LARGEST: u64 = 150_000;
+
+/// Compares what was recorded of a picture with a page, or makes it again.
+fn shows(name: &str, page: &str, url: &str, height: u32) {
+    let place = |end: &str| PathBuf::from(format!("{}/tests/pictures/{name}.{end}", env!("CARGO_MANIFEST_DIR")));
+    let hash = |octets: &[u8]| VersionHash::of(octets).to_string();
+    let recorded = |picture: &[u8]| format!("page {}\npicture {}\n", hash(page.as_bytes()), hash(picture));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let browser = Browser::start("").expect("a browser");
+        browser.looks(1000, height, "light");
+        browser.command("Emulation.setScrollbarsHidden", json!({ "hidden": true }));
+        browser.open(url);
+        let picture = browser.picture();
+        fs::create_dir_all(place("png").parent().unwrap()).unwrap();
+        fs::write(place("png"), &picture).unwrap();
+        fs::write(place("txt"), recorded(&picture)).unwrap();
+    }
+    let picture = fs::read(place("png")).unwrap();
+    assert!(picture.starts_with(b"\x89PNG") && picture.len() as u64 <= LARGEST, "{name}: {} octets", picture.len());
+    let is_of_page = fs::read_to_string(place("txt")).unwrap() == recorded(&picture);
+    assert!(is_of_page, "{name}.png is of another page: run this test with UPDATE_DOCS=1, and look at it");
+}
+
+/// The same at every moment: numbers are data, and so are the columns of charts. The style sheet has the numbers of the look.
+fn without_numbers(page: &str) -> String {
+    let lines = page.lines().filter(|line| !line.starts_with("<g>"));
+    lines.flat_map(str::chars).filter(|char| !char.is_ascii_digit() && !",.".contains(*char)).collect()
+}
+
+#[test]
+fn the_picture_of_a_report_is_of_the_report_as_it_is() {
+    let folder = folder(&[]);
+    let report = folder.at("report.html");
+    let arguments = ["replay", "examples/access.log", "--robots", "examples/site/robots.txt", "--format", "html", "-o"];
+    run(robotsd().current_dir(ROOT).args(arguments).arg(&report)).succeeded();
+    let page = fs::read_to_string(&report).unwrap();
+    shows("report", &page, &format!("file://{}", report.display()), 1180);
+}
+
+const CONFIG: &str = "state_dir = \"state\"\nmode = \"observe\"\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                      [[site]]\nname = \"Shop 1\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n[board]\nsees_all = true\n";
+const ROBOTS: &str =
+    "User-agent: *\nDisallow: /cart/\nDisallow: /search\n\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
+
+/// A crawler's name and category, how it is identified, and what it requests at most in an hour: allowed, and disallowed.
+type Played = (&'static str, &'static str, &'static str, u64, u64);
+
+const PLAYED: [Played; 10] = [
+    ("Googlebot", "search", "verified", 90, 4),
+    ("bingbot", "search", "verified", 50, 0),
+    ("DuckDuckBot", "search", "verified", 12, 0),
+    ("GPTBot", "ai-training", "verified", 0, 60),
+    ("CCBot", "ai-training", "claimed", 0, 25),
+    ("OAI-SearchBot", "ai-search", "verified", 30, 0),
+    ("ChatGPT-User", "user-fetch", "claimed", 20, 1),
+    ("AhrefsBot", "seo", "claimed", 25, 6),
+    ("UptimeRobot", "monitoring", "claimed", 12, 0),
+    ("Googlebot", "search", "impostor", 0, 9),
+];
+
+/// A day of these crawlers, who come more by day than by night.
+fn day() -> Vec<DayLine> {
+    let mut lines = watches().to_vec();
+    for (name, category, identity, allowed, disallowed) in PLAYED {
+        for ago in 1..24 {
+            let part = |most: u64| most * (4 + (ago * 7 + most) % 5 + 12_u64.abs_diff(ago) / 2) / 14;
+            let (allowed, disallowed) = (part(allowed), part(disallowed));
+            let at = hours(ago) + 9;
+            let case = json!([{ "origin": "https://a.test", "disallowed_by": ["2"], "allowed_by": ["1"], "first": at, "last": at, "count": disallowed }]);
+            let (line, pattern) = if category == "ai-training" {
+                (7, "/")
+            } else {
+                (2 + ago % 2, ["/cart/", "/search"][ago as usize % 2])
+            };
+            let hits = json!([{ "version": "2", "line": line, "pattern": pattern, "hits": disallowed }]);
+            let mut counts =
+                json!({ "allowed": allowed, "disallowed": disallowed, "done": { "observed": disallowed } });
+            if disallowed > 0 {
+                (counts["cases"], counts["lines"]) = (case, hits);
+            }
+            // A crawler that really exists is not shown to ignore anything: it goes by the version that it read, which allowed that.
+            if ago == 23 && identity == "verified" {
+                counts["reads"] = read(if disallowed > 0 { "1" } else { "2" }, ago);
+            }
+            let (day, text) = row(name, ago, counts);
+            let text = text.replace("\"search\"", &format!("\"{category}\""));
+            lines.push((day, text.replace("\"verified\"", &format!("\"{identity}\""))));
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_picture_of_the_board_is_of_the_board_as_it_is() {
+    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("pages/none", "")]);
+    write_lines(folder.path(), 1, &day());
+    let running = folder.start();
+    let page = wait_for("the requests of the last minute", || {
+        Some(running.ask_admin("GET /board").body).filter(|page| page.contains("now 0.0 a minute"))
+    });
+    let style = running.ask_admin("GET /board.css").body;
+    let page = without_numbers(&page.replace(&*folder.path().to_string_lossy(), ""));
+    shows("board", &(page + &style), &format!("http://{}/board", running.admin()), 1130);
+}
