@@ -89,7 +89,7 @@ impl Selector {
         };
         match self {
             Self::Agent(name) => Ok(vec![named(name, evaluator)?]),
-            Self::Operator(operator) if crawlers().find(is_meant).is_none() => {
+            Self::Operator(operator) if !crawlers().any(|crawler| is_meant(&crawler)) => {
                 let hint = did_you_mean(operator, crawlers().map(|crawler| crawler.operator.as_str()));
                 let hint = hint.unwrap_or_else(|| "`robotsd agents` lists them".to_owned());
                 Err(format!("no crawler of the registry has the operator {operator:?}: {hint}"))

@@ -273,7 +273,7 @@ fn a_loss_beyond_the_share_that_is_permitted_fails() {
             "3.0 % of its requests, 3 of 100, and --max-loss permits 2 %",
         ),
         (&["--max-loss", "2%"], 2, "--max-loss has no pages to measure by"),
-        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "--max-loss has no pages to measure by"),
+        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: it lists no page"),
         (&["--urls", "pages.txt", "--max-loss", "2"], 2, "write a percentage from 0% to 100%, such as 1%"),
     ] {
         let ended = run(folder.robotsd().args(["diff", "old.txt", "new.txt"]).args(options));
