@@ -8,7 +8,7 @@ use tower_robots::rules::{Access, Group, Reading, RequestPath, RobotsTxt, RuleSe
 use crate::shared::cases;
 
 /// One file of so many is edited.
-const STEP: usize = 23;
+const STEP: usize = 97;
 
 fn compiled(robots: &RobotsTxt) -> RuleSet {
     robots.compile_with(Reading::Standard, |name| Registry::builtin().stands_for(name.value()))
@@ -94,5 +94,5 @@ fn real_files_keep_whom_is_meant_out_or_in_and_leave_the_others() {
             assert_eq!(again.robots.bytes(), edited.bytes(), "{}", case["robots"]);
         }
     }
-    assert!(edits > 60 && refused.len() * 50 <= edits, "{} of {edits} refused: {refused:#?}", refused.len());
+    assert!(edits > 20 && refused.len() * 50 <= edits, "{} of {edits} refused: {refused:#?}", refused.len());
 }
