@@ -65,5 +65,5 @@ fn who_obeyed_the_group_of_another_keeps_its_rules_and_is_named() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
     assert_has(&out, &["named, so that they keep the rules that they had: \"Applebot\", \"Google-InspectionTool\", "]);
-    assert_has(&folder.read("robots.txt"), &["User-agent: Applebot\n", "\n\nUser-agent: Googlebot\nDisallow: /\n"]);
+    assert_has(folder.read("robots.txt"), &["User-agent: Applebot\n", "\n\nUser-agent: Googlebot\nDisallow: /\n"]);
 }
