@@ -11,8 +11,7 @@ use std::time::Duration;
 use tower_robots::layer::{Answer, OriginalRequest, PacedRequest, RobotsLayer, VerifyLayer};
 use tower_robots::policy::RateMode;
 
-use crate::board::SiteRecorders;
-use crate::counting::{CountedRequest, OutcomeCounts};
+use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
 /// Decides about the requests of a site on one worker.
@@ -27,8 +26,8 @@ pub(crate) struct SiteJudge {
     pub(crate) evidence: VerifyLayer,
     /// None where this process counts for itself.
     pub(crate) store: Option<PaceStore>,
-    /// Those of the board, which know what services send visitors; none without one.
-    pub(crate) recorders: Option<Arc<SiteRecorders>>,
+    /// Those that send visitors; none without a board.
+    pub(crate) services: Option<Arc<SendingServices>>,
 }
 
 /// The party that answers a request for `/robots.txt`.
@@ -58,8 +57,8 @@ impl SiteJudge {
             _ => None,
         };
         let answer = judgement.answer(request, wait);
-        if let Some(recorders) = &self.recorders {
-            counted.sent_by(recorders.service_of(request, answer.record.as_deref()));
+        if let Some(services) = &self.services {
+            counted.sent_by(services.of_request(request, answer.record.as_deref()));
         }
         self.counts.decided(counted, &answer);
         answer

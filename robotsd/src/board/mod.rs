@@ -40,8 +40,8 @@ pub(crate) use self::row::{Done, Second, seconds, written as seconds_in_words};
 pub(crate) use self::summary::Evidence;
 pub(crate) use self::table::{Board, SiteMoment};
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
-pub(crate) use self::visitors::{is_crawler, service_of};
 pub(crate) use self::watch::Sight;
+pub(crate) use crate::counting::{is_crawler, service_of};
 pub(crate) use report::{BoardReport, CrawlerBoard, TrafficTotals, csv};
 
 #[cfg(test)]

@@ -7,11 +7,10 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
-use http::header::REFERER;
 use http::{HeaderName, Method, StatusCode};
 use parking_lot::Mutex;
-use tower_robots::agent::{Agent, Identity, Referrer, Registry};
-use tower_robots::layer::{Event, OriginalRequest, Record};
+use tower_robots::agent::{Agent, Identity};
+use tower_robots::layer::{Event, Record};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
 use tower_robots::policy::{Pace, Policy};
 use tower_robots::rules::{Access, RequestPath};
@@ -19,8 +18,7 @@ use tower_robots::rules::{Access, RequestPath};
 use super::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
 use super::requested_paths::RequestedPaths;
 use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
-use super::visitors::{self, is_crawler};
-use crate::counting::RequestOutcome;
+use crate::counting::{RequestOutcome, SendingServices};
 
 /// Rows that a worker holds of a site until they are taken.
 const MOST_ROWS: usize = 4096;
@@ -64,8 +62,8 @@ pub(crate) struct SiteRecorders {
     has_missed: AtomicBool,
     /// Whether the site got hosts since that was last asked.
     has_new_hosts: AtomicBool,
-    /// The registry with the services that send visitors; empty until it is followed.
-    registry: ArcSwap<Registry>,
+    /// Those that send visitors.
+    pub(crate) services: Arc<SendingServices>,
 }
 
 /// Counts the crawlers of one site on one worker.
@@ -135,23 +133,6 @@ impl SiteRecorders {
     /// Whether the site got hosts since this was last asked.
     pub(crate) fn take_new_hosts(&self) -> bool {
         self.has_new_hosts.swap(false, Ordering::AcqRel)
-    }
-
-    /// Follows the registry of the site, in which services that send visitors are looked up.
-    pub(crate) fn follow_registry(&self, registry: &Arc<Registry>) {
-        if !Arc::ptr_eq(&self.registry.load(), registry) {
-            self.registry.store(Arc::clone(registry));
-        }
-    }
-
-    /// The service that sent a visitor, if the request is one's. Of most requests one field is looked at.
-    pub(crate) fn service_of(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
-        let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
-        if record.is_some_and(|record| is_crawler(&record.agent)) {
-            return None;
-        }
-        let host = request.host().map(str::as_bytes);
-        visitors::service_of(&self.registry.load(), referer.as_bytes(), host, request.target()).cloned()
     }
 
     /// Follows the versions of a robots.txt, so that requests are judged by the one that a crawler last read.

@@ -1,15 +1,9 @@
 //! People whom a service sent here, by the hour: which service, and how many. Nothing else of them is kept.
-//!
-//! A visitor is a page that was requested with `GET` by something that is no crawler, and whose `Referer` names a host of
-//! the registry's column `referers`. Parts of pages name the site itself, so they fall out, as a link within the site does.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tower_robots::agent::{Agent, Class, Referrer, Registry};
-use tower_robots::policy::Pace;
-use tower_robots::rules::Authority;
+use tower_robots::agent::Referrer;
 
 use super::row::{Second, day_of};
 
@@ -18,24 +12,6 @@ const MOST: usize = 24 * 512;
 
 /// Octets of a name.
 const LONGEST_NAME: usize = 128;
-
-/// The service that a request of a page came from. A `Referer` of the site itself is what most requests have, so it is looked
-/// at first.
-pub(crate) fn service_of<'r>(
-    registry: &'r Registry,
-    referer: &[u8],
-    host: Option<&[u8]>,
-    target: &[u8],
-) -> Option<&'r Arc<Referrer>> {
-    let (_, authority, _) = Authority::of_url(referer)?;
-    let is_own = host.is_some_and(|host| Authority::of_host_field(host).host.eq_ignore_ascii_case(authority.host));
-    if is_own { None } else { registry.referrer(referer).filter(|_| !Pace::is_for_asset(target)) }
-}
-
-/// Whether an agent is a crawler, and so no visitor: the registry knows it, or it declares itself one.
-pub(crate) fn is_crawler(agent: &Agent) -> bool {
-    matches!(agent.class(), Class::Registered | Class::Declared)
-}
 
 /// How many each service sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,20 +96,6 @@ impl From<&Referrer> for Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_visitor_comes_from_another_site_to_a_page() {
-        let registry = Registry::builtin();
-        let host = |referer: &str, host: Option<&str>, target: &str| {
-            let service = service_of(registry, referer.as_bytes(), host.map(str::as_bytes), target.as_bytes());
-            service.map(|service| service.host.as_str())
-        };
-        assert_eq!(host("https://chatgpt.com/", Some("shop.test"), "/a?b=c.png"), Some("chatgpt.com"));
-        assert_eq!(host("https://www.google.com/", None, "/"), Some("google.*"));
-        assert_eq!(host("https://www.google.com/", Some("www.GOOGLE.com:443"), "/"), None, "its own page");
-        assert_eq!(host("https://chatgpt.com/", Some("shop.test"), "/a.css"), None);
-        assert_eq!(host("https://shop.test/", Some("shop.test"), "/"), None);
-    }
 
     #[test]
     fn counts_are_read_as_they_are_written_and_stand_with_their_day() {

@@ -2,6 +2,8 @@
 
 mod crawler_counts;
 mod outcome_counts;
+mod sending_services;
 
 pub(crate) use self::crawler_counts::{CrawlerCombinations, RequestOutcome};
 pub(crate) use self::outcome_counts::{CountedRequest, OutcomeCounts, OutcomeTotals, SiteTotals, VisitorTotals};
+pub(crate) use self::sending_services::{SendingServices, is_crawler, service_of};

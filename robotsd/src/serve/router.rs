@@ -195,7 +195,7 @@ mod tests {
                 layer,
                 evidence,
                 store,
-                recorders: None,
+                services: None,
             };
             let mut table = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
             table.hosts.insert("*", Arc::new(SiteRoute { judge, backend: Silent })).unwrap();

@@ -81,8 +81,9 @@ impl ServedSite {
         let evidence = VerifyLayer::new(&counting, wait);
         // Both look up the agents of a request, which counts once, where they are looked up first.
         let layer = if wait.is_zero() { counting } else { layer };
-        let (name, recorders) = (self.name.clone(), self.recorders.clone());
-        SiteJudge { name, counts: Arc::clone(counts), layer, evidence, store, recorders }
+        let services = self.recorders.as_ref().map(|recorders| Arc::clone(&recorders.services));
+        let name = self.name.clone();
+        SiteJudge { name, counts: Arc::clone(counts), layer, evidence, store, services }
     }
 
     /// How long a request waits for evidence about its sender.
@@ -110,7 +111,7 @@ impl ServedSite {
     /// The counts of its crawlers until now, for the board.
     pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
-        recorders.follow_registry(registry);
+        recorders.services.follow(registry);
         // A site with a robots.txt for each host has no one version by which crawlers could be judged.
         let robots = self.robots.only();
         if let Some(robots) = robots {
