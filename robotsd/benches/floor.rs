@@ -1,4 +1,4 @@
-//! What HTTP/2 over TLS costs without robotsd: `cargo bench -p robotsd --bench floor -- LISTEN CHAIN KEY [ORIGIN]`.
+//! The cost of HTTP/2 over TLS without robotsd: `cargo bench -p robotsd --bench floor -- LISTEN CHAIN KEY [ORIGIN]`.
 //!
 //! A bare server on `h2`, `tokio` and `rustls`, one thread, with the builder's settings of robotsd's edge. Without an origin it answers every
 //! request with 1 KiB and the ten fields that nginx sends for a file. With one it forwards the request over one kept HTTP/1.1

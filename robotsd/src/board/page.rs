@@ -361,7 +361,7 @@ fn badges(reports: &[&SiteReport]) -> String {
     states.into_iter().map(badge).chain(mode).collect::<Vec<_>>().join(" ")
 }
 
-/// What the mode `refuse` would have done to what another one let through.
+/// The effect that the mode `refuse` would have had on requests that another mode let through.
 fn if_refused(mode: &str, crawlers: &[CrawlerBoard]) -> String {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);

@@ -13,7 +13,7 @@ pub(crate) type ChartPart = (&'static str, u64);
 /// The shortest part that is seen, in percent.
 const SHORTEST: f64 = 0.4;
 
-/// What colours mean.
+/// The meaning of colours.
 pub(super) fn legend<'a>(meanings: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut out = "<p class=\"key\">".to_owned();
     for (class, meaning) in meanings {

@@ -110,7 +110,7 @@ impl Browser {
         self.command("Emulation.setDeviceMetricsOverride", device);
     }
 
-    /// What is in its window, as PNG.
+    /// The content of its window, as PNG.
     pub(super) fn picture(&self) -> Vec<u8> {
         let picture = self.send("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
         BASE64_STANDARD.decode(picture.as_str().unwrap()).unwrap()

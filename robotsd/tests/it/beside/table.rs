@@ -1,4 +1,4 @@
-//! What each server does in each scene: all of it in `outcomes.md`, in the chapter the scenes that do not end alike.
+//! The outcome of each scene with each server: all of them in `outcomes.md`, in the chapter those that do not end alike.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What opens below a crawler of the page: who sent its requests, and the rules that decide about them with their paths.
+//! The details below a crawler of the page: who sent its requests, and the rules that decide about them with their paths.
 
 use std::fmt::Write as _;
 

@@ -56,7 +56,7 @@ pub(crate) struct Report {
     /// Who sent requests under crawlers' names.
     identity: Senders,
     crawlers: Vec<CrawlerRow>,
-    /// What was requested under crawlers' names by others.
+    /// Requests under crawlers' names by others.
     impostors: Vec<ImpostorRow>,
     /// Crawlers of which requests came sooner than their delay lets them, the most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -192,7 +192,7 @@ impl Report {
         self.against.is_some()
     }
 
-    /// What to know first: search engines, and then those of whom the most is disallowed or changed, a sentence each.
+    /// The headline: search engines, and then those of whom the most is disallowed or changed, a sentence each.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &CrawlerRow| {
             let RequestOutcomes { disallowed, shut, opened, .. } = row.counts.outcomes;
@@ -211,7 +211,7 @@ impl Report {
         })
     }
 
-    /// What the mode `refuse` would do about what is disallowed; `None` where nothing is.
+    /// The effect of the mode `refuse` on disallowed requests; `None` where nothing is.
     fn if_refused(&self) -> Option<String> {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.total;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);

@@ -25,12 +25,12 @@ const PATTERNS: usize = 10;
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRows {
     pub(super) rules: Vec<RuleRow>,
-    /// What is left of them.
+    /// The rest of them.
     pub(super) other_rules: u64,
     pub(super) other_rules_requests: u64,
 }
 
-/// What one rule does to the requests of a crawler.
+/// The effect of one rule on the requests of a crawler.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRow {
     pub(super) effect: Effect,
@@ -42,7 +42,7 @@ pub(super) struct RuleRow {
     pub(super) requests: u64,
     /// Its requests by the pattern of their paths.
     pub(super) paths: Vec<PatternRow>,
-    /// What is left of them.
+    /// The rest of them.
     pub(super) other_paths: u64,
     pub(super) other_paths_requests: u64,
 }
@@ -104,7 +104,7 @@ impl RuleRow {
         }
     }
 
-    /// What it does, and where it stands.
+    /// Its effect, and where it stands.
     pub(super) fn sentence(&self) -> String {
         let (effect, file) = (self.effect_words(), &self.file);
         match (self.line, &self.pattern) {
@@ -113,7 +113,7 @@ impl RuleRow {
         }
     }
 
-    /// What stands before the rule.
+    /// The text before the rule.
     pub(super) const fn effect_words(&self) -> &'static str {
         match self.effect {
             Effect::Disallowed => "",
@@ -176,7 +176,7 @@ impl RequestOutcomes {
     }
 }
 
-/// What to know about requests whose client's address the log lacks.
+/// The note about requests whose client's address the log lacks.
 pub(super) const COUNTED_TOGETHER: &str =
     "requests without the address of a client in the log count together; a server counts each address by itself";
 
@@ -237,7 +237,7 @@ pub(super) struct SuspectRow {
     pub(super) other_addresses: u64,
 }
 
-/// What impostors of one crawler did.
+/// Requests of one crawler's impostors.
 #[derive(Debug, Serialize)]
 pub(crate) struct ImpostorRow {
     pub(super) crawler: String,
@@ -245,7 +245,7 @@ pub(crate) struct ImpostorRow {
     pub(super) counts: RequestCounts,
     /// Those with the most requests.
     pub(super) addresses: Vec<AddressRow>,
-    /// What is left of them; of very many addresses not all are distinguished.
+    /// The rest of them; of very many addresses not all are distinguished.
     pub(super) other_addresses: u64,
     pub(super) other_addresses_requests: u64,
     #[serde(flatten)]
@@ -282,7 +282,7 @@ impl Senders {
         }
     }
 
-    /// What the claims are checked by, where anything is.
+    /// The evidence by which claims are checked, where there is any.
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
         match (&self.lists_of, names) {

@@ -295,7 +295,7 @@ pub(super) fn suspect_paths(out: &mut impl Write, report: &Report) -> io::Result
     Ok(())
 }
 
-/// What impostors did.
+/// Requests of impostors.
 pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.impostors.is_empty() {
         return Ok(());
