@@ -186,7 +186,10 @@ mod tests {
                 "[[allow]]\nagents = [\"*\"]\npath = [\"/\"]\n",
                 "e.toml:3:1: [[allow]] has no key \"path\"; did you mean \"paths\"?",
             ),
-            ("[[alow]]\n", "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?"),
+            (
+                "[[alow]]\nagents = [\"a\"]\npaths = [\"/\"]\n",
+                "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?",
+            ),
             (
                 "[[allow]]\nagents = [\"\"]\npaths = [\"x\", \"/\"]\n",
                 "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names; and 1 more: `robotsd test \

@@ -146,7 +146,7 @@ async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_foun
         assert_eq!((status, &*text), (502, "502 the site is not available\n"));
     }
     assert_eq!(times_reported(&events, "ejected"), 2);
-    assert!(events.lock().iter().any(|event| event.detail.contains("no other is left")), "{events:?}");
+    assert!(events.lock().iter().any(|event| event.detail.contains("no other server is left")), "{events:?}");
     b.revive();
     assert_eq!(answer(&upstream, "POST").await, (200, "b".to_owned()));
     event_detail(&events, "returned").await;
