@@ -3,9 +3,8 @@
 //! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the
 //! [`history`], a file for each [`day`] of a site. [`row`] is what all of them add up.
 //! [`judgement`] says what requests say about a crawler, with the times that [`watch`] does not cover; [`summary`]
-//! makes the [`report`] of it. The [`requested_paths`] are for the gate. [`visitors`] are
-//! those whom services sent, and [`given_back`] weighs them against what crawlers took. Nothing here decides about a request, and none
-//! waits for it.
+//! makes the [`report`] of it. The [`requested_paths`] are for the gate. [`visitors`] are those whom services sent, and
+//! [`given_back`](mod@given_back) weighs them against what crawlers took. Nothing here decides about a request, and none waits for it.
 
 mod row;
 
