@@ -18,7 +18,8 @@ import time
 import urllib.request
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = ["README.md", "CRATE.md", "robotsd/src/docs/commands.md"]
+COMMANDS = "robotsd/src/docs/commands.md"
+DOCUMENTS = ["README.md", "CRATE.md", COMMANDS]
 
 # The texts that take a release, wherever they are written.
 TAKES_A_RELEASE = re.compile(r"(pip|pipx) install robotsd|cargo install( --locked)? robotsd|cargo add tower-robots|tower-robots@v\d|version = \"0")
@@ -113,7 +114,7 @@ def main():
         else:
             assert "What is published" in re.sub(r"[\s#]+", " ", text), f"{name}: it takes a release, and does not say what to do before"
     example = (PROJECT / "examples/robots.test.toml").read_text()
-    assert f"```toml\n{example}```" in texts["README.md"], "README.md: the expectations are those of examples/robots.test.toml"
+    assert f"```toml\n{example}```" in texts[COMMANDS], f"{COMMANDS}: the expectations are those of examples/robots.test.toml"
 
     found = [pair for name in DOCUMENTS for pair in commands(texts[name])]
     is_server = re.compile(r"\bserve --config ")
