@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tower_robots::agent::{Agent, Agents, Class, Identity, NamedAs, Recognizer, Registry};
+use tower_robots::agent::{Agent, Agents, Identity, NamedAs, Recognizer, Registry};
 use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
 use tower_robots::policy::{Decision, Policy, RequestFacts};
 use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet};
@@ -99,7 +99,7 @@ impl Evaluator {
     /// it holds whatever the file says.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
-        let is_crawler = matches!(agents.first().class(), Class::Registered | Class::Declared);
+        let is_crawler = agents.first().class().is_crawler();
         let is_header = name.trim().contains(|char: char| char.is_whitespace() || matches!(char, '/' | '('));
         named_as == NamedAs::Header && !is_crawler && !is_header
     }

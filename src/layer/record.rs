@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
-use crate::agent::{Agent, Class, Identity};
+use crate::agent::{Agent, Identity};
 use crate::live::{Content, VersionHash};
 use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, Would};
 use crate::rules::{Access, PathForm};
@@ -192,7 +192,7 @@ pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bo
 
 /// Whether an agent is a crawler, regardless of the robots.txt.
 pub(super) const fn is_crawler(agent: &Agent) -> bool {
-    matches!(agent.class(), Class::Registered | Class::Declared)
+    agent.class().is_crawler()
 }
 
 /// The explanation for a request that came too soon; `None` for any other.

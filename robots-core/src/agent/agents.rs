@@ -106,8 +106,7 @@ impl Agent {
     /// Whether the agent itself obeys the groups of `*`: crawlers do, unless their operator says otherwise. A
     /// [`Policy`](crate::policy::Policy) may hold fewer agents to it, or more.
     pub fn fallback(&self) -> Fallback {
-        let is_crawler = matches!(self.class, Class::Registered | Class::Declared);
-        if is_crawler { self.obeys_star().fallback() } else { Fallback::Nothing }
+        if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
 
     /// Whether it is registered as a crawler of a search engine that people use, or as a tester for one: see

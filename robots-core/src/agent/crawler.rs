@@ -164,6 +164,13 @@ keyword_enum! {
     }
 }
 
+impl Class {
+    /// Whether its agents are crawlers: the registry knows them, or they say so.
+    pub const fn is_crawler(self) -> bool {
+        matches!(self, Self::Registered | Self::Declared)
+    }
+}
+
 impl Obeys {
     /// The groups of `*` as a crawler takes them of which this says whether it obeys them: they apply unless its operator says no.
     pub(crate) fn fallback(self) -> Fallback {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::human_evidence::HumanSigns;
 use super::overrides::Mode;
 use super::rate::{Pace, RateMode};
-use crate::agent::{Agent, Class, Identity};
+use crate::agent::{Agent, Identity};
 use crate::keyword_enum;
 use crate::keywords;
 use crate::rules::Verdict;
@@ -254,15 +254,10 @@ pub(super) struct IdentityRules {
     pub(super) needed: IdentityNeeded,
 }
 
-/// Whether a request of the agent claims to be a crawler's.
-fn claims(agent: &Agent) -> bool {
-    matches!(agent.class(), Class::Registered | Class::Declared)
-}
-
 impl IdentityRules {
     /// Whether an identity of one of these agents would change the action for impostors.
     pub(super) fn heed(self, agents: &[Agent]) -> bool {
-        self.impostors != Impostors::Observe && agents.iter().any(claims)
+        self.impostors != Impostors::Observe && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
     /// Whether what is granted to the name of a crawler is granted to this request.
@@ -282,6 +277,6 @@ impl IdentityRules {
             Impostors::Tag => Some(Mode::Tag),
             Impostors::Refuse => Some(Mode::Refuse),
         };
-        mode.filter(|_| matches!(identity, Identity::Refuted(_)) && claims(agent))
+        mode.filter(|_| matches!(identity, Identity::Refuted(_)) && agent.class().is_crawler())
     }
 }

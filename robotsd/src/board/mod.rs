@@ -3,7 +3,7 @@
 //! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the
 //! [`history`], a file for each [`day`] of a site. [`row`] is what all of them add up.
 //! [`judgement`] says what requests say about a crawler, with the times that [`watch`] does not cover; [`summary`]
-//! makes the [`report`] of it. The [`requested_paths`] are for the gate. [`visitors`] are those whom services sent, and
+//! makes the [`report`] of it. The [`requested_paths`] are for the gate. [`visitors`] are people sent by services, and
 //! [`given_back`](mod@given_back) weighs them against what crawlers took. Nothing here decides about a request, and none waits for it.
 
 mod row;
@@ -40,7 +40,7 @@ pub(crate) use self::summary::Evidence;
 pub(crate) use self::table::{Board, SiteMoment};
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
 pub(crate) use self::watch::Sight;
-pub(crate) use crate::counting::{is_crawler, service_of};
+pub(crate) use crate::counting::service_of;
 pub(crate) use report::{BoardReport, CrawlerBoard, TrafficTotals, csv};
 
 #[cfg(test)]

@@ -6,4 +6,4 @@ mod sending_services;
 
 pub(crate) use self::crawler_counts::{CrawlerCombinations, RequestOutcome};
 pub(crate) use self::outcome_counts::{CountedRequest, OutcomeCounts, OutcomeTotals, SiteTotals, VisitorTotals};
-pub(crate) use self::sending_services::{SendingServices, is_crawler, service_of};
+pub(crate) use self::sending_services::{SendingServices, service_of};

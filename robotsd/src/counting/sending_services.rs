@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use http::Method;
 use http::header::REFERER;
-use tower_robots::agent::{Agent, Class, Referrer, Registry};
+use tower_robots::agent::{Referrer, Registry};
 use tower_robots::layer::{OriginalRequest, Record};
 use tower_robots::policy::Pace;
 use tower_robots::rules::Authority;
@@ -28,7 +28,7 @@ impl SendingServices {
     /// The service that sent a visitor, if the request is one's. Of most requests one field is looked at.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
-        if record.is_some_and(|record| is_crawler(&record.agent)) {
+        if record.is_some_and(|record| record.agent.class().is_crawler()) {
             return None;
         }
         let host = request.host().map(str::as_bytes);
@@ -47,11 +47,6 @@ pub(crate) fn service_of<'r>(
     let (_, authority, _) = Authority::of_url(referer)?;
     let is_own = host.is_some_and(|host| Authority::of_host_field(host).host.eq_ignore_ascii_case(authority.host));
     if is_own { None } else { registry.referrer(referer).filter(|_| !Pace::is_for_asset(target)) }
-}
-
-/// Whether an agent is a crawler, and so no visitor: the registry knows it, or it declares itself one.
-pub(crate) fn is_crawler(agent: &Agent) -> bool {
-    matches!(agent.class(), Class::Registered | Class::Declared)
 }
 
 #[cfg(test)]

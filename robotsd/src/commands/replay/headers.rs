@@ -10,7 +10,6 @@ use tower_robots::policy::Decision;
 use tower_robots::rules::{Access, RequestPath};
 
 use super::identity::{ClaimMethods, LogEvidence};
-use crate::board::is_crawler;
 use crate::evaluator::{Evaluator, KnownSender};
 
 /// Headers whose agents are cached; beyond it the cache is emptied.
@@ -105,7 +104,8 @@ impl KnownHeaders {
         let agents: Vec<_> = evaluators.iter().map(|evaluator| JudgedAgents::identify(evaluator, header)).collect();
         let kind = AgentKind::of(agents.last().map(|judged| judged.agents.first()));
         let methods = agents.last().and_then(|judged| evidence.methods_of(&judged.agents));
-        let is_of_visitor = agents.iter().flat_map(|judged| judged.agents.iter()).all(|agent| !is_crawler(agent));
+        let is_of_visitor =
+            agents.iter().flat_map(|judged| judged.agents.iter()).all(|agent| !agent.class().is_crawler());
         let at = self.identified.len();
         self.identified.push(IdentifiedHeader { kind, agents, methods, is_of_visitor });
         if header.len() <= LONGEST_HEADER {

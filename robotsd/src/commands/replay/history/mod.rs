@@ -18,7 +18,7 @@ use super::format::LoggedRequest;
 use super::headers::VersionHeaders;
 use crate::board::{
     self, Counted, CrawlerRequest, Disallowed, Done, GONE_BY, GoneBy, LogBoard, LoggedTimes, RowScratch, Second, cut,
-    is_crawler, standing, write_origin,
+    standing, write_origin,
 };
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 
@@ -153,7 +153,7 @@ impl BoardNotes {
         let place = in_force.unwrap_or(0);
         let Some(version) = history.versions.get(place) else { return };
         let judged = headers.of(place, &version.evaluator, &entry.agent);
-        let crawler = judged.agents.iter().find(|agent| is_crawler(agent));
+        let crawler = judged.agents.iter().find(|agent| agent.class().is_crawler());
         if crawler.is_none() && !judged.is_judged {
             return;
         }
