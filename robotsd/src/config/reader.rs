@@ -90,25 +90,32 @@ pub(super) fn read_on<D: Document>(text: &str) -> (Option<D>, Vec<Fault>, Unread
 /// Whether a value is what its author wrote, from the places of its key and of itself, in spite of errors of the syntax: it is not
 /// on a line with one, nor below a header with one.
 pub(super) fn certain_places(text: &str, errors: &[toml::de::Error]) -> impl Fn(&Range<usize>, &Range<usize>) -> bool {
-    let line_at = |octet: usize| text.get(..octet).unwrap_or(text).matches('\n').count();
+    let line_at = line_numbers(text);
     let faulty: BTreeSet<usize> = errors.iter().map(|error| line_at(error.span().unwrap_or_default().start)).collect();
+    // Every value asks, so the lines are looked through once.
+    let is_header = |line: &str| line.trim_start_matches([' ', '\t']).starts_with('[');
+    let headers: Vec<usize> =
+        text.lines().enumerate().filter(|(_, line)| is_header(line)).map(|(number, _)| number).collect();
     move |key, value| {
         if faulty.is_empty() {
             return true;
         }
         let first = line_at(key.start);
-        let headers =
-            text.lines().enumerate().filter(|(_, line)| line.trim_start_matches([' ', '\t']).starts_with('['));
-        let header = headers.map(|(number, _)| number).take_while(|number| *number < first).last();
-        faulty.range(first..=line_at(value.end)).next().is_none() && header.is_none_or(|line| !faulty.contains(&line))
+        let header = headers[..headers.partition_point(|number| *number < first)].last();
+        faulty.range(first..=line_at(value.end)).next().is_none() && header.is_none_or(|line| !faulty.contains(line))
     }
+}
+
+/// The number of the line that holds an octet, the first being 0.
+fn line_numbers(text: &str) -> impl Fn(usize) -> usize + use<> {
+    let ends: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
+    move |octet| ends.partition_point(|end| *end < octet)
 }
 
 /// One problem a line: the others are most often its consequences.
 fn first_of_each_line(text: &str, faults: impl Iterator<Item = Fault>) -> Vec<Fault> {
-    let line = |fault: &Fault| text.get(..fault.span.start).unwrap_or(text).matches('\n').count();
-    let mut seen = BTreeSet::new();
-    faults.filter(|fault| seen.insert(line(fault))).take(MOST).collect()
+    let (line_at, mut seen) = (line_numbers(text), BTreeSet::new());
+    faults.filter(|fault| seen.insert(line_at(fault.span.start))).take(MOST).collect()
 }
 
 /// The text of a config file.

@@ -1,5 +1,6 @@
 //! From a config file to the settings.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -55,16 +56,15 @@ impl ConfigFile {
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
-        let mut config = collect(&mut file, folder, &mut found, |site| {
-            let unit = unit_of(text, site.start);
-            let names_source = |key: &str| matches!(key, "" | ".path" | ".text" | ".url" | ".source" | ".?");
-            let mut of_robots = unread.iter().filter_map(|(key, at)| Some((key.strip_prefix("site.robots")?, *at)));
-            of_robots.any(|(key, at)| names_source(key) && unit_of(text, at) == unit)
-        });
+        let unit_of = units(text);
+        let names_source = |key: &str| matches!(key, "" | ".path" | ".text" | ".url" | ".source" | ".?");
+        let of_robots = unread.iter().filter(|(key, _)| key.strip_prefix("site.robots").is_some_and(names_source));
+        let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
+        let mut config = collect(&mut file, folder, &mut found, |site| without_source.contains(&unit_of(site.start)));
         found.0.retain(|fault| {
             // A fault about something that is not there may come of something that cannot be read.
             let is_absence = fault.span == (0..0) || of_sites.as_flattened().contains(&fault.span);
-            let is_cause = |(key, at): &(String, usize)| match unit_of(text, *at) == unit_of(text, fault.span.start) {
+            let is_cause = |(key, at): &(String, usize)| match unit_of(*at) == unit_of(fault.span.start) {
                 true => is_absence || !key.ends_with('?'),
                 false => is_absence && (key.starts_with("listener") || matches!(&**key, "site" | "site.hosts")),
             };
@@ -129,16 +129,18 @@ impl Config {
     }
 }
 
-/// Where the table begins that holds an octet: a site with its tables is one.
-fn unit_of(text: &str, octet: usize) -> usize {
-    let mut end = 0;
-    let lines = text.split_inclusive('\n').map(|line| {
-        end += line.len();
-        (end, line.trim_start(), end - line.len())
-    });
+/// Finds the top-level table that holds an octet, as the place behind its header: a site with its tables is one.
+fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     let is_first = |line: &str| line.starts_with('[') && line.split(']').next().is_some_and(|name| !name.contains('.'));
-    let headers = lines.take_while(|(.., start)| *start <= octet).filter(|(_, line, _)| is_first(line));
-    headers.last().map_or(0, |(end, ..)| end)
+    let (mut end, mut headers) = (0, Vec::new());
+    for line in text.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        if is_first(line.trim_start()) {
+            headers.push((start, end));
+        }
+    }
+    move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
 }
 
 /// Resolves every part, also after one of them has a problem. Sites whose robots.txt is unknown are left out, of the file as well.
