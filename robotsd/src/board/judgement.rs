@@ -81,10 +81,7 @@ impl Case {
 /// Writes the next name of a list anew, in the memory of the one before.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
-        Some(own) => {
-            own.clear();
-            own.push_str(name);
-        }
+        Some(own) => name.clone_into(own),
         None => list.push(name.to_owned()),
     }
     *written += 1;

@@ -196,7 +196,7 @@ impl Recorder {
             case.judge_by(versions.gone_by(), versions.policy.as_deref(), &request);
             origin(&mut case.origin);
             versions.write_name(record.hash, &mut hits.version);
-            rewrite(&mut hits.pattern, cut(record.rule.as_deref().unwrap_or_default()));
+            cut(record.rule.as_deref().unwrap_or_default()).clone_into(&mut hits.pattern);
             hits.line = record.line.unwrap_or(0);
         });
     }
@@ -276,7 +276,7 @@ impl Counted {
             None => self.unknown_name(request.name),
         };
         let key = &mut self.scratch.key;
-        rewrite(&mut key.crawler, crawler);
+        crawler.clone_into(&mut key.crawler);
         (key.begin, key.identity) = (hour_of(request.at), request.identity);
         match self.rows.get_mut(&self.scratch.key) {
             Some(row) => count(row, &self.scratch),
@@ -308,15 +308,10 @@ impl KnownVersions {
 
     fn write_name(&self, hash: VersionHash, out: &mut String) {
         match self.versions.iter().find(|version| version.content.hash() == hash) {
-            Some(version) => rewrite(out, &version.name),
+            Some(version) => version.name.as_ref().clone_into(out),
             None => *out = written(hash),
         }
     }
-}
-
-fn rewrite(text: &mut String, with: &str) {
-    text.clear();
-    text.push_str(with);
 }
 
 /// The version that a request for robots.txt got, if it got one; `Some(None)` where another server answers.

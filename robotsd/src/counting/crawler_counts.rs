@@ -202,7 +202,7 @@ fn is_same(one: &'static str, other: &'static str) -> bool {
 }
 
 /// Spreads names over a table: length, ends and the outcome tell nearly all apart, and the comparison does the rest.
-fn hash(name: &str, salt: u64) -> u64 {
+pub(super) fn hash(name: &str, salt: u64) -> u64 {
     let octets = name.as_bytes();
     let ends = match (octets.first_chunk(), octets.last_chunk()) {
         (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(31),

@@ -10,7 +10,7 @@ use tower_robots::layer::{Answer, Outcome};
 use tower_robots::live::AgentLookups;
 use tower_robots::rules::RequestPath;
 
-use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals, RequestOutcome};
+use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals, RequestOutcome, hash};
 use crate::metrics::{
     Counter, DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyedCounters, MethodLabel, ResponseKey,
 };
@@ -65,7 +65,7 @@ pub(crate) struct CountedRequest {
     began: Option<Instant>,
 }
 
-/// The visitors whom each service sent.
+/// The visitors sent by each service.
 pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
 
 /// The sums of several [`OutcomeCounts`], as metrics have them.
@@ -78,7 +78,7 @@ pub(crate) struct SiteTotals {
     pub(crate) without_agent: u64,
     pub(crate) crawlers: CrawlerTotals,
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
-    /// Those whom services sent to a page.
+    /// Visitors sent by services to a page.
     pub(crate) visitors: VisitorTotals,
     pub(crate) decision_durations: HistogramTotals,
     pub(crate) response_durations: HistogramTotals,
@@ -160,14 +160,14 @@ impl OutcomeCounts {
         // If a page only leads to another one, the visitor comes again.
         let is_page = status.is_success() || status == StatusCode::NOT_MODIFIED;
         if let Some(service) = request.sent_by.as_ref().filter(|_| is_page) {
-            details.visitors.count(hash(&service.host), |key| key == service, || Some(Arc::clone(service)));
+            details.visitors.count(hash(&service.host, 0), |key| key == service, || Some(Arc::clone(service)));
         }
         if let Some(began) = request.began {
             details.response_durations.observe(began.elapsed());
         }
     }
 
-    /// Adds the visitors whom services sent.
+    /// Adds the visitors sent by services.
     pub(crate) fn add_visitors(&self, totals: &mut VisitorTotals) {
         let visitors = self.details.get().into_iter().flat_map(|details| details.visitors.totals());
         visitors.for_each(|(service, count)| *totals.entry(Arc::clone(service)).or_default() += count);
@@ -214,11 +214,6 @@ impl CountedRequest {
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
-}
-
-/// Spreads names over a table (FNV-1a).
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x100_0000_01B3))
 }
 
 impl SiteTotals {

@@ -81,7 +81,7 @@ pub(super) struct ReplayCounts {
     pub(super) suspects: Vec<SuspectPath>,
     /// Whether the log has the `Referer` of any request.
     pub(super) has_referers: bool,
-    /// Those whom services sent.
+    /// Visitors sent by services.
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
     /// The counts of a chunk for the board, and those of all chunks together.
     pub(super) board_notes: BoardNotes,
@@ -137,9 +137,10 @@ impl ReplayCounts {
         let logged = address_as_logged(&entry.address);
         let address = logged.filter(|_| header.methods.is_some()).filter(is_whole);
         let identity = header.sender(&plan.evidence, address, entry.time);
+        let sender = KnownSender { identity, address: logged };
         let at = entry.time.and_then(|time| Second::try_from(time).ok());
         if let (Some(history), Some(at)) = (&plan.history, at) {
-            self.board_notes.note(history, of_version, entry, KnownSender { identity, address: logged }, at);
+            self.board_notes.note(history, of_version, entry, sender, at);
         }
         let RowPart { tally, rules, failed } = self.rows.of(kind).note(identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
@@ -148,7 +149,6 @@ impl ReplayCounts {
         }
         let path = plan.evaluators[0].path(&entry.target);
         let method = std::str::from_utf8(&entry.method).unwrap_or_default();
-        let sender = KnownSender { identity, address: logged };
         let mut judgements = [Judgement::Allowed; 2];
         let mut last = None;
         for (judgement, (evaluator, judged)) in judgements.iter_mut().zip(plan.evaluators.iter().zip(&header.agents)) {
