@@ -17,7 +17,7 @@ use crate::live::{Content, Snapshot, WhenMissing};
 /// Seconds after which a client repeats a request for a robots.txt that is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
-/// Fields of an answer, and room for one that a proxy adds.
+/// Room in the hash table of an answer: its fields, and one that a proxy adds.
 const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");

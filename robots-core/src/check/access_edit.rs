@@ -1,7 +1,7 @@
 //! Letting crawlers in, or keeping them out, by the smallest edit of a file; it counts only once it is proved.
 //!
 //! 1. A crawler is kept out where nothing may be fetched, and let in where no rule is about the whole site; narrower rules stay.
-//! 2. A group for nobody else is changed. One that is for others too loses the name, and the others keep it as it is.
+//! 2. A group that is for no other crawler is changed. One that is for others too loses the name, and the others keep it as it is.
 //! 3. A crawler that is let in obeys the rules that it had besides: those of its group, else those it obeys without one.
 //! 4. A crawler that obeyed the group of another (`Googlebot-Image` that of `Googlebot`) is named where its rules were.
 //! 5. The result is compared with the file: it counts where every crawler that is meant is as wanted, and no other has another
@@ -128,7 +128,7 @@ struct Draft<'f, 'a> {
     own: HashSet<ProductToken>,
     /// The crawlers that obey a group, by its place, for want of one that names them.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// Groups that were for nobody else, and whether they still are for the crawlers.
+    /// Groups that were for no other crawler, and whether they still are for the crawlers.
     changed: BTreeMap<usize, bool>,
     /// The names of new groups, by the lines of these.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
@@ -234,7 +234,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
     }
 
-    /// Changes a group that is for nobody else; false where nothing is left of it.
+    /// Changes a group that is for no other crawler; false where nothing is left of it.
     fn change(&mut self, at: usize, group: Group<'_>) -> bool {
         let line_of = |rule: Rule<'_>| rule.line() - 1;
         let is_left = match self.access {

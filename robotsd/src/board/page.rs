@@ -138,7 +138,7 @@ impl BoardPage<'_> {
         f.write_str("</section>\n")
     }
 
-    /// Why a site needs somebody, and what would change.
+    /// The reasons why a site needs attention, and what would change.
     fn reasons(&self, site: &SiteReport) -> Vec<String> {
         let mut reasons: Vec<_> = site.switch_trouble.iter().cloned().collect();
         if let Some(pending) = &site.pending {

@@ -124,7 +124,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The files name no registry: services that another one knows count where they have sent somebody.
+        // The files name no registry: services that another one knows count where they have sent visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     Ok(report)

@@ -1,4 +1,4 @@
-//! People whom a service sent here, by the hour: which service, and how many. Nothing else of them is kept.
+//! Visitors sent by a service, by the hour: which service, and how many. Nothing else of them is kept.
 
 use std::collections::BTreeMap;
 

@@ -99,7 +99,7 @@ impl Selector {
     }
 }
 
-/// The crawler of this name. A slip would keep nobody out.
+/// The crawler of this name. A misspelled one would keep no crawler out.
 fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {

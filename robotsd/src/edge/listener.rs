@@ -208,7 +208,7 @@ impl Edge {
                     }
                     match announced {
                         Some(AnnouncedClient::Address(address)) if address != peer => peer = address,
-                        // Version 1 has no command for a check: it names nobody, or the proxy as if that were a client.
+                        // Version 1 has no command for a check: it names no client, or the proxy as if that were one.
                         Some(_) => check = Some(Arc::clone(&state)),
                         None => {}
                     }

@@ -1,4 +1,4 @@
-//! Crawlers as lines with bars, grouped by whom they work for: what is disallowed is an alarm for a search engine, and meant for most
+//! Crawlers as lines with bars, grouped by purpose: what is disallowed is an alarm for a search engine, and meant for most
 //! others. A line opens, without scripts, to what else there is about its crawler.
 
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use super::{Escaped, counted, grouped, percent};
 /// Lines of a group that stand open on the page.
 const SHOWN: usize = 20;
 
-/// Whom crawlers work for, in the order of a page.
+/// The purposes of crawlers, in the order of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CrawlerGroup {
     SearchEngines,

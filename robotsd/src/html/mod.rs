@@ -1,5 +1,5 @@
 //! The look of every page of robotsd: one style sheet for light and dark, text that cannot leave its place, numbers as people read
-//! them, charts, and crawlers grouped by whom they work for. `commands::replay` and the board write their own pages with it.
+//! them, charts, and crawlers grouped by purpose. `commands::replay` and the board write their own pages with it.
 
 mod chart;
 mod crawlers;

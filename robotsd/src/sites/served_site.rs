@@ -228,7 +228,7 @@ impl SiteOutcomes {
         total
     }
 
-    /// Those whom services sent, since the process began.
+    /// Visitors sent by services, since the process began.
     fn visitors(&self) -> VisitorTotals {
         let parts = self.0.lock();
         let mut total = parts.ended.visitors.clone();

@@ -322,7 +322,7 @@ fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
         }
         request(&running, crawler, address(crawler), path);
     }
-    // An impostor, people whom services sent, and what is none of them.
+    // An impostor, visitors sent by services, and others.
     request(&running, "Obeyer", IMPOSTOR, "/private/9");
     visit("/page.html", "https://answers.example/q?a=1", FIREFOX);
     visit("/page.html", "https://www.obeyer.co.uk/", FIREFOX);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRow, RuleRows};
-use super::{CrawlerRow, Report};
+use super::{Report, ReportedCrawler};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{ChartPart, CrawlerGroup, CrawlerLine, Escaped, counted, facts, grouped, value_of};
 
@@ -13,7 +13,7 @@ pub(super) fn lines(report: &Report) -> Vec<CrawlerLine> {
     crawlers.chain(report.impostors.iter().map(|row| impostor(report, row))).collect()
 }
 
-fn crawler(report: &Report, row: &CrawlerRow) -> CrawlerLine {
+fn crawler(report: &Report, row: &ReportedCrawler) -> CrawlerLine {
     let category = row.category.map_or(row.class.as_str(), |category| category.as_str());
     let group = row.category.map_or(CrawlerGroup::Unknown, |category| CrawlerGroup::of_category(category.as_str()));
     let share = |share: &RequestTally| match (share.requests, row.identity.is_checked) {

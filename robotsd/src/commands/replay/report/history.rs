@@ -15,7 +15,7 @@ const SHOWN: usize = 25;
 
 /// The words of the board, by the versions of a history.
 #[derive(Debug, Serialize)]
-pub(crate) struct HistoryReport {
+pub(crate) struct PastJudgements {
     /// The oldest first.
     versions: Vec<VersionRow>,
     /// Whether the logs are said to have every read of robots.txt.
@@ -35,7 +35,7 @@ struct VersionRow {
     source: String,
 }
 
-impl HistoryReport {
+impl PastJudgements {
     pub(super) fn new(plan: &ReplayPlan, counts: &ReplayCounts) -> Option<Self> {
         let history = plan.history.as_ref()?;
         let evidence = if plan.sees_all { Evidence::Complete } else { Evidence::Partial };
@@ -75,7 +75,7 @@ impl HistoryReport {
         versions.into_iter().chain(lacking).chain(unseen)
     }
 
-    /// Those of whom something is said, or who requested what is disallowed.
+    /// Crawlers with a judgement, or that requested what is disallowed.
     fn shown(&self) -> impl Iterator<Item = &CrawlerBoard> {
         self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0)
     }
@@ -105,7 +105,7 @@ fn said(crawler: &CrawlerBoard) -> (String, String) {
     (word, format!("{reads}, {} of {all} disallowed{judged}", grouped(crawler.disallowed)))
 }
 
-pub(super) fn text(out: &mut impl Write, history: Option<&HistoryReport>) -> io::Result<()> {
+pub(super) fn text(out: &mut impl Write, history: Option<&PastJudgements>) -> io::Result<()> {
     if let Some(history) = history {
         writeln!(out, "\nby what they had read")?;
         history.notes().try_for_each(|note| writeln!(out, "  {}", printable(&note)))?;
@@ -134,7 +134,7 @@ pub(super) fn balances_text(out: &mut impl Write, balances: &[OperatorBalance]) 
 
 pub(super) fn html(
     out: &mut impl Write,
-    history: Option<&HistoryReport>,
+    history: Option<&PastJudgements>,
     balances: &[OperatorBalance],
 ) -> io::Result<()> {
     if let Some(history) = history {

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use super::rows::{COUNTED_TOGETHER, SuspectRow};
-use super::{CrawlerRow, Report, Suspect, details, history, log_gaps, other_requests};
+use super::{Report, ReportedCrawler, Suspect, details, history, log_gaps, other_requests};
 use crate::commands::replay::paces::PaceCount;
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{
@@ -233,8 +233,9 @@ fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
 fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let names = &report.search_engines_shut_out;
     let above = "The change disallows paths that these search engines requested. Such pages may leave the index.";
-    let item =
-        |row: &CrawlerRow| format!("{}: {} shut out", Escaped(&row.name), counted(row.counts.outcomes.shut, "request"));
+    let item = |row: &ReportedCrawler| {
+        format!("{}: {} shut out", Escaped(&row.name), counted(row.counts.outcomes.shut, "request"))
+    };
     let rows = report.crawlers.iter().filter(|row| names.contains(&row.name));
     listing(out, ("warn", "Search engines are shut out", above), rows.map(item), (names.len(), "more engine"))
 }

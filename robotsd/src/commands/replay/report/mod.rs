@@ -9,7 +9,7 @@ pub(super) mod text;
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
-use self::history::HistoryReport;
+use self::history::PastJudgements;
 use self::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRows, SenderSplit, Senders, TotalCounts, text_of};
 use super::counts::{ReplayCounts, ReplayPlan};
 use super::crawler_rows::ReplayRow;
@@ -55,7 +55,7 @@ pub(crate) struct Report {
     pub(crate) search_engines_shut_out: Vec<String>,
     /// Who sent requests under crawlers' names.
     identity: Senders,
-    crawlers: Vec<CrawlerRow>,
+    crawlers: Vec<ReportedCrawler>,
     /// Requests under crawlers' names by others.
     impostors: Vec<ImpostorRow>,
     /// Crawlers of which requests came sooner than their delay lets them, the most first.
@@ -70,7 +70,7 @@ pub(crate) struct Report {
     /// The operators of which a service is known, with what their crawlers took and their services sent.
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<HistoryReport>,
+    history: Option<PastJudgements>,
 }
 
 #[derive(Debug, Serialize)]
@@ -82,7 +82,7 @@ pub(crate) struct Suspect {
 }
 
 #[derive(Debug, Serialize)]
-struct CrawlerRow {
+struct ReportedCrawler {
     name: String,
     class: Class,
     category: Option<Category>,
@@ -135,7 +135,7 @@ impl Report {
         // A name that impostors alone use is among theirs.
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
-            rows.iter().filter(is_crawler).map(|(row, own)| CrawlerRow::new(row, own, plan)).collect();
+            rows.iter().filter(is_crawler).map(|(row, own)| ReportedCrawler::new(row, own, plan)).collect();
         let total = rows.iter().filter(is_crawler).fold(RequestTally::default(), |total, (_, own)| total.with(own));
         let others = rows.iter().filter(|(row, _)| !row.agent.is_crawler).map(|(row, own)| ClassRow {
             class: row.agent.class,
@@ -184,7 +184,7 @@ impl Report {
             others: others.collect(),
             hours: counts.hours.sorted().map(HourRow::new).collect(),
             given_back: history::balances(plan, counts),
-            history: HistoryReport::new(plan, counts),
+            history: PastJudgements::new(plan, counts),
         }
     }
 
@@ -192,9 +192,9 @@ impl Report {
         self.against.is_some()
     }
 
-    /// The headline: search engines, and then those of whom the most is disallowed or changed, a sentence each.
+    /// The headline: search engines, and then the crawlers with the most disallowed or changed requests, a sentence each.
     fn headlines(&self) -> impl Iterator<Item = String> {
-        let harm = |row: &CrawlerRow| {
+        let harm = |row: &ReportedCrawler| {
             let RequestOutcomes { disallowed, shut, opened, .. } = row.counts.outcomes;
             match self.is_compared() {
                 false => (disallowed, Effect::Disallowed, "disallowed"),
@@ -237,7 +237,7 @@ impl Report {
     }
 }
 
-impl CrawlerRow {
+impl ReportedCrawler {
     fn new(row: &ReplayRow, own: &RequestTally, plan: &ReplayPlan) -> Self {
         Self {
             name: row.agent.name.clone(),

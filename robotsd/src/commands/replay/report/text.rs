@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::rows::{COUNTED_TOGETHER, RuleRows};
-use super::{CrawlerRow, Report, history, log_gaps, more_crawlers, other_requests};
+use super::{Report, ReportedCrawler, history, log_gaps, more_crawlers, other_requests};
 use crate::html::{counted, grouped, percent, period};
 use crate::render::printable;
 
@@ -190,7 +190,7 @@ fn cut(name: &str, width: usize) -> String {
 }
 
 /// Requests as a bar: disallowed ones dark, allowed ones light.
-fn bar(row: &CrawlerRow, most: u64) -> String {
+fn bar(row: &ReportedCrawler, most: u64) -> String {
     // A count above zero takes one column at least.
     let columns = |count: u64| {
         let exact = count as f64 / most.max(1) as f64 * BAR as f64;
