@@ -57,8 +57,22 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
     return Server(name, PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
 
 
-def nginx_asking(folder, origin_port, robotsd_port):
-    """config/beside/nginx.conf as it is, but for its ports, its log, and how long connections are kept."""
+def bare(folder):
+    """A server that says yes to every question and does nothing else: what asking costs whoever answers."""
+    port = free_port()
+    config = folder / "bare.conf"
+    config.write_text(
+        f"""daemon off; master_process off; pid {folder}/bare.pid; error_log /dev/null;
+events {{ worker_connections 8000; }}
+http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
+  server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ return 204; }} }} }}
+"""
+    )
+    return Server("bare", PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
+
+
+def nginx_asking(folder, name, origin_port, asked_port, *changes):
+    """config/beside/nginx.conf as it is, but for its ports, its log, how long connections are kept, and changes of its file for `http`."""
     port = free_port()
     beside = PROJECT / "config/beside"
     main, http = ((beside / name).read_text() for name in ("nginx.conf", "nginx/robotsd-http.conf"))
@@ -66,23 +80,24 @@ def nginx_asking(folder, origin_port, robotsd_port):
         main,
         ("127.0.0.1:8080", f"127.0.0.1:{port} backlog=4096"),
         ("127.0.0.1:3000;", f"127.0.0.1:{origin_port};"),
-        ("worker_processes auto;", f"daemon off; master_process off; pid {folder}/asking.pid; error_log /dev/null;"),
+        ("worker_processes auto;", f"daemon off; master_process off; pid {folder}/{name}.pid; error_log /dev/null;"),
         ("events {", "events { worker_connections 8000;"),
         ("access_log /dev/stdout;", "access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;"),
         ("keepalive 32;", "keepalive 128; keepalive_requests 1000000000;"),
-        ("include nginx/robotsd-http.conf", "include asking-http.conf"),
+        ("include nginx/robotsd-http.conf", f"include {name}-http.conf"),
         ("include nginx/", f"include {beside}/nginx/"),
     )
     http = replaced(
         http,
-        ("127.0.0.1:9180 max", f"127.0.0.1:{robotsd_port} max"),
+        ("127.0.0.1:9180 max", f"127.0.0.1:{asked_port} max"),
         ("127.0.0.1:9181", f"127.0.0.1:{free_port()}"),
         ("keepalive 32;", "keepalive 128; keepalive_requests 1000000000;"),
+        *changes,
     )
-    (folder / "asking-http.conf").write_text(http)
-    config = folder / "asking.conf"
+    (folder / f"{name}-http.conf").write_text(http)
+    config = folder / f"{name}.conf"
     config.write_text(main)
-    return Server("nginx-asking", PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
+    return Server(name, PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
 
 
 def replaced(text, *changes):
@@ -119,22 +134,27 @@ def main():
         folder = Path(name)
         names, robots, behind = site(folder)
         asked = robotsd(folder, options.robotsd, robots).start()
+        yes = bare(folder).start()
         rule = f'if ($http_user_agent ~* "({"|".join(names)})") {{ return 403; }}'
         servers = {
             "nginx": nginx(folder, "nginx", behind.port, ""),
             "nginx, 166 names": nginx(folder, "nginx-list", behind.port, rule),
-            "nginx asking": nginx_asking(folder, behind.port, asked.port),
+            "nginx asking": nginx_asking(folder, "asking", behind.port, asked.port),
+            "nginx asking a bare server": nginx_asking(folder, "asking-bare", behind.port, yes.port),
+            "nginx 1.23, not asking": nginx_asking(folder, "not-asking", behind.port, asked.port, (r"(?!1\.22\.)", "")),
         }
+        answering = {"nginx asking": asked, "nginx asking a bare server": yes}
         for server in servers.values():
             server.start()
         try:
-            measure(servers, asked, options, folder)
+            measure(servers, answering, options, folder)
         finally:
-            for server in [behind, asked, *servers.values()]:
+            for server in [behind, asked, yes, *servers.values()]:
                 server.stop()
 
 
-def measure(servers, asked, options, folder):
+def measure(servers, answering, options, folder):
+    asked = answering["nginx asking"]
     decisions = {
         "a browser": ({**BROWSER, **ASKED, "X-Original-URI": "/1k"}, "2"),
         "a crawler, refused": ({**CRAWLER, **ASKED, "X-Original-URI": "/private/x"}, "4"),
@@ -148,7 +168,7 @@ def measure(servers, asked, options, folder):
         order = list(servers)
         # No server is always the first after another.
         for name in order[turn % len(order) :] + order[: turn % len(order)]:
-            measured = [servers[name], asked] if name == "nginx asking" else [servers[name]]
+            measured = [servers[name], *([answering[name]] if name in answering else [])]
             micros, rate = load(measured, servers[name].port, "/1k", BROWSER, options.seconds)
             cpu.setdefault(name, []).append((micros[0], sum(micros[1:])))
             rates.setdefault(name, []).append(rate)
@@ -165,7 +185,7 @@ def measure(servers, asked, options, folder):
         against = f"{ratio(name):.2f}" if name in servers else ""
         rows.append([name, f"{own:.1f}", f"{robotsd_s:.1f}" if robotsd_s else "", against, f"{statistics.median(rates[name]):.0f}"])
     print(f"CPU µs a request: medians of {options.rounds} interleaved rounds of {options.seconds} s, {CONNECTIONS} connections")
-    print_table(["", "its own", "robotsd's", "together ÷ 166 names", "requests/s"], rows)
+    print_table(["", "its own", "whom it asks", "together ÷ 166 names", "requests/s"], rows)
     rate, p50, p99 = (statistics.median(part) for part in zip(*delays))
     print(f"a decision at {rate:.0f} a second: p50 {p50:.0f} µs, p99 {p99:.0f} µs")
 

@@ -88,7 +88,7 @@ def main():
         robots = Path(robots)
         asked = robotsd(folder, options.robotsd, robots).start()
         plain = nginx(folder, "nginx", behind.port, "")
-        asking = nginx_asking(folder, behind.port, asked.port)
+        asking = nginx_asking(folder, "asking", behind.port, asked.port)
         for server in (plain, asking):
             # Thousands of requests wait at a time for a robotsd that hangs, each with three connections.
             config = Path(server.command[-1])

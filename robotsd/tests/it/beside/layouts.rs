@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::super::daemon::{Daemon, find};
+use super::browsers::of_a_newer_nginx;
 use super::scene::REFUSED;
 use super::server::{LAYOUTS, Stage};
 use crate::harness::*;
@@ -115,6 +116,11 @@ struct Layouts {
 impl Layouts {
     /// With the text of the sites beside robotsd changed.
     fn set(adapt: impl Fn(String) -> String) -> Option<Self> {
+        Self::set_with(adapt, |file| file)
+    }
+
+    /// The same, and with the files of `config/beside` changed.
+    fn set_with(adapt: impl Fn(String) -> String, file: impl Fn(String) -> String) -> Option<Self> {
         let programs = LAYOUTS.find().and_then(|nginx| Ok((nginx, find("php-fpm8.2").or_else(|_| find("php-fpm"))?)));
         let (nginx, php) = crate::programs::present(programs)?;
         let folder = site_folder();
@@ -122,7 +128,7 @@ impl Layouts {
         let here = folder.path().to_str().expect("a path of ASCII");
         let config = |text: String| {
             if !text.starts_with(" #") {
-                return text;
+                return file(text);
             }
             let forms = [("plain", '-', text.clone()), ("asked", '+', adapt(text))];
             let forms =
@@ -215,6 +221,13 @@ fn every_answer_for_a_browser_is_as_without_robotsd() {
     for (site, target) in each(ASKED) {
         layouts.same(&Request { site, target: &to_be_refused(target), agent: GPTBOT, ..GET });
     }
+}
+
+#[test]
+fn every_answer_for_a_browser_that_is_not_asked_about_is_as_without_robotsd() {
+    let Some(layouts) = Layouts::set_with(|text| text, of_a_newer_nginx) else { return };
+    layouts.browse();
+    layouts.refused(&Request { site: "static", target: "/?refused=", agent: GPTBOT, ..GET });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Servers are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not
 //! there is left out with a message, and in CI that is a failure.
 
+mod browsers;
 mod hosts;
 mod layouts;
 mod rates;

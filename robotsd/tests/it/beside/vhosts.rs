@@ -129,32 +129,6 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     assert_eq!(passed, 2);
 }
 
-#[test]
-fn what_a_browser_loads_for_a_page_can_be_left_out() {
-    let uncommented = |text: String| {
-        let Some((before, rest)) = text.split_once("    #\"~^(?:audio") else { return text };
-        format!("{before}    \"~^(?:audio{rest}")
-    };
-    let Some(stage) = stage(uncommented) else { return };
-    let image = "Sec-Fetch-Dest: image\r\nCookie: session=alice\r\n";
-    let asked = |target: &str, fields: &str| get(&stage, "site.test", target, GPTBOT, fields).status == 403;
-    // The crawler's name only shows whether robotsd was asked.
-    refused(&stage, "site.test", "/drafts/x.png", "");
-    assert!(!asked("/drafts/x.png", image));
-    assert!(!asked("/drafts/x.CSS?v=1", "Sec-Fetch-Dest: style\r\nCookie: session=alice\r\n"));
-    for (target, fields) in [
-        ("/drafts/x", image),
-        ("/drafts/x.php", image),
-        ("/drafts/x.png/y", image),
-        ("/drafts/x?a.png", image),
-        ("/drafts/x;a.png", image),
-        ("/drafts/x.png", "Sec-Fetch-Dest: document\r\n"),
-        ("/drafts/x.png", "Sec-Fetch-Dest: images\r\n"),
-    ] {
-        refused(&stage, "site.test", target, fields);
-    }
-}
-
 /// Requests do not wait one after the other for a robotsd that hangs, and ask it again once it is back.
 #[test]
 fn a_robotsd_that_hangs_is_left_alone_for_a_while() {

@@ -1,0 +1,134 @@
+//! The requests that nginx does not ask about: those of browsers, and no crawler's.
+
+use std::net::TcpStream;
+use std::process::Command;
+
+use serde_json::Value;
+use tower_robots::agent::{Class, Recognizer, Registry};
+use tower_robots::rules::RobotsTxt;
+
+use super::super::daemon::{Daemon, find, free_ports};
+use super::server::{SERVERS, Stage};
+use crate::harness::*;
+use crate::shared::cases;
+
+/// Of the browsers that most people have.
+const BROWSERS: &[&str] = &[
+    FIREFOX,
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Safari/605.1.15",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36 OPR/124.0.0.0",
+    "Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile Safari/537.36",
+    "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/29.0 Chrome/136.0.0.0 Mobile Safari/537.36",
+    "Mozilla/5.0 (Android 15; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/142.0.7444.77 Mobile/15E148 Safari/604.1",
+    "Mozilla/5.0 (iPad; CPU OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) FxiOS/145.0 Mobile/15E148 Safari/605.1.15",
+];
+
+/// The file as shipped, but for nginx 1.22, which asks about every request, taken for a newer one.
+pub(super) fn of_a_newer_nginx(text: String) -> String {
+    text.replace("(?!1\\.22\\.)", "")
+}
+
+/// nginx that answers with what the file of `config/beside` says of a `User-Agent`.
+struct Maps {
+    _nginx: Daemon,
+    client: Kept,
+}
+
+impl Maps {
+    fn start() -> Option<(Self, Folder)> {
+        let nginx = crate::programs::present(find("nginx"))?;
+        let http = std::fs::read_to_string(project("config/beside/nginx/robotsd-http.conf")).unwrap();
+        let [front, robotsd, helper] = free_ports(3)[..] else { unreachable!() };
+        let http = http.replace(":9180", &format!(":{robotsd}")).replace(":9181", &format!(":{helper}"));
+        let config = format!(
+            "pid nginx.pid; daemon off; events {{ }} http {{ include http.conf; access_log off; keepalive_requests 100000;
+             server {{ listen 127.0.0.1:{front}; location / {{ return 200 \"is $robotsd_browser\"; }} }} }}"
+        );
+        let folder = folder(&[("nginx.conf", &config), ("http.conf", &http)]);
+        let mut command = Command::new(nginx);
+        command.args(["-p", ".", "-c", "nginx.conf", "-e", "stderr"]);
+        let mut nginx = Daemon::logging(&mut command, &folder);
+        let address = ([127, 0, 0, 1], front).into();
+        assert!(nginx.comes_to(|| TcpStream::connect(address).is_ok()), "{}", folder.read("log"));
+        Some((Self { _nginx: nginx, client: Kept::open(address, "site.test") }, folder))
+    }
+
+    fn is_browser(&mut self, agent: &str) -> bool {
+        match self.client.get("/", agent) {
+            (200, body) if body == "is 1" => true,
+            (200, body) if body == "is " => false,
+            other => panic!("{agent}: {other:?}"),
+        }
+    }
+}
+
+/// Names the words of browsers too: a site's file may.
+const HOSTILE: &str = "User-agent: Mozilla\nUser-agent: Chrome\nUser-agent: Safari\nUser-agent: Gecko\nUser-agent: Linux\n\
+                       User-agent: Android\nUser-agent: Edg\nUser-agent: GSA\nUser-agent: Mobile\nUser-agent: K\nDisallow: /\n";
+
+#[test]
+fn no_header_of_a_crawler_is_taken_for_a_browsers() {
+    let Some((mut maps, _folder)) = Maps::start() else { return };
+    for agent in BROWSERS {
+        assert!(maps.is_browser(agent), "is asked about: {agent}");
+    }
+    let file = RobotsTxt::parse(HOSTILE.as_bytes());
+    let recognizer = Recognizer::new(Registry::builtin().clone(), &file);
+    let headers = std::fs::read_to_string(project("tests/cases/headers.jsonl")).unwrap();
+    let headers: Vec<Value> = headers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut browsers = 0;
+    for case in headers.into_iter().chain(cases("../agents/labelled.jsonl.gz")) {
+        let agent = case["ua"].as_str().unwrap();
+        if agent.bytes().any(|octet| octet < b' ') || !maps.is_browser(agent) {
+            continue;
+        }
+        browsers += 1;
+        assert!(case["bot"] != true, "a bot is not asked about: {agent}");
+        let agents = recognizer.agents(agent.as_bytes());
+        assert_eq!((agents.first().class(), agents.len()), (Class::Browser, 1), "{agent}");
+        assert!(agents.first().tokens().is_empty(), "{agent}");
+    }
+    assert!(browsers > 100, "{browsers}");
+    // Nor with a crawler's name in any of the places that are not numbers.
+    for crawler in Registry::builtin().crawlers() {
+        for (at, _) in BROWSERS[0].match_indices([' ', ')', '/', ';', '.']) {
+            let (before, after) = BROWSERS[0].split_at(at);
+            let agent = format!("{before} {}{after}", crawler.name);
+            assert!(!maps.is_browser(&agent), "{agent}");
+        }
+    }
+}
+
+#[test]
+fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
+    let nginx = &SERVERS[0];
+    let Some(program) = crate::programs::present(nginx.find()) else { return };
+    let log_requests = "\n[log]\naccess = \"json\"\n";
+    let stage = Stage::set_with(nginx, &program, log_requests, &of_a_newer_nginx);
+    let asked = || stage.robotsd.count("request", |_| true);
+    for (target, fields, is_asked) in [
+        ("/a", &[("User-Agent", FIREFOX)][..], false),
+        ("/b", &[("User-Agent", FIREFOX), ("Referer", "http://site.test/from?x")], false),
+        ("/c", &[("User-Agent", FIREFOX), ("Referer", "https://site.test:8443/")], false),
+        ("/d", &[("User-Agent", FIREFOX), ("Referer", "https://chatgpt.com/")], true),
+        ("/e", &[("User-Agent", FIREFOX), ("Referer", "https://site.test.evil.example/")], true),
+        ("/f", &[("User-Agent", FIREFOX), ("Signature-Input", "sig=(\"@authority\");tag=\"web-bot-auth\"")], true),
+        ("/g", &[("User-Agent", GPTBOT)], true),
+        ("/h", &[("User-Agent", "curl/8.0")], true),
+        ("/i", &[], true),
+    ] {
+        let before = asked();
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        assert_eq!(stage.ask("GET", target.as_bytes(), &fields, "").status, 200, "{target}");
+        // The line of the next question comes behind those of this one.
+        assert_eq!(stage.ask("GET", b"/last", &[("User-Agent", GPTBOT.as_bytes())], "").status, 200);
+        wait_until("the last question", || asked() > before + usize::from(is_asked));
+        assert_eq!(asked() - before, 1 + usize::from(is_asked), "{target}");
+    }
+}
