@@ -17,7 +17,7 @@ use super::pace::PacedRequest;
 use super::service::Robots;
 use crate::agent::Identity;
 use crate::live::AgentLookups;
-use crate::policy::Network;
+use crate::rules::ValueError;
 use crate::source::IntoSites;
 
 /// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
@@ -78,10 +78,13 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
-    /// Finds the client's address, for the exempt networks of the policy, for rates and for a `Verifier`; that of the proxy in
-    /// front, with [`forwarded_for`](Self::forwarded_for). Only the server knows it, so there is no default: without this
-    /// function no network is exempt. It is called for requests that a group
-    /// applies to, and belongs to judging: if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
+    /// Finds the client's address, for the exempt networks of the policy, for delays and for a `Verifier`. Behind a proxy it finds the
+    /// proxy's, and [`forwarded_for`](Self::forwarded_for) the client's. Only the server knows addresses, so there is no default: without
+    /// this function no network is exempt, and all clients that claim to be one crawler share its delay.
+    ///
+    /// It is called for requests that a group applies to, and belongs to judging: if it panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts it. In hyper, tonic and the like the code that accepts a connection puts the
+    /// address into the extensions of its requests.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
@@ -103,11 +106,26 @@ impl RobotsLayer {
     /// // With `into_make_service_with_connect_info::<SocketAddr>()`.
     /// let layer = RobotsLayer::new(live)
     ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
-    ///     .forwarded_for(["127.0.0.0/8".parse()?, "10.0.0.0/8".parse()?]);
+    ///     .forwarded_for(["127.0.0.0/8", "10.0.0.0/8"])?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn forwarded_for(self, trusted: impl IntoIterator<Item = Network>) -> Self {
-        self.with(|enforcer| enforcer.trusted_proxies = trusted.into_iter().collect())
+    ///
+    /// A list of [`Network`](crate::policy::Network)s, addresses, or their texts, and not an iterator: a `Result` is an iterator too, of
+    /// nothing where it is an error, and would trust no proxy without a word.
+    ///
+    /// ```compile_fail,E0277
+    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots, policy::Network};
+    /// # let live = LiveRobots::inline("# nothing restricted\n").open().unwrap();
+    /// let layer = RobotsLayer::new(live).forwarded_for("10.0.0.0/33".parse::<Network>());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a text is no network.
+    pub fn forwarded_for<N: ToString>(self, trusted: impl AsRef<[N]>) -> Result<Self, ValueError> {
+        let trusted = trusted.as_ref().iter().map(|network| network.to_string().parse());
+        let trusted = trusted.collect::<Result<_, _>>()?;
+        Ok(self.with(|enforcer| enforcer.trusted_proxies = trusted))
     }
 
     /// Finds the client's `User-Agent`, where a proxy in front sends a name of its own in that field and keeps the client's
@@ -138,9 +156,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
-    /// For requests that another layer of the same sites refused a moment ago, where a proxy in front could not relay the
-    /// response and requests it again: none is counted, and one to which a delay applies gets the 429 for it unless it is refused
-    /// for another reason.
+    /// Answers requests that another layer of the same sites has refused a moment ago: for a proxy in front that could not relay the
+    /// refusal, and requests it. Nothing is counted. A request that is not refused for another reason came too soon, and is answered
+    /// with 429.
     pub fn of_refused_requests(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
@@ -207,8 +225,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
 
-    /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). One that
-    /// comes too soon is answered with 429 all the same ([`Event::limited`]).
+    /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). The status is the
+    /// application's too: `Response::new(page)` answers 200, which a crawler takes for the page. A request that comes too soon is
+    /// answered with 429 all the same ([`Event::limited`]).
     ///
     /// It is asked about a call of gRPC as well, where [`OriginalRequest::is_grpc_call`] says that the request is one; its response is
     /// sent as it is. A page is nothing to such a client: [`Event::refusal`] and [`Event::refusal_with_status`] know what is.

@@ -103,7 +103,8 @@ async fn the_client_behind_trusted_proxies_is_the_one_that_they_name() {
     let live = LiveRobots::inline(FILE).policy(policy).open().expect("open");
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
-        .forwarded_for(["10.0.0.0/8".parse().expect("a network"), "2001:db8::/32".parse().expect("a network")]);
+        .forwarded_for(["10.0.0.0/8", "2001:db8::/32"])
+        .expect("networks");
     for (peer, lines, is_exempt) in [
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1")][..], true),
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 10.0.0.7"), ("x-forwarded-for", "2001:db8::1")], true),
