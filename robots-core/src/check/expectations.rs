@@ -1,5 +1,6 @@
 //! The verdicts that a file is expected to give: which agents may fetch which paths.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,10 +23,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 ///     .expect(Access::Allow, ["Googlebot"], ["/", "/drafts/novel"])
 ///     .evaluate(&robots);
 /// assert_eq!(outcome.evaluated, 2);
-/// assert_eq!(
-///     outcome.unmet[0].to_string(),
-///     r#""/drafts/novel" must be allowed for "Googlebot" and is disallowed by line 2"#
-/// );
+/// assert!(!outcome.is_met());
+/// assert_eq!(outcome.to_string(), "\"/drafts/novel\" must be allowed for \"Googlebot\" and is disallowed by line 2\n");
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -51,6 +50,9 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// The pairs that are not as expected, in the order of the expectations.
     pub unmet: Vec<Unmet>,
+    /// Agents whose name is nearly that of a crawler, and that of none, nor of a group: a line each, with the name that is probably
+    /// meant. An expectation of a crawler that does not exist guards nothing.
+    pub misspelled: Vec<String>,
 }
 
 /// A pair of agent and path of which the file says something else.
@@ -117,7 +119,11 @@ impl Expectations {
     pub fn evaluate(&self, robots: &RobotsTxt) -> ExpectationOutcome {
         let rules = robots.compile_with(Reading::Standard, |name| self.registry.stands_for(name.value()));
         let recognizer = Recognizer::new(self.registry.clone(), robots);
-        let mut outcome = ExpectationOutcome::default();
+        let misspelled = self.agents().collect::<BTreeSet<_>>().into_iter().filter_map(|agent| {
+            let meant = self.registry.meant(agent, robots)?;
+            Some(format!("no crawler and no group is called {agent:?}: did you mean {meant:?}?"))
+        });
+        let mut outcome = ExpectationOutcome { misspelled: misspelled.collect(), ..ExpectationOutcome::default() };
         for (at, expectation) in self.list.iter().enumerate() {
             for agent in &expectation.agents {
                 let subject = Subject::named(agent, &recognizer.resolve(agent));
@@ -145,9 +151,17 @@ impl Expectations {
 }
 
 impl ExpectationOutcome {
-    /// Whether everything is as expected.
+    /// Whether everything is as expected, of agents whose names are right.
     pub fn is_met(&self) -> bool {
-        self.unmet.is_empty()
+        self.unmet.is_empty() && self.misspelled.is_empty()
+    }
+}
+
+/// A line for each misspelled agent and each unmet pair; empty if everything is as expected.
+impl fmt::Display for ExpectationOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.misspelled.iter().try_for_each(|line| writeln!(f, "{line}"))?;
+        self.unmet.iter().try_for_each(|unmet| writeln!(f, "{unmet}"))
     }
 }
 
@@ -172,6 +186,25 @@ mod tests {
         assert_eq!(unmet(file, Access::Allow, &all, &["/x"]), ["Googlebot /x", "nobody /x", "* /x"]);
         assert_eq!(unmet(file, Access::Allow, &all, &["/y"]), ["GPTBot /y", "GPTBot/1.2 /y"]);
         assert_eq!(unmet(file, Access::Disallow, &["*"], &["/x", "/z", "/a/../x"]), ["* /z"]);
+    }
+
+    #[test]
+    fn a_misspelled_crawler_is_no_crawler_that_is_let_in() {
+        let outcome = |file: &str, agent: &str| {
+            let expectations =
+                Expectations::new(Registry::builtin().clone()).expect(Access::Allow, [agent], ["/", "/x"]);
+            expectations.evaluate(&RobotsTxt::parse(file))
+        };
+        let shut = "User-agent: Googlebot\nDisallow: /\n";
+        let slip = outcome(shut, "Goglebot");
+        assert!(slip.unmet.is_empty() && !slip.is_met());
+        assert_eq!(slip.to_string(), "no crawler and no group is called \"Goglebot\": did you mean \"Googlebot\"?\n");
+        // A crawler of one's own, one that a group names, and a header.
+        let own = "User-agent: Goglebot\nAllow: /\n";
+        for (file, agent) in [(shut, "HouseBot"), (shut, "*"), (own, "Goglebot"), (shut, "Mozilla/5.0 (X11) Firefox/1")]
+        {
+            assert!(outcome(file, agent).is_met(), "{agent}");
+        }
     }
 
     #[test]
