@@ -1,5 +1,6 @@
 //! Which site a request belongs to, and how sites are replaced while requests flow.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
@@ -37,7 +38,11 @@ enum SiteLookup {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct SiteMap(Arc<ArcSwap<HostMap<LiveRobots>>>);
+pub struct SiteMap {
+    hosts: Arc<ArcSwap<HostMap<LiveRobots>>>,
+    /// Whatever replaces the sites by itself, which goes on as long as a clone with it is held.
+    _follower: Option<Arc<dyn Any + Send + Sync>>,
+}
 
 impl Sites {
     /// The sites there are now, for a local: the guard must not be kept, nor held across an await.
@@ -45,7 +50,7 @@ impl Sites {
         match &self.0 {
             SiteLookup::One(live) => SitesGuard::One(live),
             SiteLookup::Fixed(hosts) => SitesGuard::Fixed(hosts),
-            SiteLookup::Replaced(sites) => SitesGuard::Replaced(sites.0.load()),
+            SiteLookup::Replaced(sites) => SitesGuard::Replaced(sites.hosts.load()),
         }
     }
 }
@@ -76,22 +81,27 @@ impl SitesGuard<'_> {
 impl SiteMap {
     /// These sites, until they are replaced.
     pub fn new(hosts: HostMap<LiveRobots>) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(hosts)))
+        Self { hosts: Arc::new(ArcSwap::from_pointee(hosts)), _follower: None }
+    }
+
+    /// The same sites, kept up to date by the follower, which holds them without itself.
+    pub(super) fn followed_by(&self, follower: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { _follower: Some(follower), ..self.clone() }
     }
 
     /// Serves other sites from the next request on. A site that is in both keeps what it has if the same
     /// [`LiveRobots`] is.
     pub fn replace(&self, hosts: HostMap<LiveRobots>) {
-        self.0.store(Arc::new(hosts));
+        self.hosts.store(Arc::new(hosts));
     }
 
     /// The sites there are now. They stay as they are however long they are held.
     pub fn load(&self) -> Arc<HostMap<LiveRobots>> {
-        self.0.load_full()
+        self.hosts.load_full()
     }
 }
 
-robots_core::debug_as!(|it| SiteMap { sites: it.0.load().len() });
+robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 
 /// The sites of a [`RobotsLayer`](crate::layer::RobotsLayer): one, or several by host.
 ///
@@ -115,7 +125,7 @@ robots_core::debug_as!(|it| SiteMap { sites: it.0.load().len() });
     message = "`{Self}` is not an open site: call `.open()?`",
     label = "not an open site",
     note = "`LiveRobots::file(\"robots.txt\").open()?` is one; a `Result` holds one once its error is handled",
-    note = "several sites are a `HostMap<LiveRobots>`, a `SiteMap`, a `&Directory` or `Sites`"
+    note = "several sites are a `HostMap<LiveRobots>`, a `SiteMap`, a `Directory` or `Sites`"
 )]
 pub trait IntoSites {
     /// The sites.

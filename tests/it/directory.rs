@@ -5,10 +5,12 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
+use http::Request;
 use tempfile::TempDir;
+use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
 use tower_robots::live::{LiveRobots, RejectionKind};
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::{Directory, DirectoryBuilder, DirectoryEvent, Watcher};
+use tower_robots::source::{Directory, DirectoryBuilder, DirectoryEvent, LiveBuilder, Watcher};
 
 use crate::waiting::{PATIENCE, replace, wait_for, wait_or_explain};
 
@@ -112,6 +114,21 @@ fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
     fs::remove_file(folder.path("b.test.txt")).unwrap();
     let again = Directory::new(folder.folder.path()).open().unwrap();
     assert_eq!(again.sites().load().len(), 1);
+}
+
+/// Nothing has to be held beside the layer, or a router built by a function would stop following.
+#[test]
+fn sites_follow_their_folder_though_the_directory_is_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let refuse = |_: &str, builder: LiveBuilder<_>| builder.policy(Policy::builder().mode(Mode::Refuse).build());
+    let open = || Directory::new(folder.path()).each(refuse).poll_every(PATIENCE * 10).open().unwrap();
+    let layers = [RobotsLayer::new(open()), RobotsLayer::new(open().sites().clone())];
+    fs::write(folder.path().join("b.test.txt"), "User-agent: GPTBot\nDisallow: /\n").unwrap();
+    let request = Request::get("/x").header("host", "b.test").header("user-agent", "GPTBot/1.2").body(()).unwrap();
+    for layer in layers {
+        let answer = || layer.answer(&OriginalRequest::of(&request)).outcome;
+        wait_for("the new host", || matches!(answer(), Outcome::Respond(_)));
+    }
 }
 
 /// A start is a start: what opens a site later has a cause of its own, and another mode is in the history.

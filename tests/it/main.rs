@@ -28,7 +28,7 @@ mod bounds;
 mod check;
 mod dependencies;
 mod differences;
-#[cfg(feature = "watch")]
+#[cfg(all(feature = "layer", feature = "watch"))]
 mod directory;
 mod edits;
 #[cfg(feature = "fetch")]

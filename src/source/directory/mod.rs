@@ -52,6 +52,8 @@ use crate::source::watch::Watcher;
 #[derive(Clone)]
 pub struct Directory {
     shared: Arc<DirectoryState>,
+    /// Those of `shared`, which they keep: whoever has the sites has sites that follow the folder.
+    sites: SiteMap,
 }
 
 /// Opens a [`Directory`].
@@ -70,10 +72,10 @@ impl Directory {
         DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
     }
 
-    /// The sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or to be looked up. They follow the folder as long as
-    /// the directory is held.
+    /// The sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or to be looked up. They follow the folder as long as they, a clone
+    /// of them, a layer with them, or the directory is held.
     pub fn sites(&self) -> &SiteMap {
-        &self.shared.sites
+        &self.sites
     }
 
     /// Every host with its site, by name. It waits for no file system.
@@ -102,6 +104,12 @@ impl Directory {
 impl IntoSites for &Directory {
     fn into_sites(self) -> Sites {
         self.sites().into_sites()
+    }
+}
+
+impl IntoSites for Directory {
+    fn into_sites(self) -> Sites {
+        self.sites.into_sites()
     }
 }
 
@@ -164,7 +172,8 @@ impl DirectoryBuilder {
         let shared = Arc::new(DirectoryState::new(self.settings));
         shared.watch();
         shared.scan(Age::Any)?;
-        Ok(Directory { shared })
+        let sites = shared.sites.followed_by(shared.clone());
+        Ok(Directory { shared, sites })
     }
 }
 
