@@ -8,6 +8,8 @@ use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+#[cfg(feature = "tracing")]
+use std::sync::Once;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -29,6 +31,7 @@ use super::{refusal, robots_txt};
 use crate::agent::{Agent, Identity};
 use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Network, Reason, RequestFacts};
+use crate::rate::RateSender;
 use crate::rules::RequestPath;
 use crate::source::Sites;
 #[cfg(feature = "verify")]
@@ -50,6 +53,9 @@ pub(super) struct Enforcer {
     pub(super) crawler_records: CrawlerRecords,
     pub(super) refuse_with: Option<RefuseWith>,
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
+    /// Done once a request for a host of no site has been reported.
+    #[cfg(feature = "tracing")]
+    pub(super) no_site: Arc<Once>,
     /// Finds the target that the outermost of nested routers got; `None` where routers do not nest.
     pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
 }
@@ -147,6 +153,15 @@ impl Enforcer {
     pub(super) fn judge(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
+            #[cfg(feature = "tracing")]
+            self.no_site.call_once(|| {
+                tracing::warn!(
+                    target: "tower_robots::layer",
+                    host = request.host(),
+                    "no site has the host of a request, so it passes unjudged: give a site the pattern \"*\", or the \
+                     name if it is one of yours"
+                );
+            });
             return Judged::Answer(Answer::pass());
         };
         passed_if_it_panics(live, || self.judge_for(live, request, robots_txt))
@@ -185,6 +200,9 @@ impl Enforcer {
                 });
             };
             let (key, quota) = (&bucket.0, bucket.1);
+            if key.sender == RateSender::Claimed(None) {
+                live.site.count_shared_bucket();
+            }
             let wait = match (self.counting, decision.pace) {
                 (Counting::InStore, Some(pace)) => {
                     return Judged::Paced(Box::new(Paced {

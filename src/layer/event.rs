@@ -191,7 +191,8 @@ fn trace(event: &Event<'_>) {
         rule = record.rule.as_deref().filter(|_| limit.is_none()),
         line = limit.map_or(record.line, |limit| Some(limit.line)),
         delay = limit.map(|limit| limit.interval.as_secs_f64()),
-        wait = limit.map(|limit| limit.wait.as_secs_f64()),
+        // In whole milliseconds.
+        wait = limit.map(|limit| (limit.wait.as_secs_f64() * 1e3).ceil() / 1e3),
         "{message}"
     );
 }

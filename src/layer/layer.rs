@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+#[cfg(feature = "tracing")]
+use std::sync::Once;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -50,6 +52,8 @@ impl RobotsLayer {
             refuse_with: None,
             agent_lookups: None,
             nested_target: None,
+            #[cfg(feature = "tracing")]
+            no_site: Arc::new(Once::new()),
         };
         Self { enforcer: Arc::new(enforcer) }
     }
@@ -80,7 +84,8 @@ impl RobotsLayer {
 
     /// Finds the client's address, for the exempt networks of the policy, for delays and for a `Verifier`. Behind a proxy it finds the
     /// proxy's, and [`forwarded_for`](Self::forwarded_for) the client's. Only the server knows addresses, so there is no default: without
-    /// this function no network is exempt, and all clients that claim to be one crawler share its delay.
+    /// this function no network is exempt, and all clients that claim to be one crawler share its delay
+    /// ([`Status::shared_buckets`](crate::live::Status::shared_buckets) counts them).
     ///
     /// It is called for requests that a group applies to, and belongs to judging: if it panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts it. In hyper, tonic and the like the code that accepts a connection puts the

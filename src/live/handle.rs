@@ -141,8 +141,21 @@ impl LiveRobots {
         }
     }
 
-    /// Replaces the policy; the rules stay as they are. Another mode is written down in the history: it is what an operator looks
-    /// for where crawlers are refused all at once.
+    /// Replaces the policy, exemptions and overrides included; the rules stay as they are. Another mode is written down in the history:
+    /// it is what an operator looks for where crawlers are refused all at once.
+    ///
+    /// The same policy in another mode, once observing has shown what it would do:
+    ///
+    /// ```
+    /// use tower_robots::{LiveRobots, Mode, Policy};
+    ///
+    /// let policy = Policy::builder().exempt_networks(["10.0.0.0/8"])?.build();
+    /// let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
+    /// let mut policy = Policy::clone(&live.snapshot().policy);
+    /// policy.mode = Mode::Refuse;
+    /// live.set_policy(policy);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_policy(&self, policy: Policy) {
         let policy = Arc::new(policy);
         let before = self.site.current.load().policy.mode;
@@ -153,6 +166,8 @@ impl LiveRobots {
                 state.write_soon();
             }
         }
+        #[cfg(feature = "tracing")]
+        super::reload::trace_misspelled(Cause::Policy, &self.site.origin, &self.site.current.load());
     }
 
     /// Replaces the registry: the live version is compiled again for it, and later ones are, unless it is the same registry.
@@ -239,6 +254,7 @@ impl LiveRobots {
             callback_faults: count(&counts.callback_faults),
             stripped_targets: count(&counts.stripped_targets),
             unchecked_claims: count(&counts.unchecked_claims),
+            shared_buckets: count(&counts.shared_buckets),
             state_troubles: state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             watch_trouble: source.watch_trouble(),
             fetch: source.fetch_status(),
@@ -303,6 +319,9 @@ pub struct Status {
     /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checks claims: the layer has
     /// neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), so no impostor is found.
     pub unchecked_claims: u64,
+    /// How many requests to which a delay applies came without a client's address: unless their crawler is verified, they share one
+    /// bucket. The layer has no [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), or it finds none.
+    pub shared_buckets: u64,
     /// Everything that is wrong with the site's part of the state directory, the most pressing first.
     pub state_troubles: Vec<Trouble>,
     /// Why changes are found by polling only, where the file system reports no events.

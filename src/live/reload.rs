@@ -272,8 +272,14 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
     } else {
         tracing::info!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{reload}");
     }
+    trace_misspelled(reload.cause, &reload.origin, snapshot);
+}
+
+/// A name of no crawler in the policy has no effect, which nothing else would show.
+#[cfg(feature = "tracing")]
+pub(super) fn trace_misspelled(cause: Cause, origin: &str, snapshot: &Snapshot) {
     for trouble in snapshot.misspelled_overrides() {
-        tracing::warn!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{}: {trouble}", reload.origin);
+        tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {trouble}");
     }
 }
 

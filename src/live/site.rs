@@ -63,6 +63,7 @@ pub(crate) struct MishapCounts {
     pub(crate) callback_faults: AtomicU64,
     pub(super) stripped_targets: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
+    pub(super) shared_buckets: AtomicU64,
 }
 
 impl Site {
@@ -257,30 +258,42 @@ impl Site {
         }
     }
 
-    /// Counts a request that was judged by a target without its prefix. The first is reported: it is a mistake in the application,
-    /// which each further one repeats.
+    /// Counts a request that was judged by a target without its prefix.
     pub(crate) fn count_stripped_target(&self) {
-        if self.counts.stripped_targets.fetch_add(1, Ordering::Relaxed) == 0 {
-            #[cfg(feature = "tracing")]
-            tracing::warn!(
-                target: "tower_robots::layer",
-                "{}: RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
-                 RobotsLayer::for_axum08 there",
-                self.origin
-            );
-        }
+        self.count_mistake(
+            &self.counts.stripped_targets,
+            "RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
+             RobotsLayer::for_axum08 there",
+        );
     }
 
-    /// Counts a request whose claim nothing checks. The first is reported, as above.
+    /// Counts a request whose claim nothing checks.
     pub(crate) fn count_unchecked_claim(&self) {
-        if self.counts.unchecked_claims.fetch_add(1, Ordering::Relaxed) == 0 {
+        self.count_mistake(
+            &self.counts.unchecked_claims,
+            "the policy tags or refuses impostors, and nothing can refute a claim, so they pass: give the layer a Verifier \
+             (RobotsLayer::verifier) or RobotsLayer::identity_from",
+        );
+    }
+
+    /// Counts a request whose client has no address, and so no bucket of its own.
+    pub(crate) fn count_shared_bucket(&self) {
+        self.count_mistake(
+            &self.counts.shared_buckets,
+            "no address of the client is found, so all that claim to be one crawler share its delay: give the layer \
+             RobotsLayer::address_from, and in axum serve the app with into_make_service_with_connect_info",
+        );
+    }
+
+    /// Counts a mistake of the application. The first is reported: each further request repeats it.
+    fn count_mistake(
+        &self,
+        count: &AtomicU64,
+        #[cfg_attr(not(feature = "tracing"), expect(unused_variables, reason = "for an event"))] mistake: &str,
+    ) {
+        if count.fetch_add(1, Ordering::Relaxed) == 0 {
             #[cfg(feature = "tracing")]
-            tracing::warn!(
-                target: "tower_robots::layer",
-                "{}: the policy tags or refuses impostors, and nothing can refute a claim, so they pass: give the layer a Verifier \
-                 (RobotsLayer::verifier) or RobotsLayer::identity_from",
-                self.origin
-            );
+            tracing::warn!(target: "tower_robots::layer", "{}: {mistake}", self.origin);
         }
     }
 
@@ -357,6 +370,8 @@ impl Site {
 
     /// Puts what is no reload into the history; the caller has it written down where there is a state directory.
     pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
+        #[cfg(feature = "tracing")]
+        tracing::info!(target: "tower_robots::reload", cause = cause.as_str(), "{}: {detail}", self.origin);
         let entry = HistoryEntry {
             when: self.clock.now(),
             cause,

@@ -15,7 +15,7 @@ use super::switch::{Enforcement, Switches};
 use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
-use crate::policy::{Decision, Override, Policy, Reason, RequestFacts};
+use crate::policy::{Decision, Policy, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
@@ -87,16 +87,15 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    /// Overrides of the policy whose name is nearly that of a crawler, and that of none, nor of a group: a line each, with the name that
-    /// is probably meant. They have no effect.
+    /// Overrides and exemptions of the policy whose name is nearly that of a crawler, and that of none, nor of a group: a line each, with
+    /// the name that is probably meant. They have no effect.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = &self.content else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
-        let names = self.policy.overrides.iter().filter_map(Override::agent_name);
-        let misspelled = names.filter_map(|name| {
+        let misspelled = self.policy.named_crawlers().filter_map(|(place, name)| {
             let meant = registry.meant(&name.to_string(), content.robots())?;
             Some(format!(
-                "the override for \"{name}\" has no effect, because no crawler and no group has this name: did you mean {meant:?}?"
+                "the {place} for \"{name}\" has no effect, because no crawler and no group has this name: did you mean {meant:?}?"
             ))
         });
         misspelled.collect()

@@ -10,9 +10,9 @@ use http::Uri;
 use http::{Request, Response, StatusCode};
 use tower::{Layer, ServiceExt, service_fn};
 use tower_robots::layer::{OriginalRequest, RobotsLayer};
-use tower_robots::live::LiveRobots;
+use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
 use tower_robots::policy::{Impostors, Mode, Override, Policy, RateMode};
-use tower_robots::source::Directory;
+use tower_robots::source::{Directory, HostMap};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -85,10 +85,12 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
 }
 
-/// Lines that no crawler reads as they are meant are a warning at the start, with their numbers, and so is an override for no crawler.
+/// Lines that no crawler reads as they are meant are a warning at the start, with their numbers, and so is an override for no crawler,
+/// then and in a policy that comes later.
 #[test]
 fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
-    let policy = Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap()).build();
+    let misspelled = || Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap());
+    let policy = misspelled().build();
     let file = "User-agent: *\nDisalow: /a\nDisallow: private/\nDisallow /x\n";
     let events = events(|| drop(LiveRobots::inline(file).policy(policy).open().unwrap()));
     let [(Level::WARN, "tower_robots::reload", live), (Level::WARN, "tower_robots::reload", name)] = &events[..] else {
@@ -101,6 +103,80 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
         name.contains("the override for \"googelbot\" has no effect") && name.ends_with("did you mean \"Googlebot\"?"),
         "{name}"
     );
+
+    let limited = Override::agent("bingbott", RateMode::Refuse).unwrap();
+    let policy = misspelled().with_rate_override(limited).exempt_agents(["GPTBott"]).unwrap().build();
+    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
+    let events = self::events(|| live.set_policy(policy));
+    assert_eq!(events.len(), 3, "{events:?}");
+    for want in ["override for \"googelbot\"", "rate override for \"bingbott\"", "exemption for \"gptbott\""] {
+        let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains(want);
+        assert!(events.iter().any(is_warned), "{want}: {events:?}");
+    }
+}
+
+/// Both change the answers to crawlers at once.
+#[test]
+fn another_mode_and_a_turn_of_the_kill_switch_are_events() {
+    let switch = KillSwitch::default();
+    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").kill_switch(&switch).open().unwrap();
+    let events = events(|| {
+        live.set_policy(Policy::builder().mode(Mode::Refuse).build());
+        live.set_policy(Policy::builder().mode(Mode::Refuse).build());
+        switch.set_enforcement(Enforcement::Off);
+        live.set_enforcement(Enforcement::Off).unwrap();
+    });
+    let told: Vec<_> = events.iter().map(|(level, target, text)| (*level, *target, text.as_str())).collect();
+    let event = |text| (Level::INFO, "tower_robots::reload", text);
+    assert_eq!(
+        told,
+        [
+            event("inline: mode: observe → refuse"),
+            event("inline: enforcement of every site is switched off"),
+            event("inline: enforcement of this site is switched off")
+        ]
+    );
+}
+
+/// Where a crawler may walk around the rules with a host of its own.
+#[test]
+fn the_first_host_of_no_site_is_warned_of() {
+    let (live, _) = drafts();
+    let mut hosts = HostMap::new();
+    hosts.insert("shop.example", live.clone()).unwrap();
+    let request = |host: &str| {
+        let mut request = by_gptbot("/drafts/x");
+        request.headers_mut().insert("host", host.parse().unwrap());
+        request
+    };
+    let layer = RobotsLayer::new(hosts.clone());
+    let events = events_with_fields(|| {
+        for (host, want) in [("shop.example", 403), ("www.shop.example", 200), ("127.0.0.1", 200)] {
+            assert_eq!(status(layer.clone(), request(host)).as_u16(), want, "{host}");
+        }
+    });
+    let warned: Vec<_> = events.iter().filter(|(level, ..)| *level == Level::WARN).collect();
+    let [(_, "tower_robots::layer", Fields(event))] = &warned[..] else { panic!("{events:?}") };
+    assert_eq!(event["host"], "\"www.shop.example\"");
+    assert!(event["message"].contains("passes unjudged"), "{event:?}");
+    hosts.insert("*", live).unwrap();
+    assert_eq!(status(RobotsLayer::new(hosts), request("127.0.0.1")), StatusCode::FORBIDDEN);
+}
+
+/// Without an address everybody takes from one bucket.
+#[test]
+fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
+    let address = |layer: RobotsLayer| layer.address_from(|_| Some([192, 0, 2, 1].into()));
+    let as_it_is = |layer: RobotsLayer| layer;
+    for (layer, shared) in [(address as fn(RobotsLayer) -> RobotsLayer, 0), (as_it_is, 2)] {
+        let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
+        let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 9\n").policy(policy).open().unwrap();
+        let layer = layer(RobotsLayer::new(live.clone()));
+        let events = events(|| (0..2).for_each(|_| assert_eq!(status(layer.clone(), by_gptbot("/x")), StatusCode::OK)));
+        assert_eq!(live.status().shared_buckets, shared);
+        let warned = events.iter().filter(|(_, _, text)| text.contains("give the layer RobotsLayer::address_from"));
+        assert_eq!(warned.count(), usize::from(shared > 0), "{events:?}");
+    }
 }
 
 /// A policy against impostors under a layer that checks no claim.
@@ -134,6 +210,7 @@ fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own()
     let file = "User-agent: GPTBot\nCrawl-delay: 60\nDisallow: /cart\n";
     let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
     let layer = RobotsLayer::new(LiveRobots::inline(file).policy(policy).open().unwrap());
+    let layer = layer.address_from(|_| Some([192, 0, 2, 1].into()));
     let request = |path: &str| {
         let request = Request::get(path).header("user-agent", "GPTBot/1.2").body(()).unwrap();
         let _ = layer.answer(&OriginalRequest::of(&request));

@@ -169,6 +169,14 @@ impl Policy {
         self
     }
 
+    /// The crawlers that overrides and exemptions name, each with the word for its place.
+    #[doc(hidden)]
+    pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {
+        let modes = self.overrides.iter().filter_map(Override::agent_name).map(|name| ("override", name));
+        let rates = self.rate.overrides.iter().filter_map(Override::agent_name).map(|name| ("rate override", name));
+        modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
+    }
+
     /// How many requests pass at once after a pause.
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst

@@ -59,7 +59,7 @@ impl<M: Copy> Override<M> {
     }
 
     /// The crawler that it is for, where it is for one.
-    pub const fn agent_name(&self) -> Option<&ProductToken> {
+    pub(super) const fn agent_name(&self) -> Option<&ProductToken> {
         match &self.covers {
             OverrideFor::Agent(name) => Some(name),
             _ => None,
@@ -170,7 +170,7 @@ keyword_enum! {
     /// comes too soon pass as well, whatever [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode) say.
     #[derive(Default, PartialOrd, Ord)]
     Mode, "a mode", {
-        /// It passes, and nothing is recorded.
+        /// It passes, and observers of disallowed requests are not notified.
         Off = "off",
         /// It is recorded and passes unchanged. The default.
         #[default]

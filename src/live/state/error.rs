@@ -85,7 +85,7 @@ impl Error for StateError {
 pub struct TroubleEvent<'a> {
     /// The site whose part of the directory it is about; `None` where it is the directory itself, or evidence.
     pub site: Option<&'a str>,
-    /// The trouble, in the words of [`Status`](crate::live::Status) or [`VerifierStatus`](crate::source::evidence::VerifierStatus); or
+    /// The trouble, in the words of [`Status`](crate::live::Status) or `VerifierStatus`; or
     /// the message that it is over.
     pub text: &'a str,
     /// Whether it is over.
