@@ -1,41 +1,65 @@
-//! The layer's decisions in a function of your own: axum's `middleware::from_fn`.
+//! The layer's decisions in a function of your own, with an exception of the app's: axum's `middleware::from_fn`.
 //!
 //!     cargo run --example from_fn --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use tower_robots::layer::{OriginalRequest, RobotsLayer};
+use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::{Action, Mode, Policy};
+
+/// A session that was found open.
+#[derive(Clone)]
+struct Session;
+
+/// Finds out whose session a request is of, and refuses nobody: what answers 401 stands inside, because a crawler that gets it for
+/// `/robots.txt` reads it as "nothing is disallowed".
+async fn sessions(State(open): State<Arc<HashSet<String>>>, mut request: Request, next: Next) -> Response {
+    let field = request.headers().get(AUTHORIZATION).and_then(|field| field.to_str().ok());
+    let token = field.and_then(|field| field.strip_prefix("Bearer "));
+    // A real app looks it up in its store. That there is a field, or a cookie, proves nothing: any client can send one.
+    if token.is_some_and(|token| open.contains(token)) {
+        request.extensions_mut().insert(Session);
+    }
+    next.run(request).await
+}
 
 async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-    // The app's own exceptions go here: a client that is signed in is no crawler.
-    if request.headers().contains_key("authorization") {
-        return next.run(request).await;
+    let mut answer = layer.answer(&OriginalRequest::of(&request));
+    // An exception is about a refusal alone: for everybody else, too, `/robots.txt` is answered, and a `Robots-Verdict` that the client
+    // has sent is removed. Observers and the log have heard of a refusal.
+    let is_refused = answer.record.as_ref().is_some_and(|record| record.action == Action::Refuse);
+    if is_refused && request.extensions().get::<Session>().is_some() {
+        answer.outcome = Outcome::Pass;
     }
-    match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
+    match answer.carry_out(&mut request) {
         Some(response) => response.map(Body::from),
         None => next.run(request).await,
     }
 }
 
-fn app(robots_txt: &str) -> Result<Router, Rejection> {
+fn app(robots_txt: &str, open: HashSet<String>) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots_txt).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
     let layer = RobotsLayer::for_axum08(live);
     let app = Router::new().route("/", get(async || "home\n")).route("/drafts/{page}", get(async || "a draft\n"));
     // `layer`, not `route_layer`: no route matches /robots.txt.
-    Ok(app.layer(from_fn_with_state(layer, robots)))
+    let app = app.layer(from_fn_with_state(layer, robots));
+    Ok(app.layer(from_fn_with_state(Arc::new(open), sessions)))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
-    axum::serve(listener, app("examples/site/robots.txt")?).await?;
+    axum::serve(listener, app("examples/site/robots.txt", HashSet::new())?).await?;
     Ok(())
 }
 
@@ -46,7 +70,8 @@ mod tests {
     use tower::ServiceExt;
 
     async fn status(path: &str, fields: &[(&str, &str)]) -> StatusCode {
-        let app = super::app("examples/site/robots.txt").expect("the example's robots.txt");
+        let open = ["7f3a".to_owned()].into();
+        let app = super::app("examples/site/robots.txt", open).expect("the example's robots.txt");
         let request = fields.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
         app.oneshot(request.body(Body::empty()).expect("a request")).await.expect("infallible").status()
     }
@@ -57,7 +82,12 @@ mod tests {
         assert_eq!(status("/robots.txt", &[bot]).await, StatusCode::OK);
         assert_eq!(status("/drafts/x", &[bot]).await, StatusCode::FORBIDDEN);
         assert_eq!(status("/", &[bot]).await, StatusCode::OK);
-        assert_eq!(status("/drafts/x", &[bot, ("authorization", "Basic eDp5")]).await, StatusCode::OK);
+        let session = ("authorization", "Bearer 7f3a");
+        assert_eq!(status("/drafts/x", &[bot, session]).await, StatusCode::OK);
+        assert_eq!(status("/robots.txt", &[bot, session]).await, StatusCode::OK);
+        for forged in ["Bearer 0000", "Bearer ", "Basic eDp5", "x"] {
+            assert_eq!(status("/drafts/x", &[bot, ("authorization", forged)]).await, StatusCode::FORBIDDEN, "{forged}");
+        }
         assert_eq!(status("/drafts/x", &[("user-agent", "curl/8.5.0")]).await, StatusCode::OK);
     }
 }

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::{TcpConnectInfo, TcpIncoming};
 use tower::Service;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::LiveRobots;
@@ -47,7 +47,10 @@ async fn serve(listener: TcpListener) -> Result<(), Box<dyn std::error::Error>> 
         .open()?;
     Server::builder()
         .accept_http1(true)
-        .layer(RobotsLayer::new(live))
+        .layer(RobotsLayer::new(live).address_from(|extensions| {
+            let connection = extensions.get::<TcpConnectInfo>()?;
+            Some(connection.remote_addr()?.ip())
+        }))
         .add_service(Greeter)
         .serve_with_incoming(TcpIncoming::from(listener))
         .await?;

@@ -4,10 +4,12 @@
 #![expect(clippy::print_stderr, reason = "an example's log")]
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -24,10 +26,15 @@ async fn hello<B>(_: Request<B>) -> Result<Response<Full<Bytes>>, Infallible> {
 async fn serve(listener: TcpListener) -> Result<(), Box<dyn std::error::Error>> {
     let live =
         LiveRobots::file("examples/site/robots.txt").policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
-    let service = ServiceBuilder::new().layer(RobotsLayer::new(live)).service(service_fn(hello));
+    let robots = RobotsLayer::new(live).address_from(|extensions| Some(extensions.get::<SocketAddr>()?.ip()));
+    let service = ServiceBuilder::new().layer(robots).service(service_fn(hello));
     loop {
-        let (stream, _) = listener.accept().await?;
-        let service = TowerToHyperService::new(service.clone());
+        let (stream, peer) = listener.accept().await?;
+        let with_peer = move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            request
+        };
+        let service = TowerToHyperService::new(ServiceBuilder::new().map_request(with_peer).service(service.clone()));
         tokio::spawn(async move {
             let connection = auto::Builder::new(TokioExecutor::new());
             if let Err(error) = connection.serve_connection(TokioIo::new(stream), service).await {

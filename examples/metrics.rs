@@ -22,6 +22,8 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 struct Labels {
     crawler: String,
     action: &'static str,
+    /// The action under the mode `refuse`: a dashboard that was made while observing shows what to expect.
+    would: &'static str,
 }
 
 impl From<&Record> for Labels {
@@ -29,7 +31,7 @@ impl From<&Record> for Labels {
     fn from(request: &Record) -> Self {
         let agent = &request.agent;
         let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name);
-        Self { crawler: crawler.to_owned(), action: request.action.as_str() }
+        Self { crawler: crawler.to_owned(), action: request.action.as_str(), would: request.would.as_str() }
     }
 }
 
@@ -84,8 +86,14 @@ mod tests {
             body(&app, "/drafts/x", agent).await;
         }
         let text = body(&app, "/metrics", "Prometheus/3.0").await;
-        assert!(text.contains("crawler_requests_total{crawler=\"GPTBot\",action=\"refuse\"} 2\n"), "{text}");
-        assert!(text.contains("crawler_requests_total{crawler=\"declared\",action=\"refuse\"} 1\n"), "{text}");
+        assert!(
+            text.contains("crawler_requests_total{crawler=\"GPTBot\",action=\"refuse\",would=\"refuse\"} 2\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("crawler_requests_total{crawler=\"declared\",action=\"refuse\",would=\"refuse\"} 1\n"),
+            "{text}"
+        );
         assert!(!text.contains("MadeUp"), "{text}");
     }
 }

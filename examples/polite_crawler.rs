@@ -1,4 +1,4 @@
-//! A crawler that asks before it fetches: the file by its status (RFC 9309, section 2.3.1), the delay, the sitemaps.
+//! A crawler that asks before it fetches: the file by its status (RFC 9309, section 2.3.1), the delay. It lists the sitemaps.
 //!
 //!     cargo run --example polite_crawler --features tls -- https://example.com / /drafts/x
 
@@ -11,6 +11,9 @@ use tower_robots::rules::RobotsTxt;
 use tower_robots::source::fetch::{CrawlerCache, CrawlerReading, FetchRequest, FetchUrl, Fetcher};
 
 const AGENT: &str = "OurBot/1.0 (+https://example.com/our-bot)";
+
+/// A file may ask for years. To come sooner than it says would be to disregard it.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 /// The outcome for each path: a line of the output.
 async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
@@ -25,6 +28,9 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
     };
     let ours = robots.for_agent(AGENT);
     let delay = ours.crawl_delay().map_or(Duration::from_secs(1), |delay| delay.interval());
+    if delay > LONGEST_DELAY {
+        return Err(format!("the site asks for {} s between requests: leave it alone", delay.as_secs()).into());
+    }
     let mut lines = Vec::new();
     for path in paths {
         if !ours.allows(path) {
@@ -83,5 +89,7 @@ mod tests {
         // A site that is not well shuts everybody out until it is.
         let error = crawled((503, "")).await.expect_err("503");
         assert!(error.to_string().contains("come again later"), "{error}");
+        let error = crawled((200, "User-agent: *\nCrawl-delay: 86400\n")).await.expect_err("a day");
+        assert!(error.to_string().contains("86400 s between requests"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Two hosts with a robots.txt each, and an admin page that shows both and publishes a new text while the app runs.
+//! Two sites with a robots.txt each, and an admin page that shows both and publishes a new text while the app runs.
 //!
 //!     cargo run --example two_hosts --features axum08
 //!     curl -H 'Host: shop.example' http://127.0.0.1:3000/robots.txt
@@ -26,12 +26,17 @@ fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut sites = HostMap::new();
     for (host, text) in HOSTS {
-        sites.insert(host, LiveRobots::inline(text).policy(policy.clone()).gate(gate.clone()).open()?)?;
+        let live = LiveRobots::inline(text).policy(policy.clone()).gate(gate.clone()).open()?;
+        sites.insert(&format!("www.{host}"), live.clone())?;
+        sites.insert(host, live)?;
     }
+    // The app shows its pages under any host. Without a site for the others, a crawler that names the server by its address, or by a
+    // name that is made up, walks around the rules.
+    sites.insert("*", LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open()?)?;
     Ok(sites)
 }
 
-/// The site itself. Requests for another host pass untouched.
+/// The sites themselves.
 fn app(sites: &HostMap<LiveRobots>) -> Router {
     Router::new().fallback(async || "a page\n").layer(RobotsLayer::for_axum08(sites.clone()))
 }
@@ -51,7 +56,9 @@ async fn publish(
     Path(host): Path<String>,
     text: Bytes,
 ) -> (StatusCode, String) {
-    let Some(live) = sites.get(&host).cloned() else {
+    // A name of neither would be that of the site for every other host.
+    let is_ours = HOSTS.iter().any(|(ours, _)| *ours == host);
+    let Some(live) = sites.get(&host).filter(|_| is_ours).cloned() else {
         return (StatusCode::NOT_FOUND, format!("there is no site {host:?}\n"));
     };
     // It checks and compiles the text, and notifies listeners: no work for a thread that serves requests.
@@ -102,7 +109,10 @@ mod tests {
         let (app, admin) = (super::app(&sites), super::admin(sites));
         assert_eq!(get(&app, "shop.example", "/cart").await.0, StatusCode::FORBIDDEN);
         assert_eq!(get(&app, "news.example", "/cart").await.0, StatusCode::OK);
-        assert_eq!(get(&app, "other.example", "/cart").await.0, StatusCode::OK);
+        assert_eq!(get(&app, "www.shop.example", "/cart").await.0, StatusCode::FORBIDDEN);
+        for other in ["other.example", "127.0.0.1:3000"] {
+            assert_eq!(get(&app, other, "/").await.0, StatusCode::FORBIDDEN, "{other}");
+        }
         let (status, text) = put(&admin, "/sites/shop.example", "User-agent: *\nDisallow: /checkout\n").await;
         assert!(status == StatusCode::OK && text.contains("is live"), "{status}: {text}");
         assert_eq!(get(&app, "shop.example", "/cart").await.0, StatusCode::OK);
