@@ -1,6 +1,9 @@
 //! Chapters, for people who decide what a site does about crawlers or who change this crate: how the house is built, what the rules mean,
 //! what the check looks for, how reloading and fetching work, who a crawler is. The decisions of an operator, where to put robotsd, and how
 //! to have another proxy ask it are in those of [`robotsd`](https://docs.rs/robotsd/latest/robotsd/docs/).
+//!
+//! A chapter is there with the features that it is about: `axum` with `axum08`, `crawlers` and `fetch` with `tls`, `identity` and `rate`
+//! with `verify`. `cargo doc --open --features full` has all of them.
 
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}

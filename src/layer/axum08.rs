@@ -30,10 +30,9 @@ impl RobotsLayer {
     ///
     /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
     ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`.
-    /// - Of several layers for the same [`LiveRobots`](crate::live::LiveRobots) the outermost judges. Those for other sites
-    ///   judge too, and so does an inner one that has observers of its own, or gets a request that is exempt, that passes by
-    ///   signs of a person, or whose method, target or `User-Agent` has changed on the way. An observer is not notified twice
-    ///   of one decision. Several layers are best clones of one.
+    /// - Several layers for the same [`LiveRobots`](crate::live::LiveRobots) are best clones of one: the outermost judges, and observers
+    ///   are notified once of a decision. An inner layer judges again if it has observers of its own; if the method, the target or the
+    ///   `User-Agent` has changed on the way; or if the request is exempt or passes by signs of a person.
     /// - A layer that rewrites the target in front of the outermost router changes what is judged. Then put the layer
     ///   in front of that, or give it [`RobotsLayer::target_from`], which comes first.
     /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
@@ -48,8 +47,9 @@ impl RobotsLayer {
 /// The crawler that a request claims to come from, for handlers beneath [`RobotsLayer::for_axum08`]: an agent that is registered or
 /// declares itself one. The result of checking the claim is its `identity`, if claims are checked.
 ///
-/// `Option<Crawler>` is `None` for everybody else, and for everybody while nothing is known of the robots.txt or its enforcement is
-/// off. `Crawler` alone is for a page that only crawlers get: everybody else is answered with 404.
+/// `Option<Crawler>` is `None` for everybody else, and for everybody while nothing is known of the robots.txt, while the kill switch
+/// has turned enforcement off, or where the layer is missing: it leaves nothing in a person's request, so that cannot be told.
+/// `Crawler` alone is for a page that only crawlers get: everybody else is answered with 404.
 ///
 /// ```
 /// use tower_robots::layer::axum08::Crawler;

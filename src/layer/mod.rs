@@ -3,8 +3,8 @@
 //!
 //! The answer to a request, in this order:
 //!
-//! 1. A host that belongs to none of the sites passes untouched, and so does a request without a host, unless a site has
-//!    the pattern `*`: where the application serves its pages under any host, one site needs it.
+//! 1. A request for a host that belongs to none of the sites passes untouched, and so does one without a host, unless a site has
+//!    the pattern `*`: where the application serves its pages under any host, one site needs it. The first is an event.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with validators, other methods with
 //!    405. It is never refused. While nothing is known of the file it goes to the inner service or gets 503, as
 //!    [`WhenMissing`](crate::live::WhenMissing) says.
@@ -30,8 +30,8 @@
 //! either a false claim is not detected. The path is the one [`http::Uri`] holds, so a fragment is gone already.
 //!
 //! Put it outside caches, and outside every layer that rewrites paths or methods, because the request as the client sent it
-//! counts; if the layer can only be inside, give [`RobotsLayer::target_from`] the target as it was. Readiness is the inner
-//! service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
+//! counts; if the layer can only be inside, give [`RobotsLayer::target_from`] the target as it was. The layer is ready when the inner
+//! service is: within one stack a limit inside delays `/robots.txt` too, unless it sheds load.
 //!
 //! # In axum
 //!
@@ -40,9 +40,9 @@
 //! one site is judged once. [`RobotsLayer::new`] in a nested router sees `/drafts/x` where the client sent
 //! `/blog/drafts/x`, and lets a crawler pass.
 //!
-//! Put it on the outermost router, last, with `Router::layer`: routes that are added after a layer are not beneath it, and a
+//! Put it on the outermost router with `Router::layer`, after all routes: those that are added later are not beneath it. A
 //! `route_layer` never sees `/robots.txt`, because no route matches it. A `ServiceBuilder` within an axum app takes
-//! `RobotsLayer::for_axum08` as well.
+//! `RobotsLayer::for_axum08` as well. The chapter `axum` has its place among other layers.
 //!
 //! Networks are exempt by the client's address, which [`RobotsLayer::address_from`] finds: with
 //! `into_make_service_with_connect_info::<SocketAddr>()` it is in

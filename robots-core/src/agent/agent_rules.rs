@@ -67,6 +67,9 @@ impl AgentRules {
 
     /// Whether the agent may fetch a path, or a whole URL of this site. The site's `/robots.txt` always may be
     /// (RFC 9309, section 2.2.2).
+    ///
+    /// Of a URL the path counts, not the host: whether the file is that of the URL's site, the caller knows. A text that begins neither
+    /// with `/` nor with a scheme (`private/x`) is no path, and no rule for `/private/` matches it: resolve links first.
     pub fn allows(&self, path: impl AsRef<[u8]>) -> bool {
         let path = path.as_ref();
         RequestPath::is_robots_txt_target(path) || self.rules_say(path).access() == Access::Allow

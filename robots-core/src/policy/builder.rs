@@ -115,8 +115,8 @@ impl PolicyBuilder {
     }
 
     /// Further path patterns whose requests pass unjudged, as in robots.txt: prefixes, with `*` and `$`, so `/health` exempts
-    /// `/healthy` too, and `/health$` does not. `/robots.txt` and `/.well-known/` always are exempt. Called again, these take
-    /// the place of the ones before.
+    /// `/healthy` too, and `/health$` does not. `/robots.txt` and `/.well-known/` always are exempt, whatever the file and this say.
+    /// Called again, these take the place of the ones before.
     ///
     /// # Errors
     ///
@@ -169,7 +169,8 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Names of cookies whose requests pass. Default: none. Called again, these take the place of the ones before.
+    /// Names of cookies whose requests pass. Default: none. Called again, these take the place of the ones before. Only the name is
+    /// looked at, and any client can send it: choose one that nobody guesses.
     ///
     /// # Errors
     ///
@@ -214,16 +215,17 @@ impl PolicyBuilder {
         self
     }
 
-    /// Adds another mode for some disallowed requests; of several that fit, the last one added counts. One for crawlers also bounds
-    /// what [`rate`](Self::rate) and [`impostors`](Self::impostors) do about them, in place of the mode. Default: none.
+    /// Adds another mode for some disallowed requests; of several that fit, the last one added counts. Default: none. For the crawlers of
+    /// an override its mode also replaces the [`mode`](Self::mode) as the most that [`rate`](Self::rate) and
+    /// [`impostors`](Self::impostors) do.
     pub fn with_override(mut self, over: Override) -> Self {
         self.policy.overrides.push(over);
         self
     }
 
-    /// The action for allowed requests that come sooner than the `Crawl-delay` of their crawler's groups, as far as the
-    /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], recorded under [`Mode::Tag`] and [`Mode::Observe`], and
-    /// not counted under [`Mode::Off`]. Default: [`RateMode::Off`].
+    /// The action for allowed requests that come sooner than the `Crawl-delay` of their crawler's groups. [`RateMode::Refuse`] refuses them
+    /// under [`Mode::Refuse`] alone; under [`Mode::Tag`] and [`Mode::Observe`] it records them, and under [`Mode::Off`] nothing is
+    /// counted. Default: [`RateMode::Off`].
     ///
     /// The crawlers of search engines that people use are observed at most, unless an override names one of them
     /// ([`with_rate_override`](Self::with_rate_override)); a delay of a group for `*` never limits them. Requests for parts of

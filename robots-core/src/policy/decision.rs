@@ -77,7 +77,7 @@ keyword_enum! {
         Allowed = "allowed",
         /// The rules allow it, it comes sooner than their delay, and the mode of limiting or the mode of the site only observes.
         LimitObserved = "limit-observed",
-        /// The rules disallow it; enforcement is off.
+        /// The rules disallow it, and the mode is [`Mode::Off`].
         Off = "off",
         /// The rules disallow it; there are signs of a person, and the policy exempts those.
         SuspectHuman = "suspect-human",

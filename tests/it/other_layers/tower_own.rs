@@ -3,10 +3,12 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::error_handling::HandleErrorLayer;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
+use axum::routing::get;
 use tower::buffer::BufferLayer;
 use tower::filter::{AsyncFilterLayer, FilterLayer};
 use tower::limit::{ConcurrencyLimitLayer, GlobalConcurrencyLimitLayer, RateLimitLayer};
@@ -18,7 +20,7 @@ use tower::util::{
     AndThenLayer, MapErrLayer, MapFutureLayer, MapRequestLayer, MapResponseLayer, MapResultLayer, ThenLayer,
     option_layer,
 };
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use super::in_both_orders;
 
@@ -30,6 +32,31 @@ async fn handle(error: BoxError) -> (StatusCode, String) {
 
 fn same_request(request: Request<Body>) -> Request<Body> {
     request
+}
+
+/// The layer is as ready as what is inside it. A layer of its own in axum, or one that sheds load beneath, keeps a crawler from waiting
+/// for its file.
+#[tokio::test]
+async fn a_limit_inside_holds_robots_txt_up_only_within_one_stack() {
+    let limit = || GlobalConcurrencyLimitLayer::new(1);
+    let shed = || ServiceBuilder::new().layer(HandleErrorLayer::new(handle)).layer(super::robots()).load_shed();
+    let apart = |app: Router| app.layer(limit()).layer(super::robots());
+    let shedding = |app: Router| app.layer(shed().layer(limit()));
+    let one_stack = |app: Router| app.layer(ServiceBuilder::new().layer(super::robots()).layer(limit()));
+    for (wrap, is_held_up) in [(&apart as &dyn Fn(Router) -> Router, false), (&shedding, false), (&one_stack, true)] {
+        let (started, mut busy) = tokio::sync::mpsc::channel(1);
+        let slow = async move || {
+            let _ = started.send(()).await;
+            std::future::pending::<()>().await;
+        };
+        let app = wrap(Router::new().route("/slow", get(slow)));
+        let page = tokio::spawn(app.clone().oneshot(super::request(super::FIREFOX, "/slow")));
+        busy.recv().await.unwrap();
+        let file = super::fetch(&app, "GPTBot/1.2", "/robots.txt");
+        let file = tokio::time::timeout(Duration::from_millis(500), file).await;
+        assert_eq!(file.is_err(), is_held_up, "{file:?}");
+        page.abort();
+    }
 }
 
 /// Tries nothing again.
