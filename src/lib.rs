@@ -29,6 +29,10 @@
 [`docs::reload`]: mod@crate::docs::reload
 "
 )]
+#![cfg_attr(
+    all(feature = "axum08", feature = "watch", feature = "tls"),
+    doc = "[`docs::crawlers`]: mod@crate::docs::crawlers\n"
+)]
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("../CRATE.md"))]
 #![cfg_attr(
     not(all(feature = "axum08", feature = "watch")),

@@ -94,10 +94,10 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
 
-    /// Has proxies in front say who the client is: where the address that [`address_from`](Self::address_from) finds is in one of
-    /// these networks, the client is the first that is not, from the right, in `X-Forwarded-For`, or in `Forwarded` (RFC 7239)
-    /// where there is no `X-Forwarded-For`. Entries left of it can be written by anyone and do not count; nor does an entry that is
-    /// no address, nor the field of a client that comes without a proxy. If a proxy names no client, the client is unknown: no
+    /// Believes these proxies about who the client is. If the address that [`address_from`](Self::address_from) finds is one of theirs, the
+    /// client is read from `X-Forwarded-For`, or from `Forwarded` (RFC 7239) where there is no `X-Forwarded-For`: from the right, the first
+    /// address that is in none of these networks. Entries left of it can be written by anyone and do not count; nor does an entry that
+    /// is no address, nor the field of a client that comes without a proxy. If a proxy names no client, the client is unknown: no
     /// network is exempt, and no claim is refuted by its address.
     ///
     /// Name every proxy on the way, and nothing else: the fields of every peer in these networks are believed. A proxy that writes only `Forwarded`
