@@ -3,7 +3,7 @@
 //! **A record may be without a rule.** An impostor is refused where the file allows its request, or says nothing; its
 //! refusal says that the claim failed, and nothing of what would have held.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
@@ -38,8 +38,12 @@ pub struct Record {
     pub action: Action,
     /// The reason for it.
     pub reason: Reason,
-    /// The action of the mode [`Mode::Refuse`](crate::policy::Mode::Refuse), whatever the mode is: look at it before that mode is on.
+    /// The action of the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) once no grace holds, whatever the mode is: look at it before
+    /// that mode is on.
     pub would: Would,
+    /// Until when, at the latest, the request would only be observed, because the file did not disallow it, or not limit it, before;
+    /// `None` where no grace holds, or nothing would be done about the request.
+    pub grace_end: Option<SystemTime>,
     /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
     /// `/robots.txt` is.
     pub access: Option<Access>,
@@ -140,6 +144,9 @@ impl Record {
             action: decision.action,
             reason: decision.reason,
             would: decision.would(),
+            grace_end: decision
+                .grace_end
+                .filter(|_| decision.action != Action::Refuse && decision.would() > Would::Pass),
             access: verdict.map(|verdict| verdict.access()),
             group,
             group_size: rule.map_or(0, |rule| rule.group().names().len()),

@@ -237,24 +237,31 @@ impl Policy {
             Access::Allow => {
                 let is_believed = self.identity.believe(identity);
                 let pace = self.rate.pace(bound, agent, selection, verdict, request, is_believed);
+                let mut grace_end = None;
                 let pace = pace.map(|pace| {
                     let Some((grace, now)) = grace.zip(request.now()) else { return pace };
                     match grace.due_interval(now, pace.interval, |rules| rules.select(tokens, fallback)) {
                         Some(interval) => Pace { interval, ..pace },
-                        None => pace.at_most(RateMode::Observe),
+                        None => {
+                            grace_end = Some(grace.end());
+                            Pace { mode: pace.mode.min(RateMode::Observe), ..pace }
+                        }
                     }
                 });
-                Decision::judged(Action::Pass, Reason::Allowed, verdict).with_pace(pace).of_impostor(impostor)
+                let allowed = Decision { grace_end, ..Decision::judged(Action::Pass, Reason::Allowed, verdict) };
+                allowed.with_pace(pace).of_impostor(impostor)
             }
             Access::Disallow => {
                 let (handling, verdict) = self.strictest(mode, agent, selection, verdict, request, work);
-                let young = |grace: &Grace| {
+                let young = |grace: &&Grace| {
                     let now = request.now();
                     now.is_some_and(|now| grace.covers(now, path, |rules| rules.select(tokens, fallback), work))
                 };
                 let action = handling.action();
-                if action > Action::Pass && grace.is_some_and(young) {
-                    return Decision::judged(Action::Pass, Reason::Grace, verdict).of_impostor(impostor);
+                if action > Action::Pass
+                    && let Some(grace) = grace.filter(young)
+                {
+                    return Decision::in_grace(grace.end(), action, verdict).of_impostor(impostor);
                 }
                 Decision::judged(action, handling.reason, verdict).of_impostor(impostor)
             }

@@ -1,6 +1,6 @@
 //! The decision about a request, its reason, and the action for requests whose claim is refuted.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::human_evidence::HumanSigns;
 use super::overrides::Mode;
@@ -29,6 +29,9 @@ pub struct Decision<'r> {
     pub pace: Option<Pace<'r>>,
     /// How long to wait; zero for a request that did not come too soon.
     pub wait: Duration,
+    /// Until when, at the latest, the request is only observed whatever the mode, because the file did not disallow it, or did not
+    /// limit it, before; `None` where no grace holds. [`Decision::would`] says what comes then.
+    pub grace_end: Option<SystemTime>,
     /// Set if it differs from what the decision does.
     pub(super) would: Option<Would>,
 }
@@ -46,11 +49,11 @@ pub enum Action {
 }
 
 keyword_enum! {
-    /// The action that the mode [`Mode::Refuse`] would take about a request, whatever the mode of the site is; the
-    /// later ones are stricter.
+    /// The action that the mode [`Mode::Refuse`] would take about a request once no grace holds any more, whatever the mode of the
+    /// site is; the later ones are stricter.
     #[derive(PartialOrd, Ord)]
     Would, "an action of the mode that refuses", {
-        /// It would pass unchanged: it is allowed, exempt or in grace, or an override says so.
+        /// It would pass unchanged: it is allowed or exempt, or an override says so.
         Pass = "pass",
         /// It would be tagged, as that of a search engine is.
         Tag = "tag",
@@ -114,6 +117,16 @@ impl Mode {
     }
 }
 
+impl Would {
+    const fn of(action: Action) -> Self {
+        match action {
+            Action::Pass => Self::Pass,
+            Action::Tag => Self::Tag,
+            Action::Refuse => Self::Refuse,
+        }
+    }
+}
+
 impl Reason {
     /// Whether the observers of disallowed requests (`RobotsLayer::observe`) are
     /// notified of a decision for this reason.
@@ -133,20 +146,22 @@ impl Reason {
 }
 
 impl<'r> Decision<'r> {
-    /// The action that the mode [`Mode::Refuse`] would take about the request, with the same overrides and exemptions.
+    /// The action that the mode [`Mode::Refuse`] would take about the request, with the same overrides and exemptions. A grace does
+    /// not count, because it ends: [`Decision::grace_end`].
     pub fn would(&self) -> Would {
-        self.would.unwrap_or(match (self.action, self.reason) {
-            (_, Reason::Limited) => Would::Limit,
-            (Action::Pass, _) => Would::Pass,
-            (Action::Tag, _) => Would::Tag,
-            (Action::Refuse, _) => Would::Refuse,
-        })
+        self.would.unwrap_or(if self.reason == Reason::Limited { Would::Limit } else { Would::of(self.action) })
     }
 
     /// The same, where the other one is the decision under the mode [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let pace = self.pace.map(|pace| refusing.pace.map_or(pace, |refusing| pace.with_refusing(refusing)));
-        Self { would: Some(refusing.would()), pace, ..self }
+        Self { would: Some(refusing.would()), grace_end: refusing.grace_end, pace, ..self }
+    }
+
+    /// The decision about a request that is in grace until then: it passes, and this would be the action.
+    pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
+        let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
+        Self { grace_end: Some(end), would: Some(Would::of(would)), ..decision }
     }
 
     /// The same for a request that came too soon, by so much.
@@ -154,7 +169,7 @@ impl<'r> Decision<'r> {
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(pace) = self.pace else { return self };
         let is_limited = pace.refusing == RateMode::Refuse;
-        let would = self.would.map(|would| if is_limited { would.max(Would::Limit) } else { would });
+        let would = if is_limited { Some(self.would().max(Would::Limit)) } else { self.would };
         let limited = |action, reason| {
             let (agent, verdict) = (pace.agent, Some(pace.verdict));
             Self { action, reason, agent, verdict, wait, would, ..self }
@@ -174,7 +189,8 @@ impl<'r> Decision<'r> {
         if mode.action() <= self.action && !is_allowed {
             return self;
         }
-        Self { action: mode.action(), reason: Reason::Impostor, ..self }.with_pace(self.pace)
+        let would = self.would.map(|would| would.max(Would::of(mode.action())));
+        Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_pace(self.pace)
     }
 
     /// A refused request is not limited by a delay: it takes nothing from what the sender may fetch.
@@ -183,13 +199,14 @@ impl<'r> Decision<'r> {
     }
 
     pub(super) const fn passed(self, reason: Reason) -> Self {
-        Self { action: Action::Pass, reason, would: None, ..self }
+        Self { action: Action::Pass, reason, would: None, grace_end: None, ..self }
     }
 
     #[doc(hidden)]
     pub const fn unjudged(reason: Reason) -> Self {
         let (pace, wait) = (None, Duration::ZERO);
-        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs: HumanSigns::NONE, pace, wait, would: None }
+        let (signs, grace_end) = (HumanSigns::NONE, None);
+        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs, pace, wait, grace_end, would: None }
     }
 
     pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
@@ -206,8 +223,12 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
+        // The agent in grace may be the one that is refused when it ends.
+        let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
+        let strictest = if rank(&other) > rank(&self) { other } else { self };
+        let grace_end = self.grace_end.or(other.grace_end);
         // A further name must not switch limiting off, whatever its outcome.
-        (if rank(&other) > rank(&self) { other } else { self }).with_pace(pace)
+        Self { would: would.or(strictest.would), grace_end, ..strictest }.with_pace(pace)
     }
 }
 

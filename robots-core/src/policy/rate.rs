@@ -55,7 +55,7 @@ pub struct Pace<'r> {
     pub interval: Duration,
     /// The action for a request that comes sooner, as far as the mode of the site lets it; never [`RateMode::Off`].
     pub mode: RateMode,
-    /// The same where the mode of the site is [`Mode::Refuse`].
+    /// The same where the mode of the site is [`Mode::Refuse`] and no grace holds.
     pub(super) refusing: RateMode,
     /// Of the agent to which it applies.
     pub verdict: Verdict<'r>,
@@ -126,10 +126,6 @@ impl Pace<'_> {
         let is_plain = |path: &[u8]| !path.contains(&b'%') && !path.contains(&b';') && !path.contains(&b'\\');
         let is_called = |asset: &&str| ending[1..].eq_ignore_ascii_case(asset.as_bytes());
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
-    }
-
-    pub(super) fn at_most(self, mode: RateMode) -> Self {
-        Self { mode: self.mode.min(mode), refusing: self.refusing.min(mode), ..self }
     }
 
     /// The same, where this is what the policy would hold the sender to with the mode [`Mode::Refuse`]. Of several agents it may be

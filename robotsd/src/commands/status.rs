@@ -329,7 +329,11 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
         };
         page.line("override", &format!("{}: {}{end}", over.of, over.mode));
     }
-    let grace = |end| format!("newly disallowed requests are only observed, until {end} at the latest");
+    let grace = |end| {
+        format!(
+            "newly disallowed requests are only observed, until {end} at the latest; `would` in the log says what comes then"
+        )
+    };
     page.lines("grace", site.grace_end.as_ref().map(grace));
     traffic.iter().for_each(|traffic| describe_site_traffic(page, traffic));
     match (&site.findings_summary, site.findings.notes) {

@@ -60,6 +60,7 @@ fields! {
     decision: &'a str [plain],
     reason: &'a str,
     would: &'a str [plain],
+    grace_end: String [plain],
     /// Of a finding.
     severity: &'a str,
     /// The key of the config that has another value, and both values as the config would spell them.

@@ -16,6 +16,7 @@ use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
 
 use crate::counting::RequestOutcome;
+use crate::date::rfc3339;
 use crate::edge::{X_REQUEST_ID, trace_id};
 use crate::exchange::{AccessFields, ClientRequest};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
@@ -51,6 +52,7 @@ pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(
             decision: Some(decision(record)),
             reason: Some(record.reason.as_str()),
             would: Some(record.would.as_str()),
+            grace_end: record.grace_end.map(rfc3339),
             status: event.status.map(|status| status.as_u16()),
             grpc_status: event.grpc_status,
             group: limit.map(|limit| &*limit.group).or(record.group.as_deref()),
@@ -75,6 +77,7 @@ fn note(event: &Event<'_>, done: Option<&'static str>) {
     note_any(notes, "action", done);
     notes.add("reason", record.reason.as_str());
     note_any(notes, "would", done.map(|_| record.would.as_str()));
+    note_any(notes, "grace_end", done.and(record.grace_end).map(rfc3339));
     let limit = record.limit.as_deref();
     let group = limit.map(|limit| &*limit.group).or(record.group.as_deref());
     note_any(notes, "group", group.filter(|_| done.is_some()));

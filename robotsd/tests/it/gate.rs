@@ -136,4 +136,10 @@ fn new_rules_only_observe_while_they_are_new() {
     wait_until("the new version", || running.get("/robots.txt", FIREFOX).body == longer);
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     running.wait_for_event("observed", |line| line["reason"] == "grace");
+    // The mode that only observes says what comes of it, and when.
+    folder.configure(folder.read("robotsd.toml").replace("mode = \"refuse\"", "mode = \"observe\""));
+    running.event("config");
+    assert_eq!(running.get("/page.html", GPTBOT).status, 200);
+    let in_grace = |line: &Value| line["reason"] == "observed" && line["grace_end"].is_string();
+    running.wait_for_event("observed", |line| in_grace(line) && line["would"] == "refuse");
 }

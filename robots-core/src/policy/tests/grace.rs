@@ -88,3 +88,38 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
         assert_eq!(at(start + length), Some((RateMode::Refuse, after)), "{old} {new}");
     }
 }
+
+/// Whatever the mode, a day of grace must not make refusing look harmless.
+#[test]
+fn a_record_says_what_comes_when_the_grace_ends_and_until_when_it_holds() {
+    let (start, length) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000), Duration::from_secs(100));
+    let site = Site::new(
+        "User-agent: *\nCrawl-delay: 10\nDisallow: /new\n\nUser-agent: Googlebot\nDisallow: /new\nDisallow: /shop\n",
+    );
+    let grace = Grace::new(length, start);
+    let policy = |mode: Mode| Policy::builder().mode(mode).rate(RateMode::Refuse).build();
+    let at = |now: SystemTime, mode: Mode, fields: &[&str], target: &str| {
+        let clock = || now;
+        let facts = RequestFacts { clock: Some(&clock), ..RequestFacts::of_target("GET", target.as_bytes()) };
+        let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
+        let policy = policy(mode);
+        let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts);
+        let late = decision.too_soon(Duration::from_secs(1));
+        (decision.would(), late.would(), decision.grace_end)
+    };
+    let end = Some(start + length);
+    for mode in [Mode::Observe, Mode::Tag, Mode::Refuse] {
+        for (fields, target, would, too_soon) in [
+            (&[UNKNOWN][..], "/new", Would::Refuse, Would::Refuse),
+            (&[GOOGLEBOT], "/new", Would::Tag, Would::Tag),
+            (&[GOOGLEBOT, UNKNOWN], "/new", Would::Refuse, Would::Refuse),
+            // The other agent is allowed, and has the delay.
+            (&[GOOGLEBOT, UNKNOWN], "/shop", Would::Tag, Would::Limit),
+            (&[UNKNOWN], "/", Would::Pass, Would::Limit),
+        ] {
+            assert_eq!(at(start, mode, fields, target), (would, too_soon, end), "{mode} {fields:?} {target}");
+            let after = at(start + length, mode, fields, target);
+            assert_eq!(after, (would, too_soon, None), "{mode} {fields:?} {target}");
+        }
+    }
+}
