@@ -124,6 +124,21 @@ fn short(text: &str) -> String {
 }
 
 #[test]
+fn a_full_disk_is_known_before_something_has_to_be_written() {
+    SmallDisk::with("full_disk::a_full_disk_is_known_before_something_has_to_be_written", |disk| {
+        let site = Site::new(disk, FIRST);
+        let (state, _live) = site.start();
+        disk.fill();
+        state.probe();
+        wait_for("the probe", || !state.is_writable());
+        assert!(site.reported("a restart would forget every change from now on: No space left on device"));
+        disk.free();
+        state.probe();
+        wait_for("room", || state.is_writable());
+    });
+}
+
+#[test]
 fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
     SmallDisk::with("full_disk::what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room", |disk| {
         let site = Site::new(disk, FIRST);

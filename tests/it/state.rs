@@ -288,7 +288,7 @@ fn a_folder_that_cannot_be_written_stops_nothing() {
     // Root may write anywhere, but makes no folder below a file either.
     fs::write(site.path(), "a file").unwrap();
     let state = site.state();
-    assert!(state.troubles()[0].contains("cannot be written, so it will be forgotten"));
+    assert!(state.troubles()[0].contains("cannot be written, so a restart would forget every change from now on: "));
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
     state.flush();
     assert!(!live.status().state_troubles.is_empty());

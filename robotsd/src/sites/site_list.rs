@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{Enforcement, StateDir, TroubleKind, VersionHashPrefix};
+use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
 use tower_robots::source::{HostMap, Watcher};
 
 use super::log_events::{self, SiteName};
@@ -218,10 +218,7 @@ impl Sites {
 
     /// Whether what is to outlive the process can be written; none without a state directory.
     pub(crate) fn is_state_writable(&self) -> Option<bool> {
-        let unwritten = [TroubleKind::Save, TroubleKind::Switch, TroubleKind::History];
-        let is_written =
-            |live: LiveSite| unwritten.iter().all(|kind| live.robots.status().state_trouble(*kind).is_none());
-        self.state.directory.as_ref().map(|state| state.is_writable() && self.lives().all(is_written))
+        self.state.directory.as_ref().map(StateDir::is_writable)
     }
 
     /// Why the switch of every site is taken for off although it was not turned.

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 #[cfg(unix)]
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -69,14 +69,10 @@ impl Disk {
             return Ok(());
         }
         let folder = path.parent().unwrap_or(Path::new("."));
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // One thread writes one file at a time, and another process has another number.
-        let aside = folder.join(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()));
+        let aside = aside(path);
         let written = (|| {
-            let mut file = create(&aside).or_else(|error| match error.kind() {
+            let mut file = create_or_replace(&aside).or_else(|error| match error.kind() {
                 io::ErrorKind::NotFound => make(folder).and_then(|()| create(&aside)),
-                // Left by a process of that number which was killed.
-                io::ErrorKind::AlreadyExists => fs::remove_file(&aside).and_then(|()| create(&aside)),
                 _ => Err(error),
             })?;
             file.write_all(bytes)?;
@@ -164,14 +160,25 @@ impl Disk {
         Ok(Some(bytes))
     }
 
-    /// Whether the folder can be written to: found out before it matters.
-    pub(super) fn probe(&self, folder: &Path) -> Result<(), StateError> {
+    /// Why the folder cannot be written to, if it cannot: found out before it matters. It takes the room of a state, because a disk that
+    /// is full takes a name without octets. A folder that was removed is not made again: whoever removed it should know.
+    pub(super) fn probe(&self, folder: &Path) -> Option<String> {
+        self.reach(folder);
         if self.is_read_only {
-            return Ok(());
+            return None;
         }
-        let path = folder.join(PROBE);
-        self.write(&path, b"", Durability::Process)?;
-        fs::remove_file(&path).map_err(|cause| StateError::new(&path, cause))
+        let aside = aside(&folder.join(PROBE));
+        let written = create_or_replace(&aside).and_then(|mut file| {
+            file.write_all(&[b'\n'; 4096])?;
+            file.sync_all()
+        });
+        // It may be gone, or never have been there.
+        let _ = fs::remove_file(&aside);
+        let cause = written.err()?;
+        let folder = folder.display();
+        Some(format!(
+            "{folder}: cannot be written, so a restart would forget every change from now on: {cause}; it is tried again"
+        ))
     }
 
     /// Opens the file of a lock for reading, which also works on a file system that is mounted read-only, and keeps none
@@ -268,9 +275,23 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Where a file is written before it has its name. A thread writes one file at a time, and another process has another number.
+fn aside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))
+}
+
 /// A file that is new: neither a file that stands there under its name is written to, nor one that a link there leads to.
 fn create(path: &Path) -> io::Result<File> {
     for_owner().write(true).create_new(true).open(path)
+}
+
+/// The same, where a process of that number which was killed may have left one.
+fn create_or_replace(path: &Path) -> io::Result<File> {
+    create(path).or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| create(path)),
+        _ => Err(error),
+    })
 }
 
 fn for_owner() -> OpenOptions {
@@ -439,6 +460,21 @@ mod tests {
         fs::write(&own, "x").expect("written");
         Disk::default().clean(folder.path(), SystemTime::now() - Duration::from_secs(1));
         assert!(own.exists(), "it may be being written");
+    }
+
+    #[test]
+    fn a_probe_makes_no_folder_and_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = folder.path().join("state");
+        let why = Disk::default().probe(&state).expect("there is no folder");
+        assert!(why.contains("cannot be written, so a restart would forget every change from now on"), "{why}");
+        assert!(!state.exists());
+        fs::create_dir(&state).expect("made");
+        // Another process's, and one of this number that was killed.
+        fs::write(state.join(format!("..probe.{}.ThreadId(1).tmp", 1 << 30)), "").expect("written");
+        fs::write(aside(&state.join(PROBE)), "").expect("written");
+        assert_eq!(Disk::default().probe(&state), None);
+        assert_eq!(Disk::default().names(&state), [format!("..probe.{}.ThreadId(1).tmp", 1 << 30)]);
     }
 
     #[test]

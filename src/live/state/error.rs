@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// Why a state directory cannot be opened; or what could not be written to it, and so will be forgotten.
+/// Why a state directory cannot be opened; or what could not be written to it, which a restart forgets.
 #[non_exhaustive]
 pub struct StateError {
     /// The directory, or the part of it that could not be written.
@@ -58,7 +58,7 @@ impl fmt::Display for StateError {
         const APART: &str = "stop it, or give each process a state directory of its own";
         write!(f, "{}: ", self.path.display())?;
         match self.holder {
-            None => write!(f, "cannot be written, so it will be forgotten: {}", self.cause),
+            None => write!(f, "cannot be written, so a restart forgets it: {}", self.cause),
             Some(LockHolder::ThisProcess) => write!(
                 f,
                 "this process {OPEN} already: use a clone of its StateDir, or drop every clone and every site that was opened \
@@ -201,6 +201,13 @@ impl Troubles {
 
     pub(super) fn get(&self, kind: TroubleKind) -> Option<String> {
         self.current.lock().get(&kind).cloned()
+    }
+
+    /// Whether nothing waits to be written, and nothing is known to be in the way.
+    pub(super) fn is_all_written(&self) -> bool {
+        use TroubleKind::{History, Save, Switch, Unwritable};
+        let current = self.current.lock();
+        ![Save, Switch, History, Unwritable].iter().any(|kind| current.contains_key(kind))
     }
 
     /// All of them, the most pressing first.

@@ -41,7 +41,7 @@ pub(super) struct SiteStore {
     /// When the directory was opened: older unfinished files are of another process.
     began: SystemTime,
     /// Of the history only the cause: how many entries wait changes all the time.
-    troubles: Troubles,
+    pub(super) troubles: Troubles,
     place: Mutex<QueuePlace>,
     /// Held for a moment only.
     unwritten: Mutex<Unwritten>,

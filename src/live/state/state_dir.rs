@@ -87,7 +87,7 @@ impl StateDir {
         let lock = Arc::new(lock);
         disk.clean(&path, began);
         let (enforcement, damaged) = disk.read_switch(&path);
-        let probe = disk.probe(&path).err().map(|error| error.to_string());
+        let probe = disk.probe(&path);
         let is_unwritable = probe.is_some();
         let listeners = Arc::default();
         let troubles = Troubles::new(None, &listeners);
@@ -227,12 +227,13 @@ impl StateDir {
         shown.map(|trouble| trouble.text).collect()
     }
 
-    /// Whether the folder could be written to when that was last tried: it is at [`StateDir::open`], with what has to be written, and at
-    /// [`StateDir::probe`]. The troubles of a site's part of it stand in its
+    /// Whether the folder, with the parts of its sites, could be written to when that was last tried: it is at [`StateDir::open`],
+    /// with what has to be written, and at [`StateDir::probe`]. The troubles of a site's part stand in its
     /// [`Status::state_troubles`](crate::live::Status::state_troubles).
     pub fn is_writable(&self) -> bool {
-        let troubles = &self.root.folder.troubles;
-        [TroubleKind::Unwritable, TroubleKind::Switch].into_iter().all(|kind| troubles.get(kind).is_none())
+        let sites = self.root.sites.lock();
+        self.root.folder.troubles.is_all_written()
+            && sites.values().filter_map(Weak::upgrade).all(|store| store.troubles.is_all_written())
     }
 
     /// Has it tried on another thread whether the folder can be written to, so that it is known before something has to be.
@@ -290,7 +291,7 @@ impl StateJob for StateFolder {
         let Some(writing) = self.lock.writing() else { return true };
         let is_written = self.switch.write(&self.troubles);
         let was_unwritable = self.troubles.get(TroubleKind::Unwritable).is_some();
-        let probe = self.disk.probe(&self.path).err().map(|error| error.to_string());
+        let probe = self.disk.probe(&self.path);
         let is_writable = probe.is_none();
         self.troubles.set(TroubleKind::Unwritable, probe);
         if was_unwritable && is_writable {
