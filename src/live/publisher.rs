@@ -112,6 +112,9 @@ impl Publisher {
         let accepted = AcceptedVersion { version, since: now, standing: Standing::Accepted };
         self.versions.accept(accepted.clone(), self.grace.length, now);
         self.unsaved.get_or_insert(Durability::Process);
+        if !matches!(self.was_live, WasLive::Other(..)) {
+            self.was_live = WasLive::Baseline;
+        }
         Some(accepted)
     }
 
@@ -386,6 +389,8 @@ pub(super) enum WasLive {
     /// It is not known.
     #[default]
     Unknown,
+    /// None is remembered: the baseline of the gate stands for it.
+    Baseline,
     /// Another one, accepted then, whose bytes are missing.
     Other(VersionHash, SystemTime),
 }

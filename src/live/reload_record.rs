@@ -118,6 +118,9 @@ impl Restoration {
             WasLive::Current => {
                 (format!("it was accepted {when} and was live before, as far as the state directory shows"), false)
             }
+            WasLive::Baseline => {
+                ("it is the baseline of the gate, and no version that was live before is recorded".to_owned(), false)
+            }
             WasLive::Unknown => (
                 format!(
                     "it was accepted {when} and may be older than the version before the restart, which is not recorded"
