@@ -58,33 +58,56 @@ pub(crate) trait Document: Table {
 /// The path of each key that could not be read, and where it stands; `?` is one that is unknown.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
-/// Reads a text, or returns its problems.
+/// Reads a text, or returns its problems: those of the syntax alone, where it has any.
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
-    let (document, faults, _) = read_on::<D>(text);
+    let parsed = Parsed::new(text);
+    if !parsed.faults.is_empty() {
+        return Err(parsed.faults);
+    }
+    let (document, faults, _) = parsed.tables::<D>();
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
 /// Reads what there is in spite of problems, so that what else is wrong is found as well. A word that is misspelled counts as the one
 /// that it is probably meant to be, and defaults stand for what cannot be read.
 pub(super) fn read_on<D: Document>(text: &str) -> (Option<D>, Vec<Fault>, UnreadKeys) {
-    // A byte order mark is no part of a text; octets are counted with it.
-    let (document, errors) = DeTable::parse_recoverable(text);
-    if let Some(fault) = syntax::recognize(text, errors.first().and_then(toml::de::Error::span)) {
-        return (None, vec![fault], Vec::new());
+    Parsed::new(text).tables()
+}
+
+/// What the parser made of a text, and the faults of its syntax.
+struct Parsed<'t> {
+    text: &'t str,
+    /// None where nothing of it is certain.
+    document: Option<Spanned<DeTable<'t>>>,
+    errors: Vec<toml::de::Error>,
+    faults: Vec<Fault>,
+}
+
+impl<'t> Parsed<'t> {
+    fn new(text: &'t str) -> Self {
+        // A byte order mark is no part of a text; octets are counted with it.
+        let (document, errors) = DeTable::parse_recoverable(text);
+        if let Some(fault) = syntax::recognize(text, errors.first().and_then(toml::de::Error::span)) {
+            return Self { text, document: None, errors, faults: vec![fault] };
+        }
+        let mut faults = first_of_each_line(text, errors.iter().map(|error| syntax::fault(text, error)));
+        // Text that follows a list or a text without an end was read as a part of it.
+        let unclosed = faults.iter().position(syntax::is_unclosed);
+        faults.truncate(unclosed.map_or(MOST, |at| at + 1));
+        Self { text, document: Some(document).filter(|_| unclosed.is_none()), errors, faults }
     }
-    let mut faults = first_of_each_line(text, errors.iter().map(|error| syntax::fault(text, error)));
-    // Text that follows a list or a text without an end was read as a part of it.
-    if let Some(unclosed) = faults.iter().position(syntax::is_unclosed) {
-        faults.truncate(unclosed + 1);
-        return (None, faults, Vec::new());
+
+    fn tables<D: Document>(self) -> (Option<D>, Vec<Fault>, UnreadKeys) {
+        let Self { text, document, errors, faults } = self;
+        let Some(document) = document else { return (None, faults, Vec::new()) };
+        let (keys, is_certain) = (Keys { top: D::KEYS, name: D::NAME }, certain_places(text, &errors));
+        let mut reader = Reader { text, keys, is_certain: &is_certain, guesses: true, faults, unread: Vec::new() };
+        let document = D::read_table(&mut reader, "", document.get_ref(), &document.span());
+        let Reader { mut faults, unread, .. } = reader;
+        faults.sort_by_key(|fault| fault.span.start);
+        faults.truncate(MOST);
+        (document, faults, unread)
     }
-    let (keys, is_certain) = (Keys { top: D::KEYS, name: D::NAME }, certain_places(text, &errors));
-    let mut reader = Reader { text, keys, is_certain: &is_certain, guesses: true, faults, unread: Vec::new() };
-    let document = D::read_table(&mut reader, "", document.get_ref(), &document.span());
-    let Reader { mut faults, unread, .. } = reader;
-    faults.sort_by_key(|fault| fault.span.start);
-    faults.truncate(MOST);
-    (document, faults, unread)
 }
 
 /// Whether a value is what its author wrote, from the places of its key and of itself, in spite of errors of the syntax: it is not

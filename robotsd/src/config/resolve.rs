@@ -1,6 +1,6 @@
 //! From a config file to the settings.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -55,20 +55,26 @@ impl ConfigFile {
         let folder = path.parent().unwrap_or(Path::new(""));
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
+        // A name was read, or there is no site: no other fault is the cause.
+        site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
         let unit_of = units(text);
         let names_source = |key: &str| matches!(key, "" | ".path" | ".text" | ".url" | ".source" | ".?");
         let of_robots = unread.iter().filter(|(key, _)| key.strip_prefix("site.robots").is_some_and(names_source));
         let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
         let mut config = collect(&mut file, folder, &mut found, |site| without_source.contains(&unit_of(site.start)));
+        // Found by hash: a file may have a fault in each of ten thousand sites.
+        let places: HashSet<_> = of_sites.as_flattened().iter().collect();
+        let (mut of_units, mut hides_absence) = (HashMap::<_, bool>::new(), false);
+        for (key, at) in unread {
+            *of_units.entry(unit_of(*at)).or_default() |= !key.ends_with('?');
+            hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
+        }
         found.0.retain(|fault| {
             // A fault about something that is not there may come of something that cannot be read.
-            let is_absence = fault.span == (0..0) || of_sites.as_flattened().contains(&fault.span);
-            let is_cause = |(key, at): &(String, usize)| match unit_of(*at) == unit_of(fault.span.start) {
-                true => is_absence || !key.ends_with('?'),
-                false => is_absence && (key.starts_with("listener") || matches!(&**key, "site" | "site.hosts")),
-            };
-            !unread.iter().any(is_cause)
+            let is_absence = fault.span == (0..0) || places.contains(&fault.span);
+            let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
+            !is_hidden && !(is_absence && hides_absence)
         });
         faults.extend(found.0);
         faults.extend(bounds.0);
@@ -160,7 +166,7 @@ fn collect(
     listener::conflicts(&file.listener, file.admin.as_ref(), faults);
     let listeners = file.listener.iter().filter_map(|listener| faults.keep(listener::resolve(listener, folder)));
     let listeners: Vec<_> = listeners.collect();
-    site::names_and_hosts(&file.site, faults);
+    site::hosts(&file.site, faults);
     // Every site is looked at, also after the first problem.
     let state_dir = file.state_dir.as_ref().map(|path| folder.join(path.get_ref()));
     let all = site::OfAllSites {

@@ -199,15 +199,39 @@ fn every_fault_is_found_in_one_round() {
     let unknown = CONFIG.replace("root = \".\"", "root = \".\"\nrobots.path = 7");
     let (code, _, error) = said("check", &unknown, "Disallow: /x\n");
     assert_eq!((code, error.matches("error").count()), (Some(2), 1), "{error}");
+    // Nor does it hide that the name is taken, which no value stands for.
+    for slip in ["root = 7", "root = \"none\"\nfoobar = 1"] {
+        let two = format!("{CONFIG}hosts = [\"a.test\"]\n[[site]]\nname = \"a\"\nhosts = [\"b.test\"]\n{slip}\n");
+        let (code, _, error) = said("check", &two, "User-agent: *\nDisallow:\n");
+        assert_eq!(code, Some(2));
+        assert_has(&error, &["the name \"a\" is taken by another site"]);
+    }
     // An error of the syntax hides neither the file of a site nor a value beyond it.
     let broken = CONFIG.replace("[[site]]", "[limits]\nfields = 0\ndrain = 5s\n[[site]]");
     let (code, _, error) = said("check", &broken, "Disallow: /x\n");
     assert_eq!(code, Some(2));
     assert_has(&error, &["robotsd.toml:5:", "robotsd.toml:4:", "robots.txt:1:1: "]);
     assert_lacks(&error, &["there is no [["]);
+    // What serves stops at it: the rest is for `config check`.
+    let error = crate::harness::folder(&[("robotsd.toml", &*broken)]).configured(["serve"]).failed(2);
+    assert_has(&error, &["robotsd.toml:5:"]);
+    assert_lacks(&error, &["robotsd.toml:4:"]);
     // Nor does a file of crawlers that cannot be used.
     let extra = format!("agents.registry_extra = \"crawlers.toml\"\n{CONFIG}");
     let files = [("robotsd.toml", &*extra), ("robots.txt", "Disallow: /x\n"), ("crawlers.toml", "[[\n")];
     let error = crate::harness::folder(&files).configured(["config", "check"]).failed(1);
     assert_has(&error, &["crawlers.toml:1:", "robots.txt:1:1: "]);
+}
+
+/// What was never live is not said to have been.
+#[test]
+fn a_baseline_that_stands_for_a_file_is_called_one() {
+    for state in ["", "state_dir = \"state\"\n"] {
+        let config = format!("{state}{CONFIG}").replace("root = \".\"", "root = \".\"\nrobots.baseline = \"base.txt\"");
+        let files =
+            [("robotsd.toml", &*config), ("robots.txt", "<html>"), ("base.txt", "User-agent: *\nDisallow: /x\n")];
+        let error = folder(&files).configured(["config", "check"]).failed(1);
+        assert_has(&error, &["it is the baseline of the gate, and no version that was live before is recorded"]);
+        assert_lacks(&error, &["was accepted", "may be older"]);
+    }
 }

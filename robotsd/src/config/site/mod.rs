@@ -99,16 +99,22 @@ impl SiteConfig {
     }
 }
 
-/// Every site has a name of its own, and every host one site.
-pub(super) fn names_and_hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
+/// Every site has a name of its own.
+pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();
-    let mut hosts = HostMap::new();
     for site in sites.iter().map(Spanned::get_ref) {
         if site.name.get_ref().is_empty() {
             faults.push(site.name.fault("the name is empty: the log names sites by it"));
         } else if !names.insert(site.name.get_ref()) {
             faults.push(site.name.fault(format!("the name {:?} is taken by another site", site.name.get_ref())));
         }
+    }
+}
+
+/// Every host is one site's.
+pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
+    let mut hosts = HostMap::new();
+    for site in sites.iter().map(Spanned::get_ref) {
         for host in &site.hosts {
             let added = hosts.insert(host.get_ref(), ());
             faults.keep(added.map_err(|error| host.fault(error.to_string())));
