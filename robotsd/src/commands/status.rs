@@ -46,7 +46,8 @@ pub(crate) struct StatusArgs {
 }
 
 /// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config was rejected, a kill switch that
-/// cannot be read counts as off, a version waits at the gate or the state directory cannot be written, 2 when it cannot be reached.
+/// cannot be read counts as off, a site serves anything else than what its source holds (a version waits at the gate, the last good one
+/// is in force, or there is none) or the state directory cannot be written, 2 when it cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
     let mut report: StatusReport = asked(running, &Method::GET, "/status")?;
@@ -60,8 +61,9 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
     let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
-    let waits = report.sites.iter().any(|site| site.pending.is_some());
-    let is_well = !is_rejected && !is_switch_unread && !waits && report.state_writable != Some(false);
+    let is_current = |site: &SiteReport| site.state == "live" && site.pending.is_none();
+    let are_current = report.sites.iter().all(is_current);
+    let is_well = !is_rejected && !is_switch_unread && are_current && report.state_writable != Some(false);
     let code = exit::answer(is_serving && is_well);
     say_report(&report, running.json, || text(&report, args), code)
 }
@@ -72,8 +74,9 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
     let hosts = owners(all.iter().flat_map(|(hosts, name)| patterns(hosts).map(move |pattern| (pattern, name))));
     let is_name = report.sites.iter().any(|site| is_of(wanted, &site.name));
-    // A word without a dot is a name with a slip in it, which a site with every host would answer for.
-    let host = hosts.get(wanted).filter(|_| !is_name && wanted.contains(['.', ':']));
+    // A word without a dot that is no host of its own is a name with a slip in it, which a site with every host would answer for.
+    let is_listed = || all.iter().any(|(hosts, _)| hosts.iter().any(|host| host.eq_ignore_ascii_case(wanted)));
+    let host = hosts.get(wanted).filter(|_| !is_name && (wanted.contains(['.', ':']) || is_listed()));
     if !is_name && host.is_none() {
         return Err(unknown(wanted, report.sites.iter().map(|site| &site.name)));
     }
@@ -343,6 +346,7 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
     }
     if let Some(reload) = site.last_reload.as_ref().filter(|reload| reload.outcome == "kept") {
         page.line("not taken", &reload.message);
+        page.lines("", site.not_taken_since.as_ref().map(|since| format!("since {since}")));
     }
     if let Some(pending) = &site.pending {
         page.line("waiting", &format!("{} since {}", short_hash(&pending.hash), pending.since));

@@ -32,6 +32,9 @@ pub(crate) struct SiteReport {
     /// The errors and warnings in one line, as the log has them.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
+    /// Since when the source has held nothing usable; the live version is the last good one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_taken_since: Option<String>,
     /// The number of outcomes by cause, since the process started.
     pub(crate) reloads: Vec<ReloadCount>,
     /// The version that waits to be accepted.

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::Report;
-use tower_robots::live::{FetchStatus, HistoryEntry, Pending, TroubleKind};
+use tower_robots::live::{FetchStatus, HistoryEntry, Pending, ReloadOutcomeKind, TroubleKind};
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
 use super::backend::BackendSource;
@@ -167,6 +167,7 @@ impl LiveSite {
                 outcome: reload.outcome.kind().as_str().to_owned(),
                 message: reload.to_string(),
             }),
+            not_taken_since: not_taken_since(&history).map(rfc3339),
             reloads: self.counts.report(),
             pending: status.pending.as_ref().map(|pending| PendingReport {
                 hash: pending.hash().to_string(),
@@ -199,6 +200,14 @@ impl LiveSite {
             },
         }
     }
+}
+
+/// When the first of the reloads was that have taken nothing since, whatever was wrong at each.
+fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
+    use ReloadOutcomeKind::{Kept, ModeChanged, SwitchedOff, SwitchedOn};
+    let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);
+    let reloads = history.iter().rev().filter(is_reload);
+    reloads.take_while(|entry| entry.outcome == Kept).last().map(|entry| entry.when)
 }
 
 fn hook_trouble(hook: &HookStatus) -> Option<String> {

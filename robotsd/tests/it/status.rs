@@ -182,7 +182,7 @@ fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
     assert_eq!((report["sites"].as_array().unwrap().len(), &report["state_writable"]), (40, &true.into()));
 
     // One site, by its name or its host, has everything, and its own exit status.
-    for (wanted, code) in [("s1", 0), ("s1.test", 0), ("s7", 1), ("s7.test", 1), ("s33", 0)] {
+    for (wanted, code) in [("s1", 0), ("s1.test", 0), ("s7", 1), ("s7.test", 1), ("s19", 1), ("s33", 0)] {
         let shown = folder.with_config(&["status", "--site", wanted]).ends_with(code).out;
         assert_has(
             &shown,
@@ -195,6 +195,31 @@ fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
     // A program that restarts, or takes out of rotation, asks about the process alone.
     let ready = folder.with_config(&["status", "--ready"]);
     assert_eq!((ready.code, &*ready.out), (Some(0), ""));
+}
+
+/// Nothing waits, and every edit is lost.
+#[test]
+fn a_source_that_cannot_be_used_is_said_with_its_time_and_ends_the_status_with_1() {
+    let config = Config::new().admin_socket().site("a", "hosts = [\"localhost\", \"a.test\"]\nroot = \".\"");
+    let (folder, running) = config.robots(ROBOTS).start();
+    let status = |code| folder.with_config(&["status", "--site", "localhost"]).ends_with(code).out;
+    assert_lacks(status(0), &["not taken:"]);
+    folder.remove("robots.txt");
+    running.wait_for_event("rejected", |line| line["site"] == "a");
+    let since =
+        folder.with_config(&["status", "--json"]).json()["sites"][0]["not_taken_since"].as_str().unwrap().to_owned();
+    let reload = || folder.with_config(&["reload"]).ends_with(1);
+    reload();
+    folder.replace("robots.txt", "<html>");
+    running.wait_for_message("rejected", "an HTML page");
+    reload();
+    assert_has(status(1), &["): last-good\n", "not taken:  ", &format!("\n              since {since}\n")]);
+    assert_has(unfolded(&status(1)), &["goes live automatically"]);
+    folder.replace("robots.txt", ROBOTS);
+    running.event("unchanged");
+    assert_lacks(status(0), &["not taken:"]);
+    let unknown = folder.with_config(&["status", "--site", "localhots"]).failed(2);
+    assert_has(&unknown, &["there is no site \"localhots\""]);
 }
 
 #[test]
