@@ -143,3 +143,25 @@ fn new_rules_only_observe_while_they_are_new() {
     let in_grace = |line: &Value| line["reason"] == "observed" && line["grace_end"].is_string();
     running.wait_for_event("observed", |line| in_grace(line) && line["would"] == "refuse");
 }
+
+/// With `refuse_findings`, as shipped.
+#[test]
+fn a_file_with_an_error_waits_and_a_first_one_is_said_to_leave_the_site_without() {
+    let (bad, good) = ("User-agent: *\nDisallow: drafts/\n", "User-agent: *\nDisallow: /drafts/\n");
+    let (folder, running) = config("[gate]\nrefuse_findings = \"error\"").admin_socket().robots(bad).start();
+    assert_has(
+        gated(&running),
+        &["has no robots.txt: nothing is enforced, because version", "\"drafts/\" begins with"],
+    );
+    assert_eq!(running.get("/robots.txt", FIREFOX).status, 503);
+    let status = |code| folder.with_config(&["status"]).ends_with(code).out;
+    assert_has(status(1), &["nothing is enforced", "robotsd accept shop "]);
+    assert_has(folder.configured(["config", "check"]).failed(1), &["\"drafts/\" begins with"]);
+    folder.write("robots.txt", good);
+    wait_until("the corrected file", || running.get("/robots.txt", FIREFOX).body == good);
+    status(0);
+    folder.write("robots.txt", bad);
+    running.wait_for_event("gated", |line| line["reason"] != "start");
+    assert_eq!(running.get("/robots.txt", FIREFOX).body, good);
+    status(1);
+}
