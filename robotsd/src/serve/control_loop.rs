@@ -129,8 +129,11 @@ impl<'a> ControlLoop<'a> {
                 // While draining no config is read: dropping the waiter ends its request.
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
-                Some(waiter) = self.requests.reloads.recv() => if !self.upgrade.puts_reload_off() && is_serving {
-                    self.active.request(Some(waiter));
+                Some(waiter) = self.requests.reloads.recv() => {
+                    self.reopen_log();
+                    if !self.upgrade.puts_reload_off() && is_serving {
+                        self.active.request(Some(waiter));
+                    }
                 },
                 () = config_changed.notified() => if !self.upgrade.puts_reload_off() && is_serving {
                     self.active.request(None);
@@ -174,12 +177,14 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
+    /// Opens the log of requests anew: its file may have been moved away.
+    fn reopen_log(&self) {
+        self.access.iter().for_each(|access| access.reopen());
+    }
+
     /// Reads everything again, on other threads.
     fn reload(&mut self) {
-        // Its file may have been moved away.
-        if let Some(access) = self.access {
-            access.reopen();
-        }
+        self.reopen_log();
         if self.upgrade.puts_reload_off() || self.active.state.phase() == Phase::Draining {
             return;
         }

@@ -279,7 +279,7 @@ impl ActiveConfig {
             self.leaves();
         }
         changes.extend(admin.changes);
-        changes.extend(deferred(&settings));
+        let is_deferred = deferred(&settings).is_some();
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
         self.certificates.follow(certificates.clone());
@@ -300,21 +300,24 @@ impl ActiveConfig {
         self.change.again = (!unusable.is_empty() || !admin.failures.is_empty()).then(|| Instant::now() + AGAIN);
         let is_news = self.change.logged != unusable || admin.is_news;
         let path = self.path.display();
-        let outcome = if changes.is_empty() && !is_news { "unchanged" } else { "published" };
+        let outcome = if changes.is_empty() && !is_deferred && !is_news { "unchanged" } else { "published" };
         changes.extend(unusable.iter().map(ToString::to_string));
         changes.extend(admin.failures);
         self.change.logged = unusable;
-        let message = match (changes.is_empty(), &self.change.last) {
-            (false, _) => changes.join("; "),
+        let message = match &self.change.last {
+            _ if !changes.is_empty() => changes.join("; "),
+            _ if is_deferred => "nothing is different now".to_owned(),
             // The operator may have changed the file before the request, and the watcher was quicker.
-            (true, Some(last)) => format!("nothing is different; in force since {last}"),
-            (true, None) => "nothing is different".to_owned(),
+            Some(last) => format!("nothing is different; in force since {last}"),
+            None => "nothing is different".to_owned(),
         };
+        // Said at each reload until the next start, not only when it was written.
+        let waits = deferred(&next_start).map(|waits| format!("; {waits}")).unwrap_or_default();
         if outcome == "published" {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }
         self.state.config.accept(outcome == "published", next_start);
-        (outcome, format!("{path}: {message}"))
+        (outcome, format!("{path}: {message}{waits}"))
     }
 
     /// Grants the limits of a config to new connections.

@@ -223,3 +223,18 @@ fn a_file_that_was_sent_is_said_to_be_whole() {
         assert_eq!((&line["whole"], &line["octets"]), (&true.into(), &octets.into()), "{line}");
     }
 }
+
+#[test]
+fn a_log_of_requests_that_was_moved_away_is_opened_anew_by_a_reload() {
+    let log = "[log]\naccess = \"combined\"\naccess_path = \"access.log\"";
+    let config = Config::new().admin_socket().files_of("a").robots(ROBOTS).tables(log);
+    let (folder, running) = config.file("page.html", "a page").start();
+    let lines = |name: &str| fs::read_to_string(folder.at(name)).unwrap_or_default().lines().count();
+    running.get("/page.html", FIREFOX);
+    wait_until("a line", || lines("access.log") == 1);
+    fs::rename(folder.at("access.log"), folder.at("moved.log")).unwrap();
+    folder.with_config(&["reload"]).succeeded();
+    running.get("/page.html", FIREFOX);
+    wait_until("a line in another file", || lines("access.log") == 1);
+    assert_eq!(lines("moved.log"), 1);
+}

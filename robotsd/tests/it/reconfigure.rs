@@ -232,8 +232,11 @@ fn the_status_names_what_waits_for_the_next_start_until_it_is_as_it_was() {
         "              workers is 2, in the file 3\n",
     ];
     assert_has(folder.with_config(&["status"]).out, &parts);
+    let waits = || reload(&folder).out.lines().next().unwrap().ends_with("; from the next start on: workers");
+    assert!(waits() && waits(), "each reload says it, whatever was read last");
     folder.configure(&text);
     wait_until("nothing that waits", || next_start() == json!([]));
+    assert!(!waits());
 }
 
 #[test]
