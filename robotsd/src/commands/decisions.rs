@@ -3,7 +3,7 @@
 //! It is sent to the running robotsd. If none runs, it is written to the state directory, which the next one starts with.
 //!
 //! Exit status: 0 when it is done, 1 when it is done but could not be written to the state directory, 2 when it could not be
-//! done.
+//! done. `accept` without a hash asks: 0 where nothing waits, 1 where a version does.
 
 use std::io;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use super::output::{Page, say, say_json, say_report};
 use super::running::{Running, RunningSite, asked, query, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::config::{Config, StatePlace};
-use crate::exit::{self, FAILED, complain};
+use crate::exit::{self, complain};
 use crate::render::short_hash;
 use crate::report::{ChangeReport, HistoryReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
@@ -111,15 +111,16 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     decide(&args.of.running, &target, &|config| accept_at_rest(config, &args.of.site, &hash))
 }
 
-/// Shows what waits. Nothing is accepted: exit status 2, as for every decision that is not carried out.
+/// Shows what waits. That is a question, and no decision: exit status 0 where nothing waits, 1 where a version does.
 fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
     let report: StatusReport = asked(&args.of.running, &Method::GET, "/status")?;
     let Some(site) = report.sites.iter().find(|site| site.name == args.of.site) else {
         return Err(refusal(unknown(&args.of.site, report.sites.iter().map(|site| &site.name))));
     };
+    let code = exit::answer(site.pending.is_none());
     if args.of.running.json {
         say_json(&site.pending)?;
-        return Ok(ExitCode::from(FAILED));
+        return Ok(code);
     }
     let mut page = Page::default();
     match &site.pending {
@@ -136,7 +137,7 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
         }
     }
     say(&page.into_string());
-    Ok(ExitCode::from(FAILED))
+    Ok(code)
 }
 
 /// The effect of the version, as the history has it.

@@ -102,13 +102,13 @@ fn a_config_is_named_by_option_by_place_or_by_the_environment() {
 fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
     let running = folder.start();
-    let accept = |site: &str| folder.with_config(&["accept", site]).ends_with(2).out;
-    assert_eq!(accept("a"), "site a: no version waits\n");
+    let accept = |site: &str, code: i32| folder.with_config(&["accept", site]).ends_with(code).out;
+    assert_eq!(accept("a", 0), "site a: no version waits\n");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     running.event("gated");
-    assert_has(accept("a"), &["everyone is shut out", "robotsd accept a "]);
+    assert_has(accept("a", 1), &["everyone is shut out", "robotsd accept a "]);
     assert_eq!(running.get("/robots.txt", GPTBOT).body, OPEN);
-    accept("b");
+    accept("b", 2);
 }
 
 #[test]
