@@ -43,7 +43,7 @@ events! {
     Refused = "refused", Info;
     Tagged = "tagged", Info;
     Observed = "observed", Info;
-    /// Disallowed, and passed because of an exemption or an override.
+    /// Disallowed, and passed because there are signs of a person. Exemptions and overrides that switch off have no line.
     Passed = "passed", Info;
     /// Allowed, and answered with 429 because it came too soon.
     Limited = "limited", Info;
