@@ -230,7 +230,10 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     // Those that read, the one that writes, and some that do other work for a moment.
     assert!(threads() <= before + 10, "{before} {}", threads());
     assert_eq!(get(&running, "/readyz").status, 200);
-    assert_has(running.command(&["status"]).succeeded(), &["site well"]);
+    // It answers; that the board cannot be written, which is noticed after a while, makes it end with 1.
+    let status = running.command(&["status"]);
+    assert!(matches!(status.code, Some(0 | 1)), "{status:?}");
+    assert_has(&status.out, &["site well"]);
     assert_eq!(page(&running, "well.test"), 403);
     // Once the files can be read, or cannot at all, the board is there again.
     drop(writers);
