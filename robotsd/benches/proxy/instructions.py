@@ -78,8 +78,8 @@ def envoys_question():
 class Counted:
     """A server under callgrind, with the ports of its listeners."""
 
-    def __init__(self, server, ports):
-        self.server, self.ports, self.dumps = server, {"http": server.port, **ports}, 0
+    def __init__(self, server, **ports):
+        self.server, self.ports, self.dumps = server, {"http": server.port, "https": server.https_port, **ports}, 0
         self.out = server.folder / f"{server.name}.callgrind"
         # The folder in which vgdb finds it: this one, which goes, and not /tmp.
         self.prefix = f"--vgdb-prefix={server.folder}/vgdb"
@@ -133,59 +133,51 @@ class Counted:
 
 def counted_robotsd(folder, name, binary, behind, robots, more=""):
     server = robotsd(folder, name, binary, behind.port, robots, "refuse")
-    ports = {"https": free_port(), "decision": free_port()}
+    decision = free_port()
     listeners = f"""[[listener]]
-address = "127.0.0.1:{ports["https"]}"
-[[listener.certificate]]
-chain = "{folder}/certificate.pem"
-key = "{folder}/key.pem"
-[[listener]]
-address = "127.0.0.1:{ports["decision"]}"
+address = "127.0.0.1:{decision}"
 kind = "decision"
 [[site]]"""
     config = Path(server.command[-1])
     limit = 'rate.mode = "refuse"\n[site.modes]\n"agent:SeznamBot" = { rate = "refuse" }\n'
     config.write_text(replaced(config.read_text(), ("[[site]]", listeners)) + limit + more)
-    return Counted(server, ports)
+    return Counted(server, decision=decision)
 
 
 def counted_nginx(folder, name, behind, robots, names):
-    server, https = nginx(folder, name, behind.port, names, robots), free_port()
+    server = nginx(folder, name, behind.port, names, robots)
     config = Path(server.command[-1])
     config.write_text(
         replaced(
             config.read_text(),
-            ("backlog=4096;", f"backlog=4096; listen 127.0.0.1:{https} ssl http2; limit_req zone=slow; limit_req_status 429;"),
+            ("location = /robots.txt", "limit_req zone=slow; limit_req_status 429; location = /robots.txt"),
             (
                 "http {",
-                f"http {{ ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;"
-                ' map $http_user_agent $slow { default ""; "~*SeznamBot" $binary_remote_addr; }'
+                'http { map $http_user_agent $slow { default ""; "~*SeznamBot" $binary_remote_addr; }'
                 " limit_req_zone $slow zone=slow:1m rate=1r/m;",
             ),
         )
     )
-    return Counted(server, {"https": https})
+    return Counted(server)
 
 
 def counted_haproxy(folder, behind, robots, names):
-    server, https = haproxy(folder, "haproxy", behind.port, names, robots), free_port()
+    server = haproxy(folder, "haproxy", behind.port, names, robots)
     config = Path(server.command[-1])
-    (folder / "both.pem").write_text((folder / "certificate.pem").read_text() + (folder / "key.pem").read_text())
     limit = """stick-table type ip size 1k expire 1h store http_req_rate(1h)
   acl slow req.hdr(user-agent) -i -m sub SeznamBot
   http-request track-sc0 src if slow
   http-request deny deny_status 429 if slow { sc_http_req_rate(0) gt 1 }
   default_backend"""
-    bind = f"backlog 4096\n  bind 127.0.0.1:{https} ssl crt {folder}/both.pem alpn h2"
-    config.write_text(replaced(config.read_text(), ("backlog 4096", bind), ("default_backend", limit)))
-    return Counted(server, {"https": https})
+    config.write_text(replaced(config.read_text(), ("default_backend", limit)))
+    return Counted(server)
 
 
 def counted_floor(folder, name, binary, origin):
     https = free_port()
     files = [str(folder / "certificate.pem"), str(folder / "key.pem")]
     command = [binary, f"127.0.0.1:{https}", *files, *([f"127.0.0.1:{origin.port}"] if origin else [])]
-    return Counted(Server(name, PROXY_CORE, folder, command, https), {"https": https})
+    return Counted(Server(name, PROXY_CORE, folder, command, https, https_port=https))
 
 
 def built_floor():
@@ -269,9 +261,6 @@ def measure(options, folder, names, robots, behind):
     groups = "".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n\nUser-agent: SeznamBot\nCrawl-delay: 3600\n"
     robots.write_text(groups)
     (folder / "question").write_bytes(envoys_question())
-    certificate = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    files = ["-keyout", folder / "key.pem", "-out", folder / "certificate.pem"]
-    subprocess.run([*certificate.split(), *files], check=True, capture_output=True)
 
     scenes = options.only or list(SCENES)
     all_rounds = {"robotsd": rounds(counted_robotsd(folder, "robotsd", options.robotsd, behind, robots), scenes, options.rounds, folder)}

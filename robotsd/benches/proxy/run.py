@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The proxy beside nginx and HAProxy: CPU a request, latency at half of saturation, memory of an idle connection.
+"""The proxy beside nginx and HAProxy: CPU a request and a handshake, latency at half of saturation, memory of an idle connection.
 
     cargo build --release -p robotsd
     robotsd/benches/proxy/run.py [--short] [--robotsd PATH]... [--only CASE] [--rounds N] [--seconds S]
 
-Needs nginx, haproxy, wrk and h2load (Debian: nginx-light haproxy wrk nghttp2-client), Linux, and two cores. README.md says
+Needs nginx, haproxy, wrk, h2load and openssl (Debian: nginx-light haproxy wrk nghttp2-client openssl), Linux, and two cores. README.md says
 what is measured and why.
 """
 
@@ -16,6 +16,7 @@ import resource
 import shutil
 import signal
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[3]
 PROXY_CORE, OTHER_CORE = "0", "1"
 CONNECTIONS = 64
-IDLE = 4000
+IDLE = 1000
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 BROWSER = {
@@ -35,13 +36,20 @@ BROWSER = {
     "Accept-Language": "en-US,en;q=0.5",
     "Accept-Encoding": "gzip, deflate",
 }
+# The path, the fields, the class of every status, and over TLS the options of h2load.
 CASES = {
-    "1 KiB": ("/1k", BROWSER, "2"),
-    "1 KiB, HTTP/2 upstream": ("/1k", BROWSER, "2"),
-    "refused": ("/private/x", {"User-Agent": GPTBOT}, "4"),
-    "/robots.txt": ("/robots.txt", {"User-Agent": GPTBOT}, "2"),
-    "100 KiB": ("/100k", BROWSER, "2"),
+    "1 KiB": ("/1k", BROWSER, "2", None),
+    "1 KiB, HTTP/2 upstream": ("/1k", BROWSER, "2", None),
+    "refused": ("/private/x", {"User-Agent": GPTBOT}, "4", None),
+    "/robots.txt": ("/robots.txt", {"User-Agent": GPTBOT}, "2", None),
+    "100 KiB": ("/100k", BROWSER, "2", None),
+    "1 KiB, HTTP/1.1 over TLS": ("/1k", BROWSER, "2", ["--h1", f"-c{CONNECTIONS}"]),
+    "1 KiB, HTTP/2 over TLS": ("/1k", BROWSER, "2", ["-c32", "-m10"]),
+    "100 KiB, HTTP/2 over TLS": ("/100k", BROWSER, "2", ["-c8", "-m10"]),
 }
+HANDSHAKES = 400
+# Whether the session of the connection before is taken up.
+HANDSHAKE_CASES = {"handshake": False, "handshake, resumed": True}
 
 
 def crawlers(count):
@@ -63,8 +71,9 @@ def free_port():
 class Server:
     """A process pinned to a core, listening on a port."""
 
-    def __init__(self, name, core, folder, command, port, http2_port=None):
+    def __init__(self, name, core, folder, command, port, http2_port=None, https_port=None):
         self.name, self.core, self.folder, self.command, self.port = name, core, folder, command, port
+        self.https_port = https_port
         # The port on which it speaks HTTP/2 without TLS.
         self.http2_port = http2_port
         self.process = None
@@ -128,7 +137,7 @@ http {{ access_log off; sendfile on; tcp_nopush off; keepalive_requests 10000000
 
 
 def nginx(folder, name, origin_port, names, robots, http2=False):
-    port = free_port()
+    port, https_port = free_port(), free_port()
     config = folder / f"{name}.conf"
     # The module for gRPC is the one that speaks HTTP/2 to an upstream, whatever the content.
     hand_on = "grpc_pass grpc://origin;"
@@ -140,18 +149,19 @@ def nginx(folder, name, origin_port, names, robots, http2=False):
         f"""daemon off; master_process off; pid {folder}/{name}.pid; error_log /dev/null; pcre_jit on;
 events {{ worker_connections 8000; }}
 http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
+  ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;
   upstream origin {{ server 127.0.0.1:{origin_port}; keepalive 128; keepalive_requests 1000000000; }}
-  server {{ listen 127.0.0.1:{port} backlog=4096;
+  server {{ listen 127.0.0.1:{port} backlog=4096; listen 127.0.0.1:{https_port} ssl http2 backlog=4096;
     location = /robots.txt {{ alias {robots}; }}
     location / {{ {rules} {hand_on}
       {set_header} Host $host; {set_header} X-Forwarded-For $remote_addr; {set_header} X-Forwarded-Proto $scheme; }} }} }}
 """
     )
-    return Server(name, PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
+    return Server(name, PROXY_CORE, folder, ["nginx", "-c", str(config)], port, https_port=https_port)
 
 
 def haproxy(folder, name, origin_port, names, robots, logs=False, http2=False):
-    port = free_port()
+    port, https_port = free_port(), free_port()
     (folder / "names.lst").write_text("\n".join(names) + "\n")
     config = folder / f"{name}.cfg"
     log = "option httplog\n  http-request set-log-level silent unless bot" if logs else ""
@@ -168,6 +178,7 @@ defaults
   option forwardfor
 frontend in
   bind 127.0.0.1:{port} backlog 4096
+  bind 127.0.0.1:{https_port} ssl crt {folder}/both.pem alpn h2,http/1.1 backlog 4096
   acl robots path /robots.txt
   acl bot req.hdr(user-agent) -i -m sub -f {folder}/names.lst
   {"log global" if logs else ""}
@@ -180,17 +191,22 @@ backend origin
   server origin 127.0.0.1:{origin_port} {"proto h2" if http2 else ""}
 """
     )
-    return Server(name, PROXY_CORE, folder, ["haproxy", "-db", "-f", str(config)], port)
+    return Server(name, PROXY_CORE, folder, ["haproxy", "-db", "-f", str(config)], port, https_port=https_port)
 
 
 def robotsd(folder, name, binary, origin_port, robots, mode, http2=False):
-    port = free_port()
+    port, https_port = free_port(), free_port()
     config = folder / f"{name}.toml"
     config.write_text(
         f"""mode = "{mode}"
 workers = 1
 [[listener]]
 address = "127.0.0.1:{port}"
+[[listener]]
+address = "127.0.0.1:{https_port}"
+[[listener.certificate]]
+chain = "{folder}/certificate.pem"
+key = "{folder}/key.pem"
 [[site]]
 name = "bench"
 upstreams = ["http://127.0.0.1:{origin_port}"]
@@ -198,7 +214,7 @@ upstreams = ["http://127.0.0.1:{origin_port}"]
 robots.path = "{robots}"
 """
     )
-    return Server(name, PROXY_CORE, folder, [binary, "serve", "--config", str(config)], port)
+    return Server(name, PROXY_CORE, folder, [binary, "serve", "--config", str(config)], port, https_port=https_port)
 
 
 def fields(headers):
@@ -207,17 +223,50 @@ def fields(headers):
 
 def load(server, case, seconds):
     """Saturates a server; CPU µs a request and requests a second."""
-    path, headers, status = CASES[case]
+    path, headers, status, tls = CASES[case]
     before = server.cpu()
+    if tls:
+        requests, wrong, out = load_over_tls(server, path, headers, tls, seconds)
+    else:
+        requests, wrong, out = load_in_plain(server, path, headers, status, seconds)
+    spent = server.cpu() - before
+    if wrong:
+        print(f"  {server.name}, {case}: {wrong} unexpected answers; {out}", file=sys.stderr)
+    return spent / requests * 1e6, requests / seconds
+
+
+def load_in_plain(server, path, headers, status, seconds):
     command = ["taskset", "-c", OTHER_CORE, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *fields(headers)]
     out = subprocess.run([*command, f"http://127.0.0.1:{server.port}{path}"], capture_output=True, text=True).stdout
-    spent = server.cpu() - before
     requests = int(re.search(r"(\d+) requests in", out)[1])
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
-    wrong = requests - int(refused[1] if refused else 0) if status == "4" else int(refused[1] if refused else 0)
-    if wrong or "Socket errors" in out:
-        print(f"  {server.name}, {case}: {wrong} unexpected answers; {out}", file=sys.stderr)
-    return spent / requests * 1e6, float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
+    refused = int(refused[1]) if refused else 0
+    return requests, (requests - refused if status == "4" else refused) or "Socket errors" in out, out
+
+
+def load_over_tls(server, path, headers, options, seconds):
+    command = ["taskset", "-c", OTHER_CORE, "h2load", "-t1", *options, f"-D{seconds}", *fields(headers)]
+    out = subprocess.run([*command, f"https://127.0.0.1:{server.https_port}{path}"], capture_output=True, text=True).stdout
+    requests = int(re.search(r"status codes: (\d+) 2xx", out)[1])
+    return requests, int(re.search(r"(\d+) failed", out)[1]), out
+
+
+def handshakes(server, is_resumed):
+    """CPU µs of a connection over TLS 1.3 that makes one request and ends."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    request, session = b"GET /robots.txt HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", None
+    before = server.cpu()
+    for number in range(HANDSHAKES):
+        plain = socket.create_connection(("127.0.0.1", server.https_port))
+        with context.wrap_socket(plain, session=session) as connection:
+            assert number == 0 or connection.session_reused == is_resumed, server.name
+            connection.sendall(request)
+            # Tickets come behind the handshake, before the answer.
+            while connection.recv(65536):
+                pass
+            session = connection.session if is_resumed else None
+    return (server.cpu() - before) / HANDSHAKES * 1e6
 
 
 def latency(port, path, headers, rate, seconds, folder):
@@ -232,38 +281,80 @@ def latency(port, path, headers, rate, seconds, folder):
     return len(times) / seconds, times[len(times) // 2], times[len(times) * 99 // 100]
 
 
-def idle_memory(server):
-    """KiB of resident memory for each kept-alive connection that has made one request and is idle."""
-    path, headers, _ = CASES["1 KiB"]
-    text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{text}\r\n".encode()
+def connected(server, kind):
+    """A connection that has made one request and is kept."""
+    plain = socket.create_connection(("127.0.0.1", server.port if kind == "plain" else server.https_port), 60)
+    if kind == "plain":
+        return plain
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2" if kind == "HTTP/2 over TLS" else "http/1.1"])
+    return context.wrap_socket(plain)
 
-    def ask(connection):
-        connection.sendall(request)
-        answer = b""
-        while len(answer.split(b"\r\n\r\n", 1)[-1]) < 1024 or b"\r\n\r\n" not in answer:
+
+def literal(name, value):
+    """A field of HTTP/2 without an index and without Huffman (RFC 7541, section 6.2.2)."""
+    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+
+
+def ask(connection, server, kind, number):
+    """Makes a request, the one of this number on the connection, and reads its whole answer."""
+    if kind == "HTTP/2 over TLS":
+        block = b"".join(literal(*field) for field in [(":method", "GET"), (":scheme", "https"), (":path", "/1k"), (":authority", "127.0.0.1")])
+        block += b"".join(literal(name.lower(), value) for name, value in BROWSER.items())
+        start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5) if number == 0 else b""
+        head = len(block).to_bytes(3, "big") + b"\x01\x05" + (2 * number + 1).to_bytes(4, "big")
+        connection.sendall(start + head + block)
+        answer, stream = b"", (2 * number + 1).to_bytes(4, "big")
+        while not ended(answer, stream):
             piece = connection.recv(65536)
             assert piece, f"{server.name} closed an idle connection"
             answer += piece
+        return
+    text = "".join(f"{name}: {value}\r\n" for name, value in BROWSER.items())
+    connection.sendall(f"GET /1k HTTP/1.1\r\nHost: 127.0.0.1\r\n{text}\r\n".encode())
+    answer = b""
+    while len(answer.split(b"\r\n\r\n", 1)[-1]) < 1024 or b"\r\n\r\n" not in answer:
+        piece = connection.recv(65536)
+        assert piece, f"{server.name} closed an idle connection"
+        answer += piece
 
+
+def ended(octets, stream):
+    """Whether the frames of HTTP/2 have one that ends a stream."""
+    while len(octets) >= 9:
+        length = int.from_bytes(octets[:3], "big")
+        if len(octets) >= 9 + length and octets[3] in (0, 1) and octets[4] & 1 and octets[5:9] == stream:
+            return True
+        octets = octets[9 + length :]
+    return False
+
+
+KINDS = ["plain", "TLS", "HTTP/2 over TLS"]
+
+
+def idle_memory(server, kind, count=IDLE):
+    """KiB of resident memory for each kept-alive connection that has made one request and is idle."""
     server.start()
     # The lasting cost of the first requests is not that of the connections.
     load(server, "1 KiB", 1)
+    for _ in range(32):
+        ask(connected(server, kind), server, kind, 0)
     time.sleep(3)
     before = server.memory()
     connections = []
-    for _ in range(IDLE):
-        connections.append(socket.create_connection(("127.0.0.1", server.port)))
-        ask(connections[-1])
+    for _ in range(count):
+        connections.append(connected(server, kind))
+        ask(connections[-1], server, kind, 0)
     time.sleep(3)
     after = server.memory()
     # They have to be alive: memory of closed connections would be none.
-    ask(connections[0])
-    ask(connections[-1])
+    ask(connections[0], server, kind, 1)
+    ask(connections[-1], server, kind, 1)
     for connection in connections:
         connection.close()
     server.stop()
-    return (after - before) / IDLE
+    return (after - before) / count
 
 
 def print_table(head, rows):
@@ -274,12 +365,16 @@ def print_table(head, rows):
 
 
 def site(folder):
-    """166 crawlers, the robots.txt that shuts them out of /private/, and the origin behind every proxy."""
+    """166 crawlers, the robots.txt that shuts them out of /private/, a certificate, and the origin behind every proxy."""
     # nginx's worker may run as another user.
     folder.chmod(0o755)
     names = crawlers(166)
     robots = folder / "robots.txt"
     robots.write_text("".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    chain, key = folder / "certificate.pem", folder / "key.pem"
+    subprocess.run([*command.split(), "-keyout", key, "-out", chain], check=True, capture_output=True)
+    (folder / "both.pem").write_text(chain.read_text() + key.read_text())
     return names, robots, origin(folder).start()
 
 
@@ -287,7 +382,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robotsd", action="append", help="a binary to measure; several are compared")
     parser.add_argument("--short", action="store_true", help="two short rounds")
-    parser.add_argument("--only", action="append", help=f"of {', '.join(CASES)}, latency, memory")
+    parser.add_argument("--only", action="append", help=f"of {', '.join(CASES)}, handshakes, latency, memory")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--json", help="write the medians to this file, too")
@@ -295,11 +390,11 @@ def main():
     rounds = options.rounds or (2 if options.short else 7)
     seconds = options.seconds or (1 if options.short else 2)
     binaries = options.robotsd or [str(PROJECT / "target/release/robotsd")]
-    for tool in ["nginx", "haproxy", "wrk", "h2load", "taskset", *binaries]:
+    for tool in ["nginx", "haproxy", "wrk", "h2load", "taskset", "openssl", *binaries]:
         if not shutil.which(tool):
             sys.exit(f"{tool} is not there")
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    wanted = options.only or [*CASES, "latency", "memory"]
+    wanted = options.only or [*CASES, "handshakes", "latency", "memory"]
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -338,7 +433,9 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
         "/robots.txt": {"robotsd-off", "nginx-list", "haproxy-log"},
         "100 KiB": {"robotsd-off", "haproxy-log"},
     }
-    cases = [case for case in CASES if case in wanted or case == "1 KiB" and "latency" in wanted]
+    over_tls = [case for case in CASES if CASES[case][3]]
+    skipped.update({case: {"nginx-list", "haproxy-log", "robotsd-off"} for case in [*over_tls, *HANDSHAKE_CASES]})
+    cases = [case for case in CASES if case in wanted or case == "1 KiB" and {"latency", "handshakes"} & {*wanted}]
     cpu, rate = {}, {}
     started = {server.name: server for case in cases for server in of_case(case).values()}.values()
     for server in started:
@@ -352,6 +449,10 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
                 micros, speed = load(of_case(case)[name], case, seconds)
                 cpu.setdefault((case, name), []).append(micros)
                 rate.setdefault((case, name), []).append(speed)
+        for case, is_resumed in HANDSHAKE_CASES.items() if "handshakes" in wanted else []:
+            for name in servers:
+                if name not in skipped[case]:
+                    cpu.setdefault((case, name), []).append(handshakes(servers[name], is_resumed))
 
     def ratio(case, name, other):
         pairs = zip(cpu[case, name], cpu[case, other])
@@ -359,15 +460,15 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
 
     medians = {key: statistics.median(values) for key, values in cpu.items()}
     rows = []
-    for case in cases:
+    for case in [*cases, *HANDSHAKE_CASES]:
         for name in servers:
             if (case, name) not in medians:
                 continue
             against = [
                 f"{ratio(case, name, other):.3f}" if (case, other) in medians else "" for other in ("nginx", "haproxy", rs[0])
             ]
-            speed = statistics.median(rate[case, name])
-            rows.append([case, name, f"{medians[case, name]:.2f}", *against, f"{speed:.0f}"])
+            speed = f"{statistics.median(rate[case, name]):.0f}" if (case, name) in rate else ""
+            rows.append([case, name, f"{medians[case, name]:.2f}", *against, speed])
     if rows:
         print(f"CPU µs a request: medians of {rounds} interleaved rounds of {seconds} s, {CONNECTIONS} connections")
         print_table(["case", "proxy", "CPU µs", "÷ nginx", "÷ haproxy", f"÷ {rs[0]}", "requests/s"], rows)
@@ -376,7 +477,7 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
         times = {}
         for _ in range(max(1, rounds // 2)):
             for name in ("nginx", "haproxy", *rs):
-                path, headers, _ = CASES["1 KiB"]
+                path, headers, *_ = CASES["1 KiB"]
                 found = latency(servers[name].port, path, headers, half, max(2, seconds), folder)
                 times.setdefault(name, []).append(found[1:])
         rows = [[name, *(f"{statistics.median(found):.0f}" for found in zip(*values))] for name, values in times.items()]
@@ -385,9 +486,9 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
     for server in started:
         server.stop()
     if "memory" in wanted:
-        rows = [[name, f"{idle_memory(servers[name]):.2f}"] for name in ("nginx", "haproxy", *rs)]
+        rows = [[name, *(f"{idle_memory(servers[name], kind):.2f}" for kind in KINDS)] for name in ("nginx", "haproxy", *rs)]
         print(f"Memory: KiB of RSS an idle kept-alive connection, over {IDLE} that made one request each")
-        print_table(["proxy", "KiB"], rows)
+        print_table(["proxy", *KINDS], rows)
     if options.json:
         found = [{"case": case, "proxy": name, "cpu_us": value} for (case, name), value in medians.items()]
         Path(options.json).write_text(json.dumps(found, indent=1))

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""How time and memory grow with rules, names, sites, workers, idle connections and lines of a log.
+
+    cargo build --release -p robotsd
+    robotsd/benches/proxy/growth.py [BINARY] [--only AXIS]... [--write]    # --write: growth.md and growth.svg beside this file
+
+For each axis a table, and the exponent of each column: the slope of its logarithm over that of the size, between the two largest sizes. 0 is
+constant, 1 linear. A column with more than 1.15 is a fault, and the command ends with 1. Instructions are those of `instructions.py`,
+memory is what is private to the process (`Private_Dirty`), and the time of a start and of `replay` is processor time.
+
+Needs valgrind, nginx, h2load, curl, openssl and two cores.
+"""
+
+import argparse
+import math
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import instructions
+from run import BROWSER, GPTBOT, KINDS, PROJECT, PROXY_CORE, Server, ask, connected, print_table, robotsd, site
+
+LINEAR = 1.15
+COLOURS = ["#1b6ca8", "#c8553d", "#3c7a3e", "#7a4b8c"]
+CRAWLER = {"User-Agent": GPTBOT}
+
+
+def private(server):
+    """KiB of memory that no other process shares."""
+    return int(re.search(r"Private_Dirty:\s+(\d+)", Path(f"/proc/{server.process.pid}/smaps_rollup").read_text())[1])
+
+
+def cost(folder, binary, config, behind):
+    """Instructions of a page and of a refusal, KiB of memory, and milliseconds of processor time until it serves."""
+    server = robotsd(folder, "grown", binary, behind.port, folder / "grown.txt", "refuse")
+    if config:
+        text = Path(server.command[-1]).read_text()
+        Path(server.command[-1]).write_text(config(text))
+    plain = Server("plain", PROXY_CORE, folder, list(server.command), server.port).start()
+    start = plain.cpu() * 1e3
+    time.sleep(1)
+    memory = private(plain)
+    plain.stop()
+    counted = instructions.Counted(server)
+    scenes = {"page": ("http", "/1k", BROWSER, 200), "refused": ("http", "/private/x", CRAWLER, 403)}
+    instructions.SCENES.update(scenes)
+    found = instructions.rounds(counted, list(scenes), 1, folder)
+    return [found["page"][0], found["refused"][0], memory, start]
+
+
+COST = ["instructions, page", "instructions, refused", "KiB", "ms to start"]
+
+
+def rules(folder, binary, behind):
+    for size in (10, 100, 1_000, 10_000, 30_000):
+        lines = "".join(f"Disallow: /{number:x}/\n" for number in range(size - 1))
+        (folder / "grown.txt").write_text(f"User-agent: *\n{lines}Disallow: /private/\n")
+        yield size, cost(folder, binary, None, behind)
+
+
+def names(folder, binary, behind):
+    for size in (10, 100, 1_000, 10_000):
+        lines = "".join(f"User-agent: made-up-{number}\n" for number in range(size - 1))
+        (folder / "grown.txt").write_text(f"{lines}User-agent: GPTBot\nDisallow: /private/\n")
+        yield size, cost(folder, binary, None, behind)
+
+
+def sites(folder, binary, behind):
+    (folder / "grown.txt").write_text("User-agent: GPTBot\nDisallow: /private/\n")
+    for size in (1, 10, 100, 1_000, 10_000):
+
+        def with_others(text):
+            one = '[[site]]\nname = "{0}"\nhosts = ["{0}.example"]\nupstreams = ["http://127.0.0.1:{1}"]\nrobots.path = "grown.txt"\n'
+            return text + "".join(one.format(f"s{number}", behind.port) for number in range(size - 1))
+
+        yield size, cost(folder, binary, with_others, behind)
+
+
+def workers(folder, binary, behind):
+    (folder / "grown.txt").write_text("User-agent: GPTBot\nDisallow: /private/\n")
+    for size in (1, 2, 4, 8, 16, 32):
+        yield size, cost(folder, binary, lambda text: text.replace("workers = 1", f"workers = {size}"), behind)
+
+
+def connections(folder, binary, behind):
+    """Without valgrind: MiB of memory while so many connections are open and idle."""
+    (folder / "grown.txt").write_text("User-agent: GPTBot\nDisallow: /private/\n")
+    for size in (10, 100, 1_000, 8_000):
+        row = []
+        for kind in KINDS:
+            server = robotsd(folder, "grown", binary, behind.port, folder / "grown.txt", "refuse").start()
+            for _ in range(32):
+                ask(connected(server, kind), server, kind, 0)
+            time.sleep(2)
+            before, held = private(server), []
+            for _ in range(size):
+                held.append(connected(server, kind))
+                ask(held[-1], server, kind, 0)
+            time.sleep(2)
+            row.append(max(private(server) - before, 1))
+            for connection in held:
+                connection.close()
+            server.stop()
+        yield size, row
+
+
+def log_lines(folder, binary, behind):
+    (folder / "grown.txt").write_text("User-agent: GPTBot\nDisallow: /private/\n")
+    log = folder / "access.log"
+    for size in (10_000, 100_000, 1_000_000, 10_000_000):
+        with log.open("w") as out:
+            for number in range(size):
+                agent = GPTBOT if number % 4 == 0 else BROWSER["User-Agent"]
+                second = number * 86_400 // size
+                clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+                out.write(f'192.0.2.{number % 250} - - [01/Oct/2026:{clock} +0000] "GET /{number % 9973:x}/page HTTP/1.1" 200 512 "-" "{agent}"\n')
+        replay = subprocess.Popen([binary, "replay", "--robots", str(folder / "grown.txt"), str(log)], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(replay.pid, 0)
+        if status:
+            sys.exit(f"replay ended with {status}")
+        yield size, [usage.ru_utime + usage.ru_stime, usage.ru_maxrss]
+    log.unlink()
+
+
+AXES = {
+    "rules": (rules, COST),
+    "names": (names, COST),
+    "sites": (sites, COST),
+    "workers": (workers, COST),
+    "connections": (connections, [f"KiB, {kind}" for kind in KINDS]),
+    "log lines": (log_lines, ["seconds", "KiB"]),
+}
+
+
+def exponents(rows):
+    """The slope of each column over the two largest sizes."""
+    (small, before), (large, after) = rows[-2:]
+    return [math.log(last / first) / math.log(large / small) if first > 0 and last > 0 else 0.0 for first, last in zip(before, after)]
+
+
+def plot(found):
+    """All axes as small charts of one picture, logarithmic in both directions, each column by its first value."""
+    wide, high, parts = 300, 220, []
+    for place, (axis, (columns, rows)) in enumerate(found.items()):
+        left, top = 20 + place % 3 * (wide + 30), 30 + place // 3 * (high + 90)
+        sizes = [math.log10(size) for size, _ in rows]
+        most = max(max(values[at] / rows[0][1][at] for _, values in rows) for at in range(len(columns)))
+        decades = max(1.0, math.log10(most))
+        parts.append(f'<text x="{left}" y="{top - 8}" font-weight="bold">{axis}: {rows[0][0]:,} to {rows[-1][0]:,}</text>')
+        parts.append(f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" fill="none" stroke="#999"/>')
+        for at, column in enumerate(columns):
+            points = []
+            for size, (_, values) in zip(sizes, rows):
+                x = left + (size - sizes[0]) / (sizes[-1] - sizes[0]) * wide
+                y = top + high - max(0.0, math.log10(values[at] / rows[0][1][at])) / decades * high
+                points.append(f"{x:.1f},{y:.1f}")
+            colour = COLOURS[at]
+            parts.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            times = rows[-1][1][at] / rows[0][1][at]
+            parts.append(f'<text x="{left}" y="{top + high + 15 + 14 * at}" fill="{colour}">{column}: × {times:,.3g}</text>')
+    size = (20 + 3 * (wide + 30), 30 + (len(found) + 2) // 3 * (high + 90))
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" font-family="sans-serif" font-size="12">'
+    return head + f'<rect width="{size[0]}" height="{size[1]}" fill="#fff"/>' + "\n".join(parts) + "</svg>\n"
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary", nargs="?", default=str(PROJECT / "target/release/robotsd"))
+    parser.add_argument("--only", action="append", choices=AXES)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    found, text, steep = {}, [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _, _, behind = site(folder)
+        try:
+            for axis in options.only or AXES:
+                measure, columns = AXES[axis]
+                rows = list(measure(folder, options.binary, behind))
+                found[axis] = columns, rows
+                slopes = exponents(rows)
+                steep += [f"{axis}, {column}: {slope:.2f}" for column, slope in zip(columns, slopes) if slope > LINEAR]
+                table = [[f"{size:,}", *map(number, values)] for size, values in rows]
+                table.append(["exponent", *(f"{slope:.2f}" for slope in slopes)])
+                print_table([axis, *columns], table)
+                lines = [[axis, *columns], ["---"] * (len(columns) + 1), *table]
+                text.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        finally:
+            behind.stop()
+    if options.write:
+        Path(__file__).with_suffix(".md").write_text("# How it grows\n\n" + "\n\n".join(text) + "\n")
+        Path(__file__).with_suffix(".svg").write_text(plot(found))
+    if steep:
+        sys.exit("more than linear:\n" + "\n".join(steep))
+
+
+if __name__ == "__main__":
+    main()
