@@ -140,6 +140,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "expectations",
             "config",
             "evaluator",
+            "ask",
             "board",
             "sites",
             "admin",

@@ -5,12 +5,13 @@
 
 use std::net::IpAddr;
 
-use http::Method;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT};
+use http::{Method, Request};
 use tower_robots::rules::Authority;
 
 use super::preset::{AddressField, Preset, PresetFields, TargetField, label};
 use super::question_error::{QuestionError, QuestionFault};
+use crate::exchange::{AskedAbout, ClientRequest};
 
 /// The request that a proxy asks about.
 #[derive(Debug)]
@@ -100,6 +101,24 @@ impl Preset {
             AddressField::Last(name) => only(name)?.rsplit(|byte| *byte == b',').next()?.trim_ascii(),
         };
         std::str::from_utf8(address).ok()?.parse().ok()
+    }
+}
+
+impl AskedRequest<'_> {
+    /// The request for the log, with the fields and the client of the question.
+    pub(super) fn for_log(&self, question: &Request<()>) -> Box<AskedAbout> {
+        let field = |name| question.headers().get(name).cloned();
+        // A target may be a URL that the proxy made of it.
+        let path = Authority::of_url(self.target).filter(|_| !self.target.starts_with(b"/"));
+        let target = path.map_or(self.target, |(.., path)| path);
+        Box::new(AskedAbout {
+            method: self.method.clone(),
+            target: String::from_utf8_lossy(target).into_owned(),
+            host: self.host.and_then(|host| HeaderValue::from_bytes(host).ok()),
+            referer: field(REFERER),
+            user_agent: field(USER_AGENT),
+            address: ClientRequest::peer_of(question.extensions()).map(|peer| peer.address),
+        })
     }
 }
 

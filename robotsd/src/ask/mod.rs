@@ -133,6 +133,12 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
+/// Whether a target in a log is that of a question, and says nothing about the request that was asked about.
+pub(crate) fn is_question(target: &[u8]) -> bool {
+    let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of);
+    target.is_some_and(|asked| Preset::named(asked.preset).is_some())
+}
+
 impl Decisions {
     /// `counts` are those of the listener on this worker.
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
@@ -340,6 +346,10 @@ impl DecisionState {
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
+            // The record of the first question is about the request.
+            if kind == QuestionKind::Decision {
+                fields.asks_about(asked.for_log(question));
+            }
         }
         let original = original.with_target(target);
         let (answer, counted) = match kind {

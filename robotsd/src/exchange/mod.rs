@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Extensions, HeaderValue, Request, Response};
+use http::{Extensions, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -101,15 +101,40 @@ impl Peer {
 
 /// The fields that the services behind the edge add to the record.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AccessFields(Arc<Mutex<Vec<(&'static str, Value)>>>);
+pub(crate) struct AccessFields(Arc<Mutex<AddedFields>>);
+
+/// What the record of a request has of the services behind the edge.
+#[derive(Debug, Default)]
+pub(crate) struct AddedFields {
+    pub(crate) notes: Vec<(&'static str, Value)>,
+    /// The request that a proxy asks about: the record is about it, and not about the question.
+    pub(crate) asked: Option<Box<AskedAbout>>,
+}
+
+/// A request that a proxy asks about, as far as the question says.
+#[derive(Debug)]
+pub(crate) struct AskedAbout {
+    pub(crate) method: Method,
+    /// Path and query.
+    pub(crate) target: String,
+    pub(crate) host: Option<HeaderValue>,
+    pub(crate) referer: Option<HeaderValue>,
+    pub(crate) user_agent: Option<HeaderValue>,
+    pub(crate) address: Option<SocketAddr>,
+}
 
 impl AccessFields {
     /// Adds a field. Of several of one name, all are kept.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
-        self.0.lock().push((name, value.into()));
+        self.0.lock().notes.push((name, value.into()));
     }
 
-    pub(crate) fn take(&self) -> Vec<(&'static str, Value)> {
+    /// Notes the request that the question is about.
+    pub(crate) fn asks_about(&self, asked: Box<AskedAbout>) {
+        self.0.lock().asked = Some(asked);
+    }
+
+    pub(crate) fn take(&self) -> AddedFields {
         std::mem::take(&mut self.0.lock())
     }
 }

@@ -254,7 +254,8 @@ fn status(record: &AccessRecord) -> u16 {
 }
 
 fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>) {
-    let address = privacy.network(record.peer.ip()).map_or_else(|| "-".to_owned(), |address| address.to_string());
+    let address = record.peer.and_then(|peer| privacy.network(peer.ip()));
+    let address = address.map_or_else(|| "-".to_owned(), |address| address.to_string());
     let target = privacy.target(&record.target);
     let _ = write!(out, "{address} - - [{}] \"{} ", time(record), record.method);
     escape(target.as_bytes(), out);
@@ -337,7 +338,7 @@ impl Serialize for Line<'_> {
         line.serialize_entry("octets", &record.sent)?;
         line.serialize_entry("whole", &record.is_whole)?;
         line.serialize_entry("seconds", &(record.took.as_micros() as f64 / 1e6))?;
-        if let Some(address) = privacy.address(record.peer.ip()) {
+        if let Some(address) = record.peer.and_then(|peer| privacy.address(peer.ip())) {
             line.serialize_entry("address", &address)?;
         }
         if let Some(referer) = &record.referer {

@@ -248,3 +248,34 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     let below = format!("/-/auth/envoy/drafts/{}\\", "x".repeat(30_000));
     assert_eq!(running.request("GET", &below, &[("User-Agent", GPTBOT)]).status, 403);
 }
+
+/// As the visitor sent it, so that `replay` judges it; the second question about a request that is refused is none.
+#[test]
+fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
+    let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\naddress = \"keep\"");
+    let question = [
+        ("Host", "shop.test"),
+        ("X-Original-URI", "/drafts/x"),
+        ("X-Original-Method", "POST"),
+        ("X-Real-IP", "20.171.206.1"),
+        ("User-Agent", GPTBOT),
+    ];
+    assert_eq!(running.request("GET", "/-/auth/nginx", &question).status, 403);
+    assert_eq!(running.request("GET", "/-/refusal/nginx", &question).status, 403);
+    let url =
+        [("X-Original-URL", "https://shop.test/drafts/y?z=1"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+    assert_eq!(running.request("GET", "/-/auth/ingress-nginx", &url).status, 403);
+    let lines = || std::fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
+    wait_until("the log of requests", || lines().lines().count() == 3);
+    let read: Vec<Value> = lines().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [first, second, third] = &read[..] else { panic!("{read:?}") };
+    assert_part(
+        first,
+        &json!({"method": "POST", "host": "shop.test", "path": "/drafts/x", "address": "20.171.206.1", "status": 403, "site": "shop"}),
+    );
+    assert_part(second, &json!({"method": "GET", "path": "/-/refusal/nginx"}));
+    assert_part(third, &json!({"method": "GET", "host": "shop.test", "path": "/drafts/y?z=…"}));
+    assert!(third["address"].is_null(), "{third}");
+    let report = folder.run(["replay", "access.jsonl", "--robots", "robots.txt", "--format", "json"]).json();
+    assert_part(&report["totals"], &json!({"crawler_requests": 2, "disallowed": 2}));
+}

@@ -1,10 +1,11 @@
-//! Which requests of a log count: those for a host of the site.
+//! Which requests of a log count: those for a host of the site, and no questions of other proxies about requests.
 
 use std::io;
 
 use tower_robots::rules::Authority;
 
 use super::format::{LoggedRequest, ReplayLogFormat};
+use crate::ask;
 use crate::commands::arguments::SiteHosts;
 use crate::commands::arguments::site::SelectedSite;
 use crate::html::counted;
@@ -24,6 +25,8 @@ pub(in crate::commands) struct RequestedHosts {
     pub(in crate::commands) other: u64,
     /// Without a host in the log; they count as the site's.
     pub(in crate::commands) unnamed: u64,
+    /// Questions of a proxy, which do not say what they are about: they count nowhere else.
+    pub(in crate::commands) questions: u64,
 }
 
 impl LogSelection {
@@ -49,6 +52,10 @@ impl LogSelection {
 
     /// Whether a request is for the site; counts it where that is not plain.
     pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
+        if request.target.starts_with(b"/-/") && ask::is_question(&request.target) {
+            counts.questions += 1;
+            return false;
+        }
         let Some(hosts) = &self.hosts else { return true };
         match named_host(request) {
             None => counts.unnamed += u64::from(!self.is_host_named),
@@ -63,8 +70,12 @@ impl LogSelection {
 
     /// The lines that were left out and the assumptions, as sentences without a stop; `requests` are those that count.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
-        let Some(hosts) = &self.hosts else { return Vec::new() };
-        let (site, RequestedHosts { other, unnamed }) = (&hosts.site, counts);
+        let questions = (counts.questions > 0).then(|| {
+            let questions = counted(counts.questions, "line");
+            format!("{questions} with a question of a proxy, not with the request that it asks about: the log of the proxy has the requests")
+        });
+        let Some(hosts) = &self.hosts else { return questions.into_iter().collect() };
+        let (site, RequestedHosts { other, unnamed, .. }) = (&hosts.site, counts);
         let (are, count) = if other == 1 { ("is", "does") } else { ("are", "do") };
         let left_out = (other > 0).then(|| {
             let (requests, hosts) = (counted(other, "request"), hosts.list());
@@ -77,11 +88,14 @@ impl LogSelection {
             };
             format!("{lines} count as those of the site {site:?}; if they are, say so with --host HOST")
         });
-        left_out.into_iter().chain(assumed).collect()
+        questions.into_iter().chain(left_out).chain(assumed).collect()
     }
 
-    /// Why no request counts, where all are for other hosts.
+    /// Why no request counts, where all are for other hosts, or questions.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
+        if counts.questions > 0 && counts.other == 0 {
+            return self.notes(counts, 0).into_iter().next();
+        }
         let hosts = self.hosts.as_ref().filter(|_| counts.other > 0)?;
         let (site, list) = (&hosts.site, hosts.list());
         Some(format!("no request of the logs is for a host of the site {site:?}, which serves {list}"))
@@ -92,6 +106,7 @@ impl RequestedHosts {
     pub(super) const fn add(&mut self, next: Self) {
         self.other += next.other;
         self.unnamed += next.unnamed;
+        self.questions += next.questions;
     }
 }
 

@@ -14,14 +14,16 @@ use serde_json::Value;
 use super::ClientInfo;
 use super::request_id::trace_id;
 use crate::edge::request::request_id::RequestId;
-use crate::exchange::AccessFields;
+use crate::exchange::{AccessFields, AddedFields, AskedAbout};
 
-/// A request and how it was answered.
+/// A request and how it was answered; of a question of another proxy, the request that it asks about, and how the question was
+/// answered.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
     /// When its head had come.
     pub(crate) at: SystemTime,
-    pub(crate) peer: SocketAddr,
+    /// None of a request that a proxy asks about without the client's address.
+    pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     /// The trace that it belongs to, in hexadecimal digits.
     pub(crate) trace_id: Option<Box<str>>,
@@ -67,7 +69,7 @@ impl PendingRecord {
     ) -> Self {
         let record = AccessRecord {
             at: SystemTime::now(),
-            peer: peer.address,
+            peer: Some(peer.address),
             id,
             trace_id: trace_id(headers).map(Box::from),
             method: method.clone(),
@@ -117,7 +119,14 @@ impl Drop for PendingRecord {
     fn drop(&mut self) {
         if let Some(mut record) = self.record.take() {
             record.took = self.began.elapsed();
-            record.notes = self.fields.take();
+            let AddedFields { notes, asked } = self.fields.take();
+            record.notes = notes;
+            if let Some(asked) = asked {
+                let AskedAbout { method, target, host, referer, user_agent, address } = *asked;
+                (record.method, record.target, record.host) = (method, target, host);
+                (record.referer, record.user_agent) = (referer, user_agent);
+                record.peer = address;
+            }
             (self.on_access)(record);
         }
     }

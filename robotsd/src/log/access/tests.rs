@@ -9,7 +9,7 @@ use crate::edge::RequestId;
 fn record() -> AccessRecord {
     AccessRecord {
         at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
-        peer: ([192, 0, 2, 77], 4711).into(),
+        peer: Some(([192, 0, 2, 77], 4711).into()),
         id: RequestId::new(1, 2),
         trace_id: Some("4bf92f3577b34da6a3ce929d0e0e4736".into()),
         method: Method::GET,
