@@ -623,18 +623,160 @@ fn a_file_of_a_folder_has_the_requests_for_its_host() {
     }
 }
 
+/// Runs git in a folder, at a time; none where it is not installed.
+fn git_at(folder: &Folder, site: &str, date: &str, arguments: &[&str]) {
+    let mut command = std::process::Command::new("git");
+    command.arg("-C").arg(folder.at(site)).args(["-c", "user.name=t", "-c", "user.email=t@a.test"]);
+    command.env("GIT_COMMITTER_DATE", date).env("GIT_AUTHOR_DATE", date);
+    run(command.args(arguments)).succeeded();
+}
+
+fn has_git() -> bool {
+    std::process::Command::new("git").arg("--version").output().is_ok()
+}
+
+/// Since when each version was in force.
+fn since(report: &Value) -> Vec<&str> {
+    report["history"]["versions"].as_array().unwrap().iter().map(|version| version["since"].as_str().unwrap()).collect()
+}
+
+/// A clock that was wrong, and settings that change what git says, change no history.
+#[test]
+fn the_order_of_commits_counts_whatever_their_dates_and_the_settings_of_the_user_are() {
+    if !has_git() {
+        return super::programs::skip("git");
+    }
+    let folder = folder(&[("site/shared/r[1].txt", ROBOTS), ("log", &line("192.0.2.1", 20, "/a", "-", GOOGLEBOT))]);
+    let git = |day: u32, arguments: &[&str]| git_at(&folder, "site", &format!("2026-11-{day:02}T00:00:00Z"), arguments);
+    let commit = |day: u32| {
+        git(day, &["add", "--all"]);
+        git(day, &["commit", "--quiet", "--message", "A version"]);
+    };
+    git(1, &["init", "--quiet", "--initial-branch", "main"]);
+    folder.write("site/shared/r1.txt", "# no version of the other");
+    commit(5);
+    folder.write("site/shared/r[1].txt", NEW);
+    folder.write("site/shared/r1.txt", "# nor is this");
+    commit(3);
+    folder.write("gitconfig", "[log]\nshowRoot = false\nfollow = true\ndiffMerges = off\n[color]\nui = always\n[core]\npager = false\n[diff]\nexternal = false\n");
+    let replay = |path: &str| {
+        let mut command = folder.robotsd();
+        command.env("GIT_CONFIG_GLOBAL", folder.at("gitconfig")).env("GIT_DIR", "nowhere");
+        run(command.args(["replay", "log", "--format", "json", "--history", path])).json()
+    };
+    let report = replay("site/shared/r[1].txt");
+    assert_eq!(since(&report), ["2026-11-03T00:00:00Z", "2026-11-03T00:00:00Z"]);
+    assert_eq!((&report["robots"], report["history"]["left_out"].is_null()), (&"site/shared/r[1].txt".into(), true));
+
+    // A link has the versions of what it leads to, from the folder that has it too; one in the past is none.
+    std::os::unix::fs::symlink("../shared/r[1].txt", {
+        std::fs::create_dir(folder.at("site/pages")).unwrap();
+        folder.at("site/pages/robots.txt")
+    })
+    .unwrap();
+    commit(6);
+    let report = replay("site/pages");
+    assert_eq!((since(&report).len(), &report["robots"]), (2, &"site/pages/robots.txt".into()));
+    folder.remove("site/pages/robots.txt");
+    folder.write("site/pages/robots.txt", ROBOTS);
+    commit(7);
+    let report = replay("site/pages");
+    assert_eq!(since(&report), ["2026-11-07T00:00:00Z"]);
+    assert_has(report["history"]["left_out"].to_string(), &["the file is a link there"]);
+
+    folder.write("site/pages/robots.txt", NEW);
+    commit(8);
+    let from = format!("file://{}", folder.at("site").display());
+    git_at(&folder, ".", "2026-11-09T00:00:00Z", &["clone", "--quiet", "--depth", "1", &from, "shallow"]);
+    let report = replay("shallow/pages/robots.txt");
+    assert_eq!(since(&report), ["2026-11-08T00:00:00Z"]);
+    assert_has(report["history"]["left_out"].to_string(), &["the repository is a shallow clone"]);
+}
+
+#[test]
+fn the_newest_versions_of_a_long_history_count_and_the_report_says_so() {
+    if !has_git() {
+        return super::programs::skip("git");
+    }
+    let folder = folder(&[("site/x", ""), ("log", &line("192.0.2.1", 20, "/a", "-", GOOGLEBOT))]);
+    git_at(&folder, "site", "2026-11-01T00:00:00Z", &["init", "--quiet", "--initial-branch", "main"]);
+    let commit = |at: u32| {
+        let text = format!("User-agent: *\nDisallow: /{at}\n");
+        let file = format!("M 100644 inline robots.txt\ndata {}\n{text}\n", text.len());
+        format!("commit refs/heads/main\ncommitter t <t@a.test> {} +0000\ndata 1\nv\n{file}", 1_700_000_000 + at)
+    };
+    folder.write("import", (0..515).map(commit).collect::<String>());
+    let mut import = std::process::Command::new("git");
+    import.arg("-C").arg(folder.at("site")).args(["fast-import", "--quiet"]);
+    assert!(import.stdin(std::fs::File::open(folder.at("import")).unwrap()).status().unwrap().success());
+    git_at(&folder, "site", "2026-11-01T00:00:00Z", &["reset", "--quiet", "--hard"]);
+    let ended = folder.run(["replay", "log", "--format", "json", "--history", "site"]);
+    let report = ended.json();
+    assert_eq!(since(&report).len(), 512);
+    assert_eq!(since(&report).last(), Some(&"2023-11-14T22:21:54Z"));
+    assert_has(report["history"]["left_out"].to_string(), &["are left out: 512 versions are read at most"]);
+}
+
+#[test]
+fn what_is_no_history_is_refused_with_what_is_expected() {
+    let page = "<!DOCTYPE html><html><body>User-agent: *</body></html>";
+    let files = [("old/one.txt", ROBOTS), ("pages/2026-10-01.html", page), ("robots-2026-10-01.txt", NEW)];
+    let folder = folder(&[&files[..], &[("log", &log())]].concat());
+    for (path, want) in [("old", "no file in it has a date in its name"), ("pages", "pages/2026-10-01.html:1")] {
+        let said = folder.run(["replay", "log", "--history", path]).failed(2);
+        assert_has(
+            said,
+            &[want, "files as they were served, with the day in their names, such as robots-2026-11-01.txt"],
+        );
+    }
+    // A site whose file is missing does not fall back to another one without a word.
+    let config = Config::deciding().site("shop", "robots.path = \"none.txt\"").file("log", log());
+    let folder = config.file("robots-2026-10-01.txt", NEW).folder();
+    let ended = folder.with_config(&["replay", "log", "--history", "robots-2026-10-01.txt"]);
+    assert_has(
+        ended.error,
+        &["none.txt: No such file", "the newest version of --history takes its place: robots-2026-10-01.txt"],
+    );
+}
+
+#[test]
+fn a_report_with_a_history_begins_with_the_judgements() {
+    let folder = folder(&[("log", &log()), ("robots-2026-10-01.txt", NEW), ("robots.txt", ROBOTS)]);
+    let history = ["replay", "log", "--history", "robots-2026-10-01.txt"];
+    let text = folder.run(history).out;
+    assert!(text.starts_with("by what crawlers had read\n  no crawler is judged: only verified ones are"), "{text}");
+    let requests = text.find("6 requests").unwrap();
+    assert!(text.find("robots-2026-10-01.txt)").unwrap() < requests, "{text}");
+    let page = folder.run([&history[..], &["--format", "html"]].concat()).out;
+    assert!(page.find("no crawler is judged").unwrap() < page.find("6 requests").unwrap());
+    // Without anything named it is the usual file.
+    assert_eq!(folder.run(["replay", "log", "--format", "json"]).json()["robots"], "robots.txt");
+    folder.remove("robots.txt");
+    let usual = "robots.txt: No such file or directory (os error 2): name a file, a URL such as https://example.com";
+    assert_has(folder.run(["replay", "log"]).failed(2), &[usual]);
+}
+
+/// The log of an older robotsd, or of the second question of nginx about a request.
+#[test]
+fn questions_of_a_proxy_are_no_requests() {
+    let questions = ["/-/auth/nginx", "/-/refusal/nginx", "/-/site/shop/auth/envoy/a"];
+    let questions: String = questions.iter().map(|target| line("192.0.2.1", 1, target, "-", GPTBOT)).collect();
+    let mine = line("192.0.2.1", 1, "/-/health", "-", GPTBOT) + &line("192.0.2.1", 1, "/-/auth/", "-", GPTBOT);
+    let ended = Replay::of(&questions).run("text", &[]);
+    assert_has(ended.failed(2), &["3 lines with a question of a proxy, not with the request that it asks about"]);
+    let (report, _) = report(questions + &mine, &[]);
+    assert_eq!(report["requests"], 2);
+}
+
 /// A version that a branch held before it was merged was not served.
 #[test]
 fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
-    if std::process::Command::new("git").arg("--version").output().is_err() {
+    if !has_git() {
         return super::programs::skip("git");
     }
     let folder = folder(&[("site/pages/index.html", ""), ("log", &line("192.0.2.1", 20, "/a", "-", GOOGLEBOT))]);
     let git = |hour: u32, arguments: &[&str]| {
-        let date = format!("2026-11-01T{hour:02}:00:00+00:00");
-        let mut command = std::process::Command::new("git");
-        command.arg("-C").arg(folder.at("site")).args(["-c", "user.name=t", "-c", "user.email=t@a.test"]);
-        run(command.args(arguments).env("GIT_COMMITTER_DATE", &date).env("GIT_AUTHOR_DATE", &date)).succeeded();
+        git_at(&folder, "site", &format!("2026-11-01T{hour:02}:00:00Z"), arguments);
     };
     let commit = |hour: u32, text: &str| {
         folder.write("site/pages/robots.txt", text);
@@ -654,9 +796,7 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
     git(10, &["commit", "--quiet", "--message", "None any more"]);
     folder.write("site/pages/robots.txt", "");
     let report = folder.run(["replay", "log", "--format", "json", "--history", "site/pages/robots.txt"]).json();
-    let since: Vec<_> =
-        report["history"]["versions"].as_array().unwrap().iter().map(|version| &version["since"]).collect();
-    assert_eq!(since, ["2026-11-01T01:00:00Z", "2026-11-01T09:00:00Z", "2026-11-01T10:00:00Z"]);
+    assert_eq!(since(&report), ["2026-11-01T01:00:00Z", "2026-11-01T09:00:00Z", "2026-11-01T10:00:00Z"]);
     assert_eq!(report["robots"], "site/pages/robots.txt");
 
     let without = |arguments: &[&str]| {
@@ -670,9 +810,7 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
     folder.write("old/20261101T0930.txt", NEW);
     folder.write("old/README.md", "no version");
     let report = folder.run(["replay", "log", "--format", "json", "--history", "old"]).json();
-    let since: Vec<_> =
-        report["history"]["versions"].as_array().unwrap().iter().map(|version| &version["since"]).collect();
-    assert_eq!(since, ["2026-10-01T00:00:00Z", "2026-11-01T09:30:00Z"]);
+    assert_eq!(since(&report), ["2026-10-01T00:00:00Z", "2026-11-01T09:30:00Z"]);
 }
 
 #[test]

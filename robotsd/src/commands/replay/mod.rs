@@ -60,7 +60,7 @@ use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
 use crate::input::{self, named, stdin_once};
-use crate::render::{printable_path, stderr, stdout, write_json};
+use crate::render::{printable, printable_path, stderr, stdout, write_json};
 
 /// The advice for logs of which no line is a request.
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
@@ -80,7 +80,7 @@ pub(crate) struct ReplayArgs {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
 
-    /// The robots.txt, in place of that of the site: a file or a URL
+    /// The robots.txt, in place of that of the site: a file or a URL [default: robots.txt, without --config, --site or --history]
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
@@ -98,9 +98,9 @@ pub(crate) struct ReplayArgs {
     /// Judge each request by the version of robots.txt that its crawler had read by then, with the words of the board
     ///
     /// PATH is a file in a git repository, or a directory of one, whose robots.txt is meant: a version is in force from its commit on,
-    /// on the branch that is checked out. Or it is a file, given several times, or a directory of files: a date in the name
-    /// (2026-11-01, 20261101T1230, in UTC) says since when a version was in force, else the time of the last change of the file
-    /// does. The newest is the robots.txt, where none is named. A time for which the logs have no line accuses nobody.
+    /// on the branch that is checked out. Or it is a directory of files with a date in their names (2026-11-01, 20261101T1230, in
+    /// UTC), which says since when a version was in force, or a file, given several times: without a date in its name the time of its
+    /// last change counts. The newest is the robots.txt, where none is named. A time for which the logs have no line accuses nobody.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
@@ -122,7 +122,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
 
-    /// The format of the report
+    /// Output format
     #[arg(long, value_enum, default_value_t = ReportForm::Text)]
     format: ReportForm,
 
@@ -184,9 +184,16 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     stdin_once(args.logs.iter().chain(&args.robots).chain(&args.against).chain(&args.expect))?;
     let site = args.site.select()?;
     let history = args.past_versions(&site)?;
-    let newest = history.as_ref().and_then(VersionHistory::newest).filter(|_| args.robots.is_none());
-    let newest = newest.map(|bytes| RobotsFile { name: history::shown(&args.history), bytes });
-    let robots = site.robots(args.robots.as_deref()).or_else(|error| newest.ok_or(error))?;
+    let newest = || history.as_ref().and_then(VersionHistory::newest).filter(|_| args.robots.is_none());
+    let robots = match newest().filter(|_| !site.is_configured()) {
+        Some(newest) => newest,
+        None => site.robots(args.robots.as_deref()).or_else(|error| {
+            let Some(newest) = newest() else { return Err(error) };
+            let name = printable(&newest.name);
+            complain(&format_args!("{error}; the newest version of --history takes its place: {name}"));
+            Ok(newest)
+        })?,
+    };
     let against = args.against.as_deref().map(|name| site.named(name)).transpose()?;
     let mut plan = ReplayPlan { history, ..args.plan(&site, robots, against)? };
     if args.rdns {

@@ -4,58 +4,71 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{DatedVersion, must_exist};
+use super::{DatedVersion, FoundVersions, must_exist};
 use crate::date;
 use crate::input;
 use crate::render::printable_path;
 
-/// Whether a directory holds dated files, and not the one robots.txt of a repository.
-pub(super) fn has_files(folder: &Path) -> bool {
-    let are_dated = |files: Vec<PathBuf>| files.iter().any(|file| date_in(&name_of(file)).is_some());
-    !folder.join("robots.txt").exists() && files_in(folder).is_ok_and(are_dated)
+/// The files that a history is made of.
+pub(super) const EXPECTED: &str = "a history is of files as they were served, with the day in their names, such as robots-2026-11-01.txt, or of a file that git \
+                                   tracks";
+
+/// Whether a path is a dated file, or a directory of them and not with the one robots.txt of a repository.
+pub(super) fn are_dated(path: &Path) -> bool {
+    match path.is_dir() {
+        true => !path.join("robots.txt").exists() && files_in(path).is_ok(),
+        false => date_in(&name_of(path)).is_some(),
+    }
 }
 
-/// The versions at these paths, in any order.
-pub(super) fn versions(paths: &[PathBuf]) -> io::Result<Vec<DatedVersion>> {
-    let mut versions = Vec::new();
+/// The versions at these paths, the newest first.
+pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
+    let mut dated = Vec::new();
     for path in paths {
         let files = if must_exist(path)?.is_dir() { files_in(path)? } else { vec![path.clone()] };
-        if files.is_empty() {
-            return Err(io::Error::other(format!(
-                "{}: it is in no git repository, and holds no file: name dated files, or a file that git tracks",
-                printable_path(path)
-            )));
-        }
         for file in files {
-            versions.push(version(&file)?);
+            let file_facts = must_exist(&file)?;
+            let changed = || file_facts.modified().map(date::seconds).map_err(|error| input::named(&file, &error));
+            let at = date_in(&name_of(&file)).map_or_else(changed, Ok)?;
+            dated.push((at, file, file_facts.len()));
         }
     }
-    Ok(versions)
+    dated.sort();
+    let mut found = FoundVersions::default();
+    for (at, file, octets) in dated.into_iter().rev() {
+        let source = file.to_string_lossy().into_owned();
+        if !found.has_room_for(usize::try_from(octets).unwrap_or(usize::MAX), &source) {
+            break;
+        }
+        found.versions.push(DatedVersion { at, source, bytes: input::read_configured(&file)? });
+    }
+    found.file = found.versions.first().map(|newest| newest.source.clone()).unwrap_or_default();
+    Ok(found)
 }
 
-/// The files of a directory that are not hidden: those with a date in their names, if any has one.
+/// The files of a directory with a date in their names, which are not hidden.
+///
+/// # Errors
+///
+/// If there is none: what else lies there need not be a robots.txt.
 fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for file in std::fs::read_dir(folder).map_err(|error| input::named(folder, &error))? {
         files.push(file.map_err(|error| input::named(folder, &error))?.path());
     }
-    files.retain(|file| file.is_file() && !name_of(file).starts_with('.'));
-    let is_dated = |file: &PathBuf| date_in(&name_of(file)).is_some();
-    if files.iter().any(is_dated) {
-        files.retain(is_dated);
+    let is_dated = |name: &str| !name.starts_with('.') && date_in(name).is_some();
+    files.retain(|file| file.is_file() && is_dated(&name_of(file)));
+    match files.is_empty() {
+        true => Err(io::Error::other(format!(
+            "{}: no file in it has a date in its name: {EXPECTED}",
+            printable_path(folder)
+        ))),
+        false => Ok(files),
     }
-    Ok(files)
 }
 
 fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-fn version(path: &Path) -> io::Result<DatedVersion> {
-    let name = name_of(path);
-    let changed = || must_exist(path)?.modified().map(date::seconds).map_err(|error| input::named(path, &error));
-    let at = date_in(&name).map_or_else(changed, Ok)?;
-    Ok(DatedVersion { at, source: name, bytes: input::read_configured(path)? })
 }
 
 /// The moment in a name, in UTC: `2026-11-01`, `20261101`, `robots-2026-11-01T12:30:00Z.txt`, `2026-11-01_1230`.

@@ -20,6 +20,7 @@ use crate::board::{
     self, Counted, CrawlerRequest, Disallowed, Done, GONE_BY, GoneBy, LogBoard, LoggedTimes, RowScratch, Second, cut,
     standing, write_origin,
 };
+use crate::commands::arguments::site::{OtherFiles, RobotsFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 
 /// Versions that are read, the newest ones; of what was before them nothing is known.
@@ -38,10 +39,44 @@ struct DatedVersion {
     bytes: Vec<u8>,
 }
 
+/// The versions that are found, the newest first, within the bounds.
+#[derive(Debug, Default)]
+struct FoundVersions {
+    /// The file that they are of, or the newest of them.
+    file: String,
+    versions: Vec<DatedVersion>,
+    octets: usize,
+    /// Versions that are not among them, as sentences without a stop.
+    left_out: Vec<String>,
+}
+
+impl FoundVersions {
+    /// Whether the next version may be read, which has so many octets; that it may not is noted.
+    fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
+        self.octets = self.octets.saturating_add(octets);
+        let fault = match (self.versions.len(), self.octets) {
+            (MOST_VERSIONS.., _) => format!("{MOST_VERSIONS} versions are read at most"),
+            (_, octets) if octets > MOST_OCTETS => format!("{} MiB of versions are read at most", MOST_OCTETS >> 20),
+            _ => return true,
+        };
+        self.leave_out(source, &fault);
+        false
+    }
+
+    /// Notes that a version is not read, nor any before it.
+    fn leave_out(&mut self, source: &str, why: &str) {
+        self.left_out.push(format!("versions up to {source} are left out: {why}"));
+    }
+}
+
 /// The versions that were in force, the oldest first.
 #[derive(Debug)]
 pub(super) struct VersionHistory {
     pub(super) versions: Vec<PastVersion>,
+    /// The file that they are of, or the newest of them.
+    file: String,
+    /// Versions that are not among them, as sentences without a stop.
+    pub(super) left_out: Vec<String>,
     /// For so long after its date a version may not be served yet.
     deploy: Second,
 }
@@ -62,38 +97,41 @@ impl VersionHistory {
     /// long after its date a version may still not be served.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
-            [path] => git::has_repository(path) && !dated::has_files(path),
+            [path] => git::has_repository(path) && !dated::are_dated(path),
             _ => false,
         };
-        let mut found = match paths {
+        let FoundVersions { file, versions: found, left_out, .. } = match paths {
             [path] if of_git => git::versions(path)?,
             paths => dated::versions(paths)?,
         };
-        // The newest first, so that the oldest are given up.
-        found.sort_by_key(|version| std::cmp::Reverse(version.at));
-        found.truncate(MOST_VERSIONS);
-        let mut octets = 0;
-        found.retain(|version| {
-            octets += version.bytes.len();
-            octets <= MOST_OCTETS
-        });
+        if let (true, Some(why)) = (found.is_empty(), left_out.first()) {
+            return Err(io::Error::other(why.clone()));
+        }
         let mut versions: Vec<PastVersion> = Vec::new();
         for DatedVersion { at, source, bytes } in found.into_iter().rev() {
             let hash = VersionHash::of(&bytes);
-            if versions.last().is_none_or(|last| last.hash != hash) {
-                let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
-                let evaluator = Evaluator::new(bytes, Reading::Standard, settings);
-                versions.push(PastVersion { since, name, source, hash, evaluator });
+            if versions.last().is_some_and(|last| last.hash == hash) {
+                continue;
             }
+            let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
+            // A page in git was served; one among files that somebody saved is none that was.
+            let evaluator = match of_git {
+                true => Evaluator::new(bytes, Reading::Standard, settings),
+                false => RobotsFile { name: source.clone(), bytes }
+                    .evaluator(Reading::Standard, settings, OtherFiles::Refuse)
+                    .map_err(|error| io::Error::other(format!("{error}; {}", dated::EXPECTED)))?,
+            };
+            versions.push(PastVersion { since, name, source, hash, evaluator });
         }
         // A file that was written down is what was served; a commit has to be deployed.
         let deploy = deploy.unwrap_or(if of_git { DEPLOYED } else { 0 });
-        Ok(Self { versions, deploy })
+        Ok(Self { versions, file, left_out, deploy })
     }
 
-    /// The bytes of the newest version.
-    pub(super) fn newest(&self) -> Option<Vec<u8>> {
-        self.versions.last().map(|version| version.evaluator.robots().bytes().to_vec())
+    /// The newest version.
+    pub(super) fn newest(&self) -> Option<RobotsFile> {
+        let bytes = self.versions.last()?.evaluator.robots().bytes().to_vec();
+        Some(RobotsFile { name: self.file.clone(), bytes })
     }
 
     /// When each came into force, and its name.
@@ -208,12 +246,19 @@ impl BoardNotes {
     }
 }
 
-/// The name of a path in messages.
-pub(super) fn shown(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(", ")
-}
-
 /// Whether something is at a path.
 fn must_exist(path: &Path) -> io::Result<std::fs::Metadata> {
     std::fs::metadata(path).map_err(|error| crate::input::named(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_have_room_until_their_number_or_their_octets_are_too_many() {
+        let mut found = FoundVersions::default();
+        assert!(found.has_room_for(MOST_OCTETS - 1, "3") && found.has_room_for(1, "2") && !found.has_room_for(1, "1"));
+        assert_eq!(found.left_out, ["versions up to 1 are left out: 16 MiB of versions are read at most"]);
+    }
 }

@@ -13,6 +13,17 @@ use crate::render::printable;
 /// Crawlers that are shown, and operators.
 const SHOWN: usize = 25;
 
+/// Crawlers of one judgement that are named.
+const NAMED: usize = 10;
+
+/// The judgements, the worst first, with what one crawler does and what several do.
+const JUDGEMENTS: [(&str, &str, &str); 4] = [
+    ("ignores", "ignores robots.txt", "ignore robots.txt"),
+    ("has not read the newest version", "has not read the newest version", "have not read the newest version"),
+    ("no read seen here", "is not seen reading robots.txt", "are not seen reading robots.txt"),
+    ("obeys", "obeys", "obey"),
+];
+
 /// The words of the board, by the versions of a history.
 #[derive(Debug, Serialize)]
 pub(crate) struct PastJudgements {
@@ -23,6 +34,9 @@ pub(crate) struct PastJudgements {
     /// The times for which the logs have no line.
     lacking: Vec<[String; 2]>,
     lacking_hours: u64,
+    /// Why older versions are not among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
     /// As `/board.json` has them.
     crawlers: Vec<CrawlerBoard>,
 }
@@ -48,10 +62,27 @@ impl PastJudgements {
         Some(Self {
             versions: history.versions.iter().map(version).collect(),
             sees_all: plan.sees_all,
+            left_out: history.left_out.clone(),
             lacking_hours: lacking.iter().map(|(from, to)| (to - from) / 3600).sum(),
             lacking: lacking.into_iter().map(|(from, to)| [from, to].map(seconds_in_words)).collect(),
             crawlers: counts.board.board(evidence).crawlers,
         })
+    }
+
+    /// The crawlers of each judgement, the worst first, as in `2 ignore robots.txt: GPTBot, Bytespider`.
+    fn verdicts(&self) -> Vec<String> {
+        let verdict = |(word, one, several): (&str, &str, &str)| {
+            let of_word = self.crawlers.iter().filter(|crawler| crawler.word.as_deref() == Some(word));
+            let names: Vec<&str> = of_word.map(|crawler| &*crawler.crawler).collect();
+            let more = names.len().saturating_sub(NAMED) as u64;
+            let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+            let what = if names.len() == 1 { one } else { several };
+            let listed = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+            (!names.is_empty()).then(|| format!("{} {what}: {listed}{more}", grouped(names.len() as u64)))
+        };
+        let verdicts: Vec<String> = JUDGEMENTS.into_iter().filter_map(verdict).collect();
+        let none = "no crawler is judged: only verified ones are, whose reads and requests are all in the logs";
+        if verdicts.is_empty() { vec![none.to_owned()] } else { verdicts }
     }
 
     /// As sentences without a stop.
@@ -72,7 +103,7 @@ impl PastJudgements {
              sees_all = true in [board] says so"
                 .to_owned()
         });
-        versions.into_iter().chain(lacking).chain(unseen)
+        versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)
     }
 
     /// Crawlers with a judgement, or that requested what is disallowed.
@@ -105,9 +136,11 @@ fn said(crawler: &CrawlerBoard) -> (String, String) {
     (word, format!("{reads}, {} of {all} disallowed{judged}", grouped(crawler.disallowed)))
 }
 
+/// The judgements, before any count.
 pub(super) fn text(out: &mut impl Write, history: Option<&PastJudgements>) -> io::Result<()> {
     if let Some(history) = history {
-        writeln!(out, "\nby what they had read")?;
+        writeln!(out, "by what crawlers had read")?;
+        history.verdicts().iter().try_for_each(|verdict| writeln!(out, "  {}", printable(verdict)))?;
         history.notes().try_for_each(|note| writeln!(out, "  {}", printable(&note)))?;
         for crawler in history.shown().take(SHOWN) {
             let (word, why) = said(crawler);
@@ -118,6 +151,7 @@ pub(super) fn text(out: &mut impl Write, history: Option<&PastJudgements>) -> io
         if more > 0 {
             writeln!(out, "  and {}", counted(more as u64, "more crawler"))?;
         }
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -132,19 +166,20 @@ pub(super) fn balances_text(out: &mut impl Write, balances: &[OperatorBalance]) 
     Ok(())
 }
 
-pub(super) fn html(
-    out: &mut impl Write,
-    history: Option<&PastJudgements>,
-    balances: &[OperatorBalance],
-) -> io::Result<()> {
-    if let Some(history) = history {
-        history.notes().try_for_each(|note| writeln!(out, "<p class=\"sub\">{}.</p>", Escaped(&note)))?;
-        let row = |crawler: &CrawlerBoard| {
-            let (word, why) = said(crawler);
-            [crawler.crawler.clone(), crawler.identity.clone(), word, why]
-        };
-        let table = stacked("By what they had read", &["Crawler", "Identity", "Word", "Why"], history.shown().map(row));
-        out.write_all(table.as_bytes())?;
-    }
+/// The judgements as a section of the page, before any count.
+pub(super) fn html(out: &mut impl Write, history: Option<&PastJudgements>) -> io::Result<()> {
+    let Some(history) = history else { return Ok(()) };
+    let verdict = |verdict: &String| format!("<li>{}</li>\n", Escaped(verdict));
+    writeln!(out, "<ul class=\"lead\">{}</ul>", history.verdicts().iter().map(verdict).collect::<String>())?;
+    history.notes().try_for_each(|note| writeln!(out, "<p class=\"sub\">{}.</p>", Escaped(&note)))?;
+    let row = |crawler: &CrawlerBoard| {
+        let (word, why) = said(crawler);
+        [crawler.crawler.clone(), crawler.identity.clone(), word, why]
+    };
+    let heads = ["Crawler", "Identity", "Judgement", "Why"];
+    out.write_all(stacked("By what crawlers had read", &heads, history.shown().map(row)).as_bytes())
+}
+
+pub(super) fn balances_html(out: &mut impl Write, balances: &[OperatorBalance]) -> io::Result<()> {
     out.write_all(given_back("What crawling gives back", balances).as_bytes())
 }

@@ -41,7 +41,7 @@ pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) 
     suspect_paths(out, report)?;
     over_time(out, report)?;
     by_crawler(out, report)?;
-    history::html(out, report.history.as_ref(), &report.given_back)?;
+    history::balances_html(out, &report.given_back)?;
     split(out, report)?;
     paces(out, report)?;
     foot(out, report)?;
@@ -50,6 +50,7 @@ pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) 
 
 fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
     writeln!(out, "<h1>What {} would have done</h1>", Escaped(title))?;
+    history::html(out, report.history.as_ref())?;
     write!(out, "<p class=\"sub\">{}", counted(report.requests, "request"))?;
     if let (Some(first), Some(last)) = (report.first, report.last) {
         write!(out, ", {}", period(first, last))?;

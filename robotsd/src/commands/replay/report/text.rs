@@ -17,12 +17,12 @@ const DETAILED: usize = 5;
 const BAR: usize = 20;
 
 pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    history::text(out, report.history.as_ref())?;
     head(out, report)?;
     engines(out, report)?;
     suspects(out, report)?;
     suspect_paths(out, report)?;
     crawlers(out, report)?;
-    history::text(out, report.history.as_ref())?;
     details(out, report)?;
     paces(out, report)?;
     impostors(out, report)?;
