@@ -224,8 +224,11 @@ fn explain_says_what_becomes_of_a_request_from_an_address() {
         folder.with_config(&[&asked, more].concat())
     };
     let listed = Registry::builtin().crawler("GPTBot").unwrap().ranges[0].clone();
-    assert_has(explain("20.171.206.1", &[]).out, &["  sender: verified(range)\n", &listed]);
-    assert_has(explain("9.9.9.9", &[]).out, &["  sender: undecided(stale)\n"]);
+    assert_has(
+        explain("20.171.206.1", &[]).out,
+        &["  sender: the address is verified as the crawler's: verified(range)\n", &listed],
+    );
+    assert_has(explain("9.9.9.9", &[]).out, &["  sender: the address is not verified: undecided(stale)\n"]);
     let answer = explain("8.8.4.1", &["--json"]).json();
     assert_part(&answer, &json!({ "action": "pass", "reason": "exempt", "identity": { "outcome": "undecided" } }));
 }

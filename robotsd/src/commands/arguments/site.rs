@@ -25,6 +25,13 @@ use crate::render::{finding_line, printable, printable_path};
 use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::sites;
 
+/// The file that is meant where neither one nor a config is named.
+pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
+
+/// The hint where there is no usual file.
+pub(in crate::commands) const WHAT_TO_NAME: &str =
+    "name a file, a URL such as https://example.com, or a site with --config FILE";
+
 /// Octets of a robots.txt that is retrieved, as of one that is read.
 const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
 
@@ -216,14 +223,12 @@ impl SelectedSite {
         Retriever::new(&self.retrieval)
     }
 
-    /// The robots.txt that the command line names, or that of the site.
+    /// The robots.txt that the command line names, or that of the site; without either the usual file.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
             (None, Some(configured)) => configured.robots(),
-            (None, None) => Err(io::Error::other(
-                "there is no robots.txt: name one with --robots FILE, or a site with --config FILE",
-            )),
+            (None, None) => RobotsFile::read(Path::new(USUAL_FILE), input::read),
         }
     }
 
@@ -260,7 +265,9 @@ impl RobotsFile {
 
     fn read(path: &Path, read: ReadInput) -> io::Result<Self> {
         let named = |error: io::Error| {
-            let hint = path.to_str().and_then(site_hint).filter(|_| error.kind() == io::ErrorKind::NotFound);
+            let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
+            let hint = path.to_str().and_then(site_hint).or_else(usual);
+            let hint = hint.filter(|_| error.kind() == io::ErrorKind::NotFound);
             hint.map_or_else(
                 || io::Error::other(error.to_string()),
                 |hint| io::Error::other(format!("{error}: {hint}")),

@@ -12,14 +12,11 @@ use tower_robots::check::{Lint, Safety, Severity};
 use super::check_settings::Deny;
 use super::live::{answer_lint, answer_lints};
 use crate::commands::arguments::WithinArgs;
-use crate::commands::arguments::site::SiteArgs;
+use crate::commands::arguments::site::{SiteArgs, USUAL_FILE};
 use crate::commands::output::Page;
 use crate::names::did_you_mean;
 use crate::render::{AnswerLint, Colour, FindingFormat, stdout};
 use crate::retrieval::{is_url, shown_url};
-
-/// The file that is meant where none is named.
-pub(super) const USUAL_FILE: &str = "robots.txt";
 
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]

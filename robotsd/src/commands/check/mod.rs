@@ -22,12 +22,12 @@ use std::process::ExitCode;
 use tower_robots::check::{Lint, Severity};
 use tower_robots::rules::Reading;
 
-use self::check_args::{CheckFormat, USUAL_FILE};
+use self::check_args::CheckFormat;
 use self::check_settings::Deny;
 use self::fixing::{FixRun, PreparedFile};
 use self::live::{FetchedSitemaps, LiveCheck};
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
-use super::arguments::site::{RobotsFile, SelectedSite};
+use super::arguments::site::{RobotsFile, SelectedSite, USUAL_FILE, WHAT_TO_NAME};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::input::{InputSource, stdin_once};
@@ -43,9 +43,6 @@ const MOST_SHOWN: usize = 100_000;
 /// A file alone has fewer findings than serving it, where the settings of its site count as well.
 const WITHOUT_SITE: &str =
     "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked";
-
-/// The hint where there is no usual file.
-const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// How the findings of a file are shown.
 #[derive(Clone, Copy, Debug)]

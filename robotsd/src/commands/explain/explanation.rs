@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use tower_robots::agent::{Agent, Class, Identity, NamedAs, Obeys};
-use tower_robots::policy::{Action, HumanEvidence, Reason};
+use tower_robots::policy::{Action, HumanEvidence, RateMode, Reason};
 use tower_robots::rules::{
     Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
 };
@@ -144,6 +145,8 @@ pub(super) struct Explanation<'e> {
     pub(super) reason: Reason,
     /// The action of the policy; `None` for a token, which makes no request.
     pub(super) action: Option<Action>,
+    /// The delay that the policy keeps its requests to, and what becomes of one that comes sooner.
+    pub(super) pace: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
     /// Those of the token or of the agent.
     tokens: Vec<ProductToken>,
@@ -161,6 +164,7 @@ impl<'e> Explanation<'e> {
         path: &RequestPath<'_>,
         evidence: &HumanEvidence<'_>,
     ) -> Self {
+        let mut pace = None;
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
                 // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
@@ -177,6 +181,7 @@ impl<'e> Explanation<'e> {
             Requester::Agents { agents, .. } => {
                 let decision = evaluator.decide_for_sender(agents, sender, method, path);
                 let decision = evaluator.settings.policy.weigh(decision, evidence);
+                pace = decision.pace.map(|pace| (pace.interval, pace.mode));
                 let agent = agents.get(decision.agent).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
                 let fallback = if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing };
                 let tokens = agent.tokens().to_vec();
@@ -191,6 +196,7 @@ impl<'e> Explanation<'e> {
             verdict,
             reason,
             action,
+            pace,
             agent,
             tokens,
             fallback,

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::slice;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tower_robots::agent::Class;
 use tower_robots::policy::HumanEvidence;
 use tower_robots::rules::Reading;
 
@@ -41,7 +42,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, conflicts_with_all = ["format", "batch"])]
     json: bool,
 
-    /// The robots.txt, in place of that of the site: a file, or a URL such as https://example.com
+    /// The robots.txt, in place of that of the site: a file, or a URL such as https://example.com [default: robots.txt, without --config
+    /// or --site]
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
@@ -126,6 +128,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
     let file = robots.name.clone();
     let evaluator = robots.evaluator(args.reading, &site.settings, OtherFiles::Refuse)?;
     let requesters = args.requesters(&evaluator);
+    args.refuse_near_names(&evaluator)?;
     for name in args.token.iter().chain(&args.user_agent) {
         if let Some(unknown) = evaluator.unknown_name(name, None) {
             complain(&unknown);
@@ -181,9 +184,9 @@ impl ExplainArgs {
     /// The missing argument, with every way to name it: a robots.txt in place of a URL is the usual slip.
     fn complete(&self) -> Result<(), String> {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
-        if self.robots.is_none() && !self.site.has_config() {
-            let file = self.urls.iter().find(is_file).map_or("FILE", String::as_str);
-            return Err(format!("there is no robots.txt: name one with --robots {file}, or a site with --config FILE"));
+        if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
+        {
+            return Err(format!("{file:?} is a file, and not a URL: if it is the robots.txt, write --robots {file}"));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
             let fault = "there is no crawler: name one with --user-agent NAME, or with --token TOKEN for what the file \
@@ -196,6 +199,28 @@ impl ExplainArgs {
         }
         if self.urls.is_empty() {
             return Err("there is no URL: write a path such as /, a URL, or - for a list on standard input".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Refuses a name that is none and nearly that of a crawler, and a word that is no header: an answer about another client than
+    /// the one that is meant looks like an answer.
+    fn refuse_near_names(&self, evaluator: &Evaluator) -> io::Result<()> {
+        for name in &self.user_agent {
+            let shown = printable(name);
+            let token = "write --token for what the file says to this name";
+            let unknown = evaluator.unknown_name(name, None);
+            if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
+                return Err(io::Error::other(format!(
+                    "--user-agent {shown:?}: {}: {hint} Or {token}",
+                    unknown.fault()
+                )));
+            }
+            if evaluator.is_word_of_no_crawler(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
+                return Err(io::Error::other(format!(
+                    "--user-agent {shown:?}: it is neither the name of a crawler nor a whole header: write the header as it is sent, or {token}"
+                )));
+            }
         }
         Ok(())
     }

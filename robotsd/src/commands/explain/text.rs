@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use tower_robots::agent::{Agent, Obeys};
-use tower_robots::policy::{Action, Reason};
+use tower_robots::agent::{Agent, Identity, Obeys};
+use tower_robots::policy::{Action, RateMode, Reason};
 use tower_robots::rules::{Access, Fallback, Group, Line, PathForm, ProductToken, RequestPath, Rule, Trace, Verdict};
 
 use super::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
@@ -47,7 +47,12 @@ impl TextAnswer<'_> {
             }
         }
         if let Some(claim) = &request.sender.claim {
-            writeln!(out, "  sender: {}", claim.identity)?;
+            let address = match claim.identity {
+                Identity::Verified(_) => "the address is verified as the crawler's",
+                Identity::Refuted(_) => "the address is not the crawler's",
+                _ => "the address is not verified",
+            };
+            writeln!(out, "  sender: {address}: {}", claim.identity)?;
             claim.steps.iter().try_for_each(|step| writeln!(out, "          {}", printable(step)))?;
         }
         writeln!(out, "  host:   {}", request.host)?;
@@ -69,7 +74,11 @@ impl TextAnswer<'_> {
         }
         match request.policy {
             ShownPolicy::Default if request.sender.claim.is_none() => Ok(()),
-            _ => decision(out, explanation),
+            ShownPolicy::Default => decision(out, explanation),
+            ShownPolicy::Configured => {
+                pace(out, explanation)?;
+                decision(out, explanation)
+            }
         }
     }
 
@@ -222,6 +231,24 @@ fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<(
         _ => "let pass",
     };
     writeln!(out, "  policy: {what}")
+}
+
+/// What becomes of a request that comes too soon.
+fn pace(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<()> {
+    if explanation.action.is_none() {
+        return Ok(());
+    }
+    let delay = explanation.crawl_delay();
+    match explanation.pace.map(|(interval, mode)| (interval.as_secs_f64(), mode)) {
+        Some((interval, RateMode::Refuse)) => {
+            writeln!(out, "  rate:   one request in {interval} s; one that comes sooner is answered with 429")
+        }
+        Some((interval, _)) => {
+            writeln!(out, "  rate:   one request in {interval} s; one that comes sooner is let pass, and recorded")
+        }
+        None if delay.is_none() => writeln!(out, "  rate:   not limited: no Crawl-delay applies to the request"),
+        None => writeln!(out, "  rate:   not limited: the config does not enforce the Crawl-delay for this request"),
+    }
 }
 
 /// Names of a group that are shown.
