@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use tower_robots::agent::Registry;
 
+use super::recorder::cut;
 use super::visitors::Service;
 use crate::html::{counted, grouped, stacked};
 
@@ -50,8 +51,9 @@ impl OperatorBalance {
     ) -> Vec<Self> {
         let mut all: BTreeMap<String, Self> = BTreeMap::new();
         let known = registry.crawlers().filter(|crawler| !crawler.referers.is_empty());
-        let known: BTreeSet<&str> = known.map(|crawler| crawler.operator.as_str()).collect();
-        for (operator, crawler) in taken.into_iter().filter(|(of, taken)| known.contains(of) && taken.pages > 0) {
+        let known: BTreeSet<&str> = known.map(|crawler| cut(&crawler.operator)).collect();
+        let taken = taken.into_iter().map(|(operator, taken)| (cut(operator), taken));
+        for (operator, crawler) in taken.filter(|(of, taken)| known.contains(of) && taken.pages > 0) {
             let balance = all.entry(operator.to_owned()).or_default();
             balance.pages = balance.pages.saturating_add(crawler.pages);
             match balance.crawlers.iter_mut().find(|own| own.crawler == crawler.crawler) {

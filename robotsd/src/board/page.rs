@@ -37,6 +37,13 @@ pub(crate) struct BoardPage<'a> {
     pub(crate) reload: Option<&'static str>,
 }
 
+const fn in_words(span: BoardSpan) -> &'static str {
+    match span {
+        BoardSpan::Day => "24 hours",
+        BoardSpan::Month => "30 days",
+    }
+}
+
 /// The style sheet of the page, at `/board.css`.
 pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
@@ -55,7 +62,8 @@ impl fmt::Display for BoardPage<'_> {
         let to = board.to.replace(['T', 'Z'], " ");
         writeln!(
             f,
-            "<p class=\"sub\">{} to {} UTC<span class=\"age\"></span></p>",
+            "<p class=\"sub\">The last {}: {} to {} UTC<span class=\"age\"></span></p>",
+            in_words(self.query.span),
             Escaped(&minute(&board.from)),
             Escaped(to.trim())
         )?;
@@ -87,11 +95,7 @@ impl BoardPage<'_> {
         let (BoardQuery { site, span }, reload) = (self.query, self.reload);
         let site = site.as_deref();
         let spans = BoardSpan::ALL.map(|of| {
-            let what = match of {
-                BoardSpan::Day => "24 hours",
-                BoardSpan::Month => "30 days",
-            };
-            (target(site, of, reload), if of == *span { " aria-current=\"page\"" } else { "" }, what)
+            (target(site, of, reload), if of == *span { " aria-current=\"page\"" } else { "" }, in_words(of))
         });
         let other = match reload {
             None => (target(site, *span, Some("5")), "", "Reload every 5 seconds"),
@@ -297,7 +301,7 @@ impl BoardPage<'_> {
     fn facts_of_crawler(&self, crawler: &CrawlerBoard) -> String {
         let whose = [&*crawler.identity, &*crawler.operator, &*crawler.category].into_iter();
         let whose = whose.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-        let verdict = crawler.word.as_deref().or(crawler.no_word.as_deref()).unwrap_or("none");
+        let judgement = crawler.word.as_deref().or(crawler.no_word.as_deref()).unwrap_or("none");
         let last_read = crawler.last_read.as_ref().map_or_else(
             || "none seen here".to_owned(),
             |read| {
@@ -317,7 +321,7 @@ impl BoardPage<'_> {
         let worst = worst.map(|line| format!("<code>{}</code>, {}", disallow(line), counted(line.hits, "hit")));
         facts([
             ("Identity", escaped(&whose)),
-            ("Verdict", escaped(verdict)),
+            ("Judgement", escaped(judgement)),
             ("Last read of robots.txt", escaped(&last_read)),
             ("Allowed", grouped(crawler.allowed)),
             ("Limited", count(done.limited)),

@@ -31,7 +31,7 @@ pub(super) const MOST_UNKNOWN: usize = 64;
 pub(super) const UNKNOWN: &str = "other crawlers";
 
 /// Octets of a name or host that are kept.
-const LONGEST_NAME: usize = 128;
+pub(super) const LONGEST_NAME: usize = 128;
 
 /// Written by the edge for every request, and by proxies that ask for decisions.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -272,7 +272,7 @@ impl Counted {
             return;
         }
         let crawler = match request.agent.registered() {
-            Some(crawler) => &crawler.name,
+            Some(crawler) => cut(&crawler.name),
             None => self.unknown_name(request.name),
         };
         let key = &mut self.scratch.key;

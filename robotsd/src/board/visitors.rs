@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tower_robots::agent::Referrer;
 
+use super::recorder::{LONGEST_NAME, cut};
 use super::row::{Second, day_of};
 
 /// Counts of a day that a file may have: every hour of more services than there are.
 const MOST: usize = 24 * 512;
-
-/// Octets of a name.
-const LONGEST_NAME: usize = 128;
 
 /// How many each service sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +87,8 @@ impl From<SentVisitors> for Vec<HourCount> {
 
 impl From<&Referrer> for Service {
     fn from(referrer: &Referrer) -> Self {
-        Self { operator: referrer.operator.clone(), host: referrer.host.clone() }
+        // A longer name would make the file of its day one that is not believed.
+        Self { operator: cut(&referrer.operator).to_owned(), host: cut(&referrer.host).to_owned() }
     }
 }
 
@@ -110,5 +109,17 @@ mod tests {
         assert_eq!(days.keys().copied().collect::<Vec<_>>(), [0, 86_400]);
         assert!(days[&0].is_sound(0) && !days[&0].is_sound(86_400) && !all.is_sound(0));
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
+    }
+
+    /// An operator's own registry may have any name: its day stays one that is believed.
+    #[test]
+    fn a_long_name_makes_no_file_unsound() {
+        let name = "ö".repeat(100);
+        let mut all = SentVisitors::default();
+        let mut referrer = Referrer::default();
+        (referrer.operator, referrer.host) = (name.clone(), name);
+        all.add(0, Service::from(&referrer), 1);
+        assert!(all.is_sound(0));
+        assert_eq!(all.in_hours(|_| true).next().unwrap().0.operator.len(), 128);
     }
 }
