@@ -187,7 +187,11 @@ pub(crate) fn markdown_text(message: &str) -> String {
         match char {
             '"' if is_quoted => shown.push_str(&markdown_code(&std::mem::take(&mut part))),
             '"' => {}
-            '\\' if is_quoted => part.extend([char].into_iter().chain(chars.next())),
+            // A quote or a backslash is written with one before it; what does not print stays as it is written.
+            '\\' if is_quoted => {
+                let next = chars.next();
+                part.extend(Some(char).filter(|_| !matches!(next, Some('"' | '\\'))).into_iter().chain(next));
+            }
             _ if is_quoted => part.push(char),
             _ if is_plain(char) => shown.push(char),
             _ => return markdown_code(message),
@@ -279,6 +283,15 @@ mod tests {
             "\n"
         );
         assert_eq!(written(json, "a\nb", b"User-agent: *\nDisallow: a\x1b\n"), want);
+    }
+
+    #[test]
+    fn code_of_a_message_is_the_text_and_not_how_it_is_quoted() {
+        let text = "a\\b \"c\"\u{202e}";
+        assert_eq!(
+            markdown_text(&format!("{text:?} is odd")),
+            format!("{} is odd", markdown_code("a\\b \"c\"\\u{202e}"))
+        );
     }
 
     #[test]
