@@ -19,6 +19,7 @@ use super::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
 use super::requested_paths::RequestedPaths;
 use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
 use crate::counting::{RequestOutcome, SendingServices};
+use crate::exchange::ClientRequest;
 
 /// Rows that a worker holds of a site until they are taken.
 const MOST_ROWS: usize = 4096;
@@ -33,7 +34,7 @@ pub(super) const UNKNOWN: &str = "other crawlers";
 /// Octets of a name or host that are kept.
 pub(super) const LONGEST_NAME: usize = 128;
 
-/// Written by the edge for every request, and by proxies that ask for decisions.
+/// Written by proxies that ask for decisions.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The versions of a site that a crawler may go by: the live one, and those before it for a day.
@@ -361,7 +362,9 @@ fn row_of(agent: &Agent) -> Row {
 }
 
 fn scheme_of<'e>(event: &Event<'e>) -> &'e str {
-    event.request.headers.get(SCHEME).and_then(|scheme| scheme.to_str().ok()).unwrap_or_default()
+    let forwarded = ClientRequest::of(event.request.extensions).and_then(|client| client.forwarded.as_ref());
+    let asked = || event.request.headers.get(SCHEME)?.to_str().ok();
+    forwarded.map(|forwarded| forwarded.scheme).or_else(asked).unwrap_or_default()
 }
 
 /// The scheme and host that robots.txt is for (RFC 9309, section 2.3), as far as they are known.

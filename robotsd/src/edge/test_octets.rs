@@ -11,11 +11,12 @@ use super::proxy_protocol::{self, HeaderProgress};
 use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::http1_fast::request;
 use crate::edge::request::host;
-use crate::edge::request::trusted::{Trusted, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::edge::request::trusted::Trusted;
 use crate::edge::spop::frames::{self, HaproxyFrame, LARGEST};
 use crate::edge::spop::{Arguments, VariableList};
 use crate::edge::tls::pair::Validity;
 use crate::exchange::fields;
+use crate::exchange::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
 /// The head of a request on the fast path: a head that is taken is a plain request, and is read the same once it is written again.
 pub fn request_head(octets: &[u8]) {
@@ -33,7 +34,7 @@ pub fn request_head(octets: &[u8]) {
 
 fn written(request: &Request<()>) -> Vec<u8> {
     let mut head = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
-    fields::write(&mut head, request.headers());
+    fields::write(&mut head, request.headers(), None);
     head
 }
 

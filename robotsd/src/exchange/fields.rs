@@ -6,6 +6,10 @@
 
 use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, TE};
 
+pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
@@ -53,6 +57,9 @@ pub(crate) fn remove_spellings(fields: &mut HeaderMap, known: &HeaderName) {
 }
 
 fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
+    if fields.keys().all(|name| name != CONNECTION) {
+        return Vec::new();
+    }
     fields
         .get_all(CONNECTION)
         .iter()
@@ -117,15 +124,16 @@ fn is_forged(name: &str) -> bool {
     let is = |known: &str| is_spelling_of(name, known);
     let begins =
         |known: &str| name.get(..known.len()).is_some_and(|start| start.bytes().map(as_variable).eq(known.bytes()));
+    let is_vouching = || VOUCHING.iter().any(|known| is(known));
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(HOP_BY_HOP).any(|known| is(known))
     };
-    // Nearly every field of a real request is decided by its first letters.
+    // Nearly every field of a real request is decided by its first letter, which no spelling changes.
     match name.as_bytes() {
-        [b'x', ..] => {
-            ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || VOUCHING.iter().any(|known| is(known))
-        }
-        _ => VOUCHING.iter().any(|known| is(known)) || is_respelled(),
+        [b'x', ..] => ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || is_vouching(),
+        [b'f' | b'p' | b'r', ..] => is_vouching() || is_respelled(),
+        [b'c' | b'h' | b'k' | b't' | b'u', ..] => is_respelled(),
+        _ => false,
     }
 }
 
@@ -170,14 +178,51 @@ const VOUCHING: &[&str] = &[
 /// Spelled right, these are ours to check; respelled, they are an attack on applications that read variables.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// Writes fields, and the end of a head, as HTTP/1.1 has them (RFC 9112, section 5).
-pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap) {
-    for (name, value) in fields {
-        out.extend_from_slice(name.as_str().as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(value.as_bytes());
-        out.extend_from_slice(b"\r\n");
+/// The client and its way to us, as an upstream reads them in fields. They are written with a request that goes on: nothing of ours
+/// reads them in a map, and most of our own responses need none of them.
+#[derive(Clone, Debug)]
+pub(crate) struct ForwardedValues {
+    pub(crate) way: HeaderValue,
+    pub(crate) scheme: &'static str,
+    /// None until the request goes on, where it is that of the request, which may name none.
+    pub(crate) host: Option<HeaderValue>,
+}
+
+impl ForwardedValues {
+    /// Puts them into a request whose own have been removed.
+    pub(crate) fn insert(&self, fields: &mut HeaderMap) {
+        fields.insert(X_FORWARDED_FOR, self.way.clone());
+        fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));
+        if let Some(host) = &self.host {
+            fields.insert(X_FORWARDED_HOST, host.clone());
+        }
     }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        write_field(out, &X_FORWARDED_FOR, self.way.as_bytes());
+        write_field(out, &X_FORWARDED_PROTO, self.scheme.as_bytes());
+        if let Some(host) = &self.host {
+            write_field(out, &X_FORWARDED_HOST, host.as_bytes());
+        }
+    }
+}
+
+/// Writes fields, those about the client, and the end of a head, as HTTP/1.1 has them (RFC 9112, section 5).
+pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&ForwardedValues>) {
+    for (name, value) in fields {
+        write_field(out, name, value.as_bytes());
+    }
+    if let Some(forwarded) = forwarded {
+        forwarded.write(out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes a field as HTTP/1.1 has it.
+pub(crate) fn write_field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
 

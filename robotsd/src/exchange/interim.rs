@@ -145,7 +145,7 @@ fn write(out: &mut Vec<u8>, head: &Response<()>) {
     out.push(b' ');
     out.extend_from_slice(head.status().canonical_reason().unwrap_or("Interim").as_bytes());
     out.extend_from_slice(b"\r\n");
-    fields::write(out, head.headers());
+    fields::write(out, head.headers(), None);
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tower::BoxError;
 
+use self::fields::ForwardedValues;
 pub(crate) use self::frames::FrameBudget;
 pub(crate) use self::idle_timeout::{IdleTimeout, StallObserver, Transfer, client_does_not_read, poll_due};
 pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
@@ -63,6 +64,8 @@ pub(crate) struct ClientRequest {
     pub(crate) accepts_trailers: bool,
     /// The trailers that the client has announced.
     pub(crate) announced: Option<AnnouncedTrailers>,
+    /// None for a question of a proxy, which goes no further.
+    pub(crate) forwarded: Option<ForwardedValues>,
 }
 
 impl ClientRequest {

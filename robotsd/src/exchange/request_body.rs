@@ -180,8 +180,10 @@ pub(crate) struct RequestStream {
 
 impl RequestStream {
     pub(crate) fn new(stream: RecvStream, fields: &HeaderMap, client: InterimResponses) -> Self {
-        let said = fields.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        let left = if stream.is_end_stream() { Some(0) } else { said };
+        if stream.is_end_stream() {
+            return Self { stream, left: Some(0), has_data: true, expectant: None };
+        }
+        let left = fields.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let expects = fields.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         Self { stream, left, has_data: true, expectant: expects.then_some(client) }
     }

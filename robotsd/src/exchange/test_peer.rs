@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tower::{BoxError, Service, ServiceExt};
 
-use super::{EdgeService, RequestBody};
+use super::{ClientRequest, EdgeService, RequestBody};
 
 /// Long against anything that should happen, short against a build.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,7 +32,13 @@ where
 {
     type Body = B;
 
-    async fn answer(self, request: Box<Request<RequestBody>>) -> Response<B> {
+    async fn answer(self, mut request: Box<Request<RequestBody>>) -> Response<B> {
+        // As to an upstream.
+        if let Some(mut forwarded) = ClientRequest::of(request.extensions()).and_then(|client| client.forwarded.clone())
+        {
+            forwarded.host = forwarded.host.or_else(|| request.headers().get(http::header::HOST).cloned());
+            forwarded.insert(request.headers_mut());
+        }
         let Ok(response) = self.oneshot(*request).await;
         response
     }

@@ -29,10 +29,10 @@ impl UpstreamState {
         self: &Arc<Self>,
         mut request: Box<Request<RequestBody>>,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
-        let ClientRequest { peer, interim, wants_websocket, accepts_trailers, announced, .. } =
+        let ClientRequest { peer, interim, wants_websocket, accepts_trailers, announced, mut forwarded, .. } =
             request.extensions_mut().remove::<ClientRequest>().unwrap_or_default();
         let client = peer.as_ref().map(ClientKey::new).unwrap_or_default();
-        prepare(&mut request, wants_websocket, announced, &self.shared.authority);
+        prepare(&mut request, wants_websocket, announced, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
         // Before a connection is taken, so that its known state is still true when it is written to.
@@ -51,11 +51,18 @@ impl UpstreamState {
         };
         let mut is_second = false;
         loop {
+            let insert_forwarded = |request: &mut Request<_>| {
+                forwarded.iter().for_each(|forwarded| forwarded.insert(request.headers_mut()));
+            };
             let (failed, copy) = match &mut lease.connection {
                 LeasedConnection::Http1(connection) => {
                     let engine = connection.engine(&request);
+                    if engine == HttpEngine::Hyper {
+                        insert_forwarded(&mut request);
+                    }
                     let copy = (is_replayable && connection.has_served() && engine == HttpEngine::Hyper)
                         .then(|| without_body(&request));
+                    let engine = (engine, forwarded.as_ref());
                     match connection.exchange(request, engine, client, interim.as_ref(), &self.shared.limits).await {
                         Ok(response) => {
                             self.shared.succeeded(&lease.candidate.server, lease.ticket);
@@ -65,6 +72,7 @@ impl UpstreamState {
                     }
                 }
                 LeasedConnection::Http2(slot) => {
+                    insert_forwarded(&mut request);
                     let scheme = lease.candidate.server.scheme();
                     // Boxed for the others: it has more room than their way.
                     let relay = InterimRelay::new(interim.as_ref());

@@ -27,6 +27,7 @@ use super::http1_fast::{self, FastAnswer, FastConnection, UnreadBody};
 use super::outgoing_request::{InterimRelay, OutgoingBody};
 use super::tracked_io::{ExchangeProgress, TrackedIo};
 use super::usage::ClientKey;
+use crate::exchange::fields::ForwardedValues;
 use crate::exchange::{InterimResponses, RequestBody, poll_due};
 use crate::socket::Socket;
 
@@ -100,11 +101,11 @@ impl UpstreamConnection {
         now.duration_since(self.idle_since) >= timeout
     }
 
-    /// Sends a request, in its way, and waits for the head of the answer.
+    /// Sends a request, in its way, and waits for the head of the answer. hyper finds the forwarded fields in the request.
     pub(super) async fn exchange(
         &mut self,
         request: Box<Request<RequestBody>>,
-        engine: HttpEngine,
+        (engine, forwarded): (HttpEngine, Option<&ForwardedValues>),
         client: ClientKey,
         interim: Option<&InterimResponses>,
         limits: &UpstreamLimits,
@@ -116,7 +117,7 @@ impl UpstreamConnection {
         let is_head = *request.method() == Method::HEAD;
         let early = match engine {
             HttpEngine::Hyper => Bytes::new(),
-            HttpEngine::Fast => match self.exchange_plainly(&request, now + limits.response_header).await {
+            HttpEngine::Fast => match self.exchange_plainly(&request, forwarded, now + limits.response_header).await {
                 None => return Err(ExchangeError::Timeout),
                 Some(Ok(FastAnswer::Answer(response))) => {
                     self.progress.has_head();
@@ -140,11 +141,12 @@ impl UpstreamConnection {
     async fn exchange_plainly(
         &mut self,
         request: &Request<RequestBody>,
+        forwarded: Option<&ForwardedValues>,
         due: Instant,
     ) -> Option<io::Result<FastAnswer>> {
         let Driver::Fast(fast) = &mut self.driver else { return Some(Err(io::ErrorKind::NotConnected.into())) };
         let timer = &mut self.timer;
-        fast.begin(request);
+        fast.begin(request, forwarded);
         poll_fn(|cx| {
             if let Poll::Ready(read) = fast.poll_answer(cx, request.method()) {
                 return Poll::Ready(Some(read));

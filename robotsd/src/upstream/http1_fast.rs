@@ -22,7 +22,7 @@ use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::tracked_io::TrackedIo;
-use crate::exchange::fields;
+use crate::exchange::fields::{self, ForwardedValues};
 
 /// Octets read at once before it is known how many will come, through the stack.
 const READ: usize = 16 * 1024;
@@ -77,7 +77,7 @@ impl FastConnection {
     }
 
     /// Puts the head of a request into the form it is sent in.
-    pub(super) fn begin<B>(&mut self, request: &Request<B>) {
+    pub(super) fn begin<B>(&mut self, request: &Request<B>, forwarded: Option<&ForwardedValues>) {
         let out = &mut self.out;
         out.clear();
         self.sent = 0;
@@ -86,7 +86,7 @@ impl FastConnection {
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         out.extend_from_slice(target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\n");
-        fields::write(out, request.headers());
+        fields::write(out, request.headers(), forwarded);
     }
 
     /// Sends the request and reads what comes first.

@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 
 use super::tracked_io::ExchangeProgress;
+use crate::exchange::fields::ForwardedValues;
 use crate::exchange::{AnnouncedTrailers, InterimResponses, RequestBody, RequestBodyError};
 
 /// A request body on its way to an upstream.
@@ -53,11 +54,13 @@ impl Body for OutgoingBody {
     }
 }
 
-/// Puts the head of a request into the form of HTTP/1.1. `authority` is the `Host` of a request that names none.
+/// Puts the head of a request into the form of HTTP/1.1. `authority` is the `Host` of a request that names none, and not one that
+/// its client is reported to have meant.
 pub(super) fn prepare(
     request: &mut Request<RequestBody>,
     wants_websocket: bool,
     announced: Option<AnnouncedTrailers>,
+    forwarded: Option<&mut ForwardedValues>,
     authority: &HeaderValue,
 ) {
     *request.version_mut() = Version::HTTP_11;
@@ -66,9 +69,13 @@ pub(super) fn prepare(
     let is_empty = request.body().is_end_stream();
     let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
     let fields = request.headers_mut();
-    if !fields.contains_key(HOST) {
+    match (fields.get(HOST), forwarded) {
+        (Some(host), Some(ForwardedValues { host: forwarded @ None, .. })) => *forwarded = Some(host.clone()),
+        (Some(_), _) => {}
         // HTTP/1.0 may leave it out, HTTP/1.1 may not.
-        fields.insert(HOST, authority.clone());
+        (None, _) => {
+            fields.insert(HOST, authority.clone());
+        }
     }
     if wants_websocket {
         fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -103,9 +103,9 @@ pub(crate) async fn serve<S: EdgeService>(
             }
         };
         let is_head = request.method() == Method::HEAD;
-        let answering = service.answer(request.map(|()| RequestBody::empty()), ResponseWriter::Fast);
+        let (id, answering) = service.answer(request.map(|()| RequestBody::empty()), ResponseWriter::Fast);
         let response = response.get_or_insert_with(|| Box::pin(None));
-        response.set(Some(response::write(client, answering, is_head)));
+        response.set(Some(response::write(client, answering, is_head, id)));
         let (back, after) = poll_fn(|cx| match response.as_mut().as_pin_mut() {
             Some(writing) => writing.poll(cx),
             None => Poll::Pending,

@@ -13,9 +13,11 @@ use http::{Response, response};
 use http_body::Body;
 
 use super::socket::{DateClock, FastSocket};
+use crate::edge::request::request_id::RequestId;
 use crate::edge::request::response_body::Framing;
+use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::exchange::idle_timeout::Transfer;
-use crate::exchange::yield_before_write;
+use crate::exchange::{fields, yield_before_write};
 
 /// A body up to this size is copied behind its head and written with it, which costs less than a
 /// vectored write.
@@ -38,6 +40,7 @@ pub(crate) async fn write<A, B>(
     mut client: Box<FastSocket>,
     answering: A,
     is_head: bool,
+    id: RequestId,
 ) -> (Box<FastSocket>, AfterResponse)
 where
     A: Future<Output = Response<B>>,
@@ -60,11 +63,10 @@ where
     client.take_interim();
     let (mut head, body) = response.into_parts();
     client.transfer = head.extensions.remove::<Transfer>();
-    let is_last = head.headers.remove(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
-        || client.stop.has_changed().unwrap_or(true);
+    let is_stopped = client.stop.has_changed().unwrap_or(true);
     let framing = Framing::new(&mut head, &body, is_head);
     let clock = Arc::clone(&client.clock);
-    write_head(&mut client.out, &head, framing, is_last, &clock);
+    let is_last = write_head(&mut client.out, &head, framing, is_stopped, (&id, &clock));
     yield_before_write().await;
     let after = match write_body(&mut client, pin!(body), framing).await {
         AfterResponse::Next if is_last => AfterResponse::Close,
@@ -74,8 +76,15 @@ where
     (client, after)
 }
 
-/// Writes a head behind what is there: nothing, or interim responses.
-fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_last: bool, clock: &DateClock) {
+/// Writes a head behind what is there: nothing, or interim responses. Returns whether it says that it is the last one: `is_last`, or
+/// because the response does.
+fn write_head(
+    out: &mut Vec<u8>,
+    head: &response::Parts,
+    framing: Framing,
+    mut is_last: bool,
+    (id, clock): (&RequestId, &DateClock),
+) -> bool {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status.as_str().as_bytes());
     out.push(b' ');
@@ -84,11 +93,14 @@ fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_la
     let mut has_date = false;
     for (name, value) in &head.headers {
         has_date |= name == DATE;
-        out.extend_from_slice(name.as_str().as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(value.as_bytes());
-        out.extend_from_slice(b"\r\n");
+        // Ours take their place.
+        match *name {
+            CONNECTION => is_last |= value.as_bytes().eq_ignore_ascii_case(b"close"),
+            _ if name == X_REQUEST_ID => {}
+            _ => fields::write_field(out, name, value.as_bytes()),
+        }
     }
+    fields::write_field(out, &X_REQUEST_ID, id.octets());
     match framing {
         Framing::Length { octets, is_in_head: false } | Framing::Absent { length: Some(octets) } => {
             out.extend_from_slice(b"content-length: ");
@@ -107,6 +119,7 @@ fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_la
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
+    is_last
 }
 
 /// Writes the octets that wait to be written, and a body behind them.

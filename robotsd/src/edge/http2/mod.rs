@@ -107,7 +107,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
         // Boxed: it is moved into the futures around it.
-        let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer));
+        let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer).1);
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
         tokio::spawn(stream_timeout::watch(stream, consumer, idle));
     }

@@ -46,7 +46,7 @@ impl RequestId {
         Some(Self { text, length: id.len() as u8 })
     }
 
-    fn octets(&self) -> &[u8] {
+    pub(crate) fn octets(&self) -> &[u8] {
         self.text.get(..usize::from(self.length)).unwrap_or_default()
     }
 
@@ -83,10 +83,21 @@ fn mix(mut value: u64) -> u64 {
 }
 
 fn write_hex(digits: &mut [u8], value: u64) {
-    for (at, digit) in digits.iter_mut().enumerate() {
-        *digit = b"0123456789abcdef"[(value >> (60 - 4 * at) & 15) as usize];
+    let (pairs, _) = digits.as_chunks_mut();
+    for (pair, octet) in pairs.iter_mut().zip(value.to_be_bytes()) {
+        *pair = HEX[usize::from(octet)];
     }
 }
+
+/// Both digits of each octet.
+static HEX: [[u8; 2]; 256] = {
+    let (digits, mut hex, mut octet) = (b"0123456789abcdef", [[0; 2]; 256], 0);
+    while octet < hex.len() {
+        hex[octet] = [digits[octet >> 4], digits[octet & 15]];
+        octet += 1;
+    }
+    hex
+};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 

@@ -5,7 +5,7 @@
 //!    [access record](super::access_record) begin.
 //! 3. [Admission](super::admission): method, bounds, target, codings, expectation.
 //! 4. [Host](super::host): one host, in one place, that the TLS connection is for.
-//! 5. [Fields](crate::exchange::fields): hop-by-hop and made-up ones go, [ours](super::trusted::ForwardedFields) are written.
+//! 5. [Fields](crate::exchange::fields): hop-by-hop and made-up ones go, [ours](super::trusted::ForwardedFields) are handed on.
 //!
 //! Then the service behind the edge chooses the site.
 
@@ -138,7 +138,7 @@ impl<S> RequestService<S> {
         let is_shared = forwarded.is_some();
         let mut client = self.info.forwarded.client(forwarded.as_ref());
         if limits.callers == Callers::Clients {
-            self.info.forwarded.write(&mut head.headers, forwarded, &client);
+            known.forwarded = Some(self.info.forwarded.values(&mut head.headers, forwarded, &client));
         }
         head.headers.insert(X_REQUEST_ID, id.to_value());
         client.peer.connection = NonZeroU64::new(self.number + 1).filter(|_| !is_shared);
@@ -158,17 +158,17 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
         let idle = self.settings.limits.body_idle;
         let answering =
             self.answer(request.map(|body| RequestBody::new(Either::Left(body), idle)), ResponseWriter::Hyper(upgrade));
-        Box::pin(async { Ok(answering.await) })
+        Box::pin(async { Ok(answering.1.await) })
     }
 }
 
 impl<S: EdgeService> RequestService<S> {
-    /// Answers a request.
+    /// Answers a request, which gets this id. The fast path writes the id itself.
     pub(crate) fn answer(
         &self,
         request: Request<RequestBody>,
         writer: ResponseWriter,
-    ) -> impl Future<Output = Response<ResponseBody<S::Body>>> + Send + use<S> {
+    ) -> (RequestId, impl Future<Output = Response<ResponseBody<S::Body>>> + Send + use<S>) {
         let version = request.version();
         let is_fast = matches!(writer, ResponseWriter::Fast);
         let interim = match &writer {
@@ -183,7 +183,8 @@ impl<S: EdgeService> RequestService<S> {
         // The fast path leaves a client that speaks of trailers to hyper.
         let accepts_trailers = !is_fast && fields::accepts_trailers(request.headers());
         let takes_trailers = version == Version::HTTP_11 && accepts_trailers;
-        let announced = if is_fast { None } else { AnnouncedTrailers::in_request(request.headers()) };
+        let has_body = !request.body().is_end_stream();
+        let announced = has_body.then(|| AnnouncedTrailers::in_request(request.headers())).flatten();
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
                 let forwarded = self.info.forwarded.read(request.headers());
@@ -200,7 +201,7 @@ impl<S: EdgeService> RequestService<S> {
         let method = MethodLabel::from(request.method());
         let prepared = self.prepare(request, id, forwarded, known);
         let service = self.inner.clone();
-        async move {
+        let answering = async move {
             let response = match prepared {
                 Ok((request, wants_websocket)) => {
                     let upgrade = upgrade.filter(|_| wants_websocket);
@@ -216,8 +217,9 @@ impl<S: EdgeService> RequestService<S> {
                     refusal.into_response(version)
                 }
             };
-            end(response, id, exchange, is_fast, stream)
-        }
+            end(response, (!is_fast).then(|| id.to_value()), exchange, is_fast, stream)
+        };
+        (id, answering)
     }
 }
 
@@ -236,12 +238,14 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
 /// The response as its connection writes it, with the end of its exchange.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
-    id: RequestId,
+    id: Option<HeaderValue>,
     mut exchange: Exchange,
     is_fast: bool,
     stream: Option<StreamConsumer>,
 ) -> Response<ResponseBody<B>> {
-    response.headers_mut().insert(X_REQUEST_ID, id.to_value());
+    if let Some(id) = id {
+        response.headers_mut().insert(X_REQUEST_ID, id);
+    }
     if let Some(stream) = &stream {
         exchange.stream = Some(stream.clone());
     }
@@ -281,9 +285,8 @@ fn finish<B>(
     stream: Option<&StreamConsumer>,
     takes_trailers: bool,
 ) -> Response<ResponseBody<B>> {
-    let is_framed = response.headers().contains_key(CONTENT_LENGTH);
-    let announced =
-        (takes_trailers && !is_framed).then(|| AnnouncedTrailers::in_response(response.headers())).flatten();
+    let announces = takes_trailers && !response.headers().contains_key(CONTENT_LENGTH);
+    let announced = announces.then(|| AnnouncedTrailers::in_response(response.headers())).flatten();
     fields::remove_hop_by_hop(response.headers_mut());
     *response.version_mut() = Version::HTTP_11;
     if !response.status().is_informational() {

@@ -1,7 +1,7 @@
-//! Which proxies are trusted, what their forwarded fields say about a request, and the fields that report the client
-//! and its way to an upstream.
+//! Which proxies are trusted, what their forwarded fields say about a request, and what reports the client and its way to an
+//! upstream.
 //!
-//! The fields to an upstream are always ours: the incoming fields of these names have been removed. From a trusted peer
+//! The [fields to an upstream](ForwardedValues) are always ours: the incoming fields of these names have been removed. From a trusted peer
 //! they have been read before, and ours carry their content. There is no `Forwarded` among them: two ways to say one
 //! thing are two readers that can disagree, and more applications read these.
 
@@ -9,14 +9,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::HeaderValue;
-use http::header::{HOST, HeaderMap, HeaderName};
+use http::header::{HeaderMap, HeaderName};
 use tower_robots::internals::ForwardedWay;
 use tower_robots::policy::Network;
 
 use super::request_id::RequestId;
 use super::{ClientInfo, host};
 use crate::exchange::Peer;
-use crate::exchange::fields::{self, Sender};
+use crate::exchange::fields::{self, ForwardedValues, Sender};
 
 /// The proxies in front of a listener. By default there are none, and forwarded fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,9 +76,6 @@ impl Trusted {
     }
 }
 
-pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// The id of a request, ours or that of a trusted proxy; any other is removed.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -86,7 +83,7 @@ fn scheme(given: &[u8]) -> Option<&'static str> {
     ["https", "http"].into_iter().find(|scheme| given.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
-/// The forwarded fields of every request of a connection, in the form in which they are written.
+/// What is forwarded about every request of a connection, in the form in which it is written.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedFields {
     peer: Peer,
@@ -136,8 +133,13 @@ impl ForwardedFields {
         }
     }
 
-    /// Adds the fields to a request whose own have been removed.
-    pub(crate) fn write(&self, fields: &mut HeaderMap, forwarded: Option<ForwardedInfo>, client: &ClientInfo) {
+    /// The values for a request whose own fields have been removed; the client's `User-Agent` is put where its proxies have it.
+    pub(crate) fn values(
+        &self,
+        fields: &mut HeaderMap,
+        forwarded: Option<ForwardedInfo>,
+        client: &ClientInfo,
+    ) -> ForwardedValues {
         if let Some(name) = &self.trusted.agent_header {
             fields::remove_spellings(fields, name);
             for line in client.agent.iter().flat_map(|lines| &**lines) {
@@ -146,11 +148,8 @@ impl ForwardedFields {
         }
         let (way, scheme, host) =
             forwarded.map_or((None, None, None), |ForwardedInfo { way, scheme, host, .. }| (way, scheme, host));
-        fields.insert(X_FORWARDED_FOR, way.unwrap_or_else(|| self.address.clone()));
-        fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.unwrap_or(self.scheme)));
-        if let Some(host) = host.or_else(|| fields.get(HOST).cloned()) {
-            fields.insert(X_FORWARDED_HOST, host);
-        }
+        let way = way.unwrap_or_else(|| self.address.clone());
+        ForwardedValues { way, scheme: scheme.unwrap_or(self.scheme), host }
     }
 }
 

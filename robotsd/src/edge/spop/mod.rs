@@ -252,7 +252,7 @@ impl<S: EdgeService> Session<S> {
             let (arguments, left) = Arguments::of_message(rest).ok_or(SpopError::INVALID)?;
             rest = left;
             let request = (self.messages.request)(arguments).map(|()| RequestBody::empty());
-            answering.push(self.service.answer(request, ResponseWriter::Fast));
+            answering.push(self.service.answer(request, ResponseWriter::Fast).1);
         }
         let messages = self.messages;
         Ok(Box::pin(async move {
