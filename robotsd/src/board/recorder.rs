@@ -86,10 +86,11 @@ pub(crate) struct Counted {
     pub(super) scratch: RowScratch,
 }
 
-/// The row and case of a disallowed request, in memory that is used again: nearly all are counted by rows and cases that are there.
+/// The row of a request and what is added to it, in memory that is used again: nearly all are counted by what is there.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,
+    read: ReadSpan,
     pub(crate) case: Case,
     pub(crate) hits: LineHits,
 }
@@ -174,8 +175,15 @@ impl Recorder {
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
         let target = event.request.target();
         if RequestPath::is_robots_txt_target(target) {
-            if let Some(version) = read_version(event) {
-                self.counted.lock().read(&seen, version, origin);
+            if let Some(is_served) = served(event) {
+                let versions = self.versions.load();
+                self.counted.lock().read(&seen, |ReadSpan { origin: from, version, .. }| {
+                    origin(from);
+                    match is_served {
+                        true => versions.write_name(record.hash, version.get_or_insert_default()),
+                        false => *version = None,
+                    }
+                });
             }
             return;
         }
@@ -224,17 +232,13 @@ impl Counted {
         self.rows.len() >= MOST_ROWS
     }
 
-    /// Counts a read of robots.txt, which got a version, or none where another server answered.
-    pub(crate) fn read(
-        &mut self,
-        request: &CrawlerRequest<'_>,
-        version: Option<String>,
-        write_origin: impl FnOnce(&mut String),
-    ) {
-        let mut origin = String::new();
-        write_origin(&mut origin);
-        let (first, last) = (request.at, request.at);
-        self.count(request, |row, _| row.read(ReadSpan { origin, version, first, last, count: 1 }));
+    /// Counts a read of robots.txt. `fill` writes its origin, and the version that it got, or none where another server answered.
+    pub(crate) fn read(&mut self, request: &CrawlerRequest<'_>, fill: impl FnOnce(&mut ReadSpan)) {
+        let read = &mut self.scratch.read;
+        read.origin.clear();
+        fill(read);
+        (read.first, read.last, read.count) = (request.at, request.at, 1);
+        self.count(request, |row, scratch| row.read(&scratch.read));
     }
 
     /// Counts a request that robots.txt does not disallow, and whether it got a page.
@@ -315,14 +319,14 @@ impl KnownVersions {
     }
 }
 
-/// The version that a request for robots.txt got, if it got one; `Some(None)` where another server answers.
-fn read_version(event: &Event<'_>) -> Option<Option<String>> {
+/// Whether a request for robots.txt got its version here, or gets one of another server; none where it got none.
+fn served(event: &Event<'_>) -> Option<bool> {
     if event.request.method != Method::GET {
         return None;
     }
     match event.status {
-        Some(StatusCode::OK | StatusCode::NOT_MODIFIED) => Some(Some(written(event.record.hash))),
-        None => Some(None),
+        Some(StatusCode::OK | StatusCode::NOT_MODIFIED) => Some(true),
+        None => Some(false),
         Some(_) => None,
     }
 }

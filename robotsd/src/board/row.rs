@@ -81,7 +81,7 @@ pub(crate) struct Done {
 }
 
 /// Reads of one version of robots.txt at one origin, with none of another version between them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadSpan {
     pub(crate) origin: String,
     /// The version that was served; none where another server answered.
@@ -128,14 +128,14 @@ impl Row {
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
         // Reads first: they part the requests before them from those after them.
-        other.reads.iter().for_each(|read| self.read(read.clone()));
+        other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));
     }
 
     /// Adds reads of robots.txt. None is forgotten: one too many counts as a read of an unknown version anywhere, which
     /// accuses no crawler.
-    pub(crate) fn read(&mut self, read: ReadSpan) {
+    pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MOST_SPANS;
         let parted = |own: &ReadSpan| {
             let between = |other: &ReadSpan| {
@@ -148,14 +148,14 @@ impl Row {
         };
         let is_alike = |own: &ReadSpan| own.origin == read.origin && own.version == read.version && !parted(own);
         if let Some(at) = self.reads.iter().rposition(is_alike) {
-            self.reads[at].extend(&read);
+            self.reads[at].extend(read);
         } else if !is_full {
-            self.reads.push(read);
+            self.reads.push(read.clone());
         } else {
             let rest = self.reads.iter_mut().find(|own| own.origin == ANY_ORIGIN && own.version.is_none());
             match rest {
-                Some(rest) => rest.extend(&read),
-                None => self.reads.push(ReadSpan { origin: ANY_ORIGIN.to_owned(), version: None, ..read }),
+                Some(rest) => rest.extend(read),
+                None => self.reads.push(ReadSpan { origin: ANY_ORIGIN.to_owned(), version: None, ..*read }),
             }
         }
     }
@@ -296,7 +296,7 @@ mod tests {
     fn reads_of_one_version_are_a_span_until_another_version_is_read() {
         let mut row = Row::default();
         for (version, at) in [("1", 10), ("1", 20), ("2", 30), ("1", 40), ("1", 50)] {
-            row.read(read(version, at));
+            row.read(&read(version, at));
         }
         let spans: Vec<_> = row.reads.iter().map(|read| (read.version.as_deref(), read.first, read.last)).collect();
         assert_eq!(spans, [(Some("1"), 10, 20), (Some("2"), 30, 30), (Some("1"), 40, 50)]);
@@ -307,10 +307,10 @@ mod tests {
         let mut row = Row::default();
         row.disallow(&case("2", 10));
         row.disallow(&case("2", 20));
-        row.read(read("2", 30));
+        row.read(&read("2", 30));
         row.disallow(&case("2", 40));
         // The same version once more parts nothing.
-        row.read(read("2", 50));
+        row.read(&read("2", 50));
         row.disallow(&case("2", 60));
         let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
@@ -324,11 +324,11 @@ mod tests {
         piece(&|row| row.disallow(&case("2", 10)));
         piece(&|row| {
             row.disallow(&case("2", 20));
-            row.read(read("2", 30));
+            row.read(&read("2", 30));
             row.disallow(&case("2", 40));
         });
         piece(&|row| {
-            row.read(read("2", 50));
+            row.read(&read("2", 50));
             row.disallow(&case("2", 60));
         });
         assert_eq!(pieces, row);
@@ -339,7 +339,7 @@ mod tests {
         let mut row = Row::default();
         for number in 0..1000 {
             let name = number.to_string();
-            row.read(ReadSpan { origin: name.clone(), ..read("1", number) });
+            row.read(&ReadSpan { origin: name.clone(), ..read("1", number) });
             row.disallow(&Case { origin: name.clone(), ..case("1", number) });
             row.hit(&LineHits { version: "1".into(), line: number as usize + 1, pattern: name, hits: 1 });
         }

@@ -89,7 +89,7 @@ fn counted(at: Second, (crawler, identity): (&str, Standing), what: What) -> Cou
     let operator = format!("operator of {crawler}");
     let mut row = Row { operator, category: "search".into(), chain: vec![crawler.to_owned()], ..Row::default() };
     match what {
-        What::Read => row.read(ReadSpan { origin, version: Some(live.to_owned()), first, last, count }),
+        What::Read => row.read(&ReadSpan { origin, version: Some(live.to_owned()), first, last, count }),
         What::Private if live == "2" => {
             row.disallowed += 1;
             row.done.observed += 1;

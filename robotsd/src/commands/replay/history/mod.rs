@@ -216,7 +216,10 @@ impl BoardNotes {
             // No other answer is one that a crawler goes by.
             if is_get && matches!(entry.status, None | Some(200 | 304)) {
                 let is_served = in_force.is_some() && at - version.since >= history.deploy;
-                self.counted.read(&seen, is_served.then(|| version.name.clone()), origin);
+                self.counted.read(&seen, |read| {
+                    origin(&mut read.origin);
+                    read.version = is_served.then(|| version.name.clone());
+                });
             }
             return;
         }
