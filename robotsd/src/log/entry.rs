@@ -1,5 +1,6 @@
 //! One event, as a line.
 
+use std::cell::RefCell;
 use std::fmt::{Display, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -88,6 +89,11 @@ fields! {
 /// The fields that come last in a line of text: they are for finding other lines. The message comes after them.
 const LAST_IN_TEXT: [&str; 3] = ["request_id", "trace_id", "robots_hash"];
 
+thread_local! {
+    /// The last second that was written, and its text: lines of a second share all but their milliseconds.
+    static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
+}
+
 impl LogEntry<'_> {
     /// The whole line, with its end.
     pub(super) fn to_line(&self, format: LogFormat) -> String {
@@ -129,7 +135,21 @@ impl LogEntry<'_> {
     }
 
     fn write_time(&self, out: &mut String) {
-        let _ = write!(out, "{}", humantime::format_rfc3339_millis(UNIX_EPOCH + self.at));
+        let second = self.at.as_secs();
+        SECOND.with_borrow_mut(|(last, text)| {
+            if *last != second || text.is_empty() {
+                *last = second;
+                text.clear();
+                let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
+                // The zone, which stands behind the milliseconds.
+                text.pop();
+            }
+            out.push_str(text);
+        });
+        out.push('.');
+        let milliseconds = self.at.subsec_millis();
+        out.extend([100, 10, 1].map(|place| char::from(b'0' + (milliseconds / place % 10) as u8)));
+        out.push('Z');
     }
 }
 

@@ -1,6 +1,7 @@
 //! The lines that a site writes to the log: disallowed requests, reloads, upstreams, and the files beside a robots.txt,
 //! with what can be done next.
 
+use std::borrow::Cow;
 use std::path::{Path, absolute};
 use std::sync::Arc;
 
@@ -142,10 +143,15 @@ fn of_request<'e>(
         identity_method: identity.and_then(Identity::method).map(IdentityMethod::as_str),
         identity_reason: identity.and_then(Identity::reason),
         method: Some(request.method.as_str()),
-        path: Some(privacy.target(&String::from_utf8_lossy(request.target()))),
+        path: Some(privacy.target(&text(request.target()))),
         address: ClientRequest::peer_of(request.extensions).and_then(|peer| privacy.address(peer.address.ip())),
         ..LogEntry::now(event)
     }
+}
+
+/// Octets as text. Nearly all are; looking for those that are none costs more.
+fn text(octets: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
 
 /// One line for every reload, and the errors and warnings that the check found in what went live.
