@@ -4,6 +4,7 @@
 pub(crate) mod stream;
 pub(crate) mod stream_timeout;
 
+mod batched_socket;
 pub(crate) mod frame_accounting;
 
 use std::future::Future;
@@ -20,6 +21,7 @@ use http_body_util::Either;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::BoxError;
 
+use self::batched_socket::BatchedSocket;
 use self::stream_timeout::StreamConsumer;
 use super::connection::settings::{ConnectionSettings, EdgeLimits};
 use super::connection::watched_socket::WatchedSocket;
@@ -36,6 +38,7 @@ const RESETS: usize = 1024;
 /// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
 pub(crate) struct Http2ServerConnection<S> {
     part: Part,
+    socket: BatchedSocket<Socket>,
     service: RequestService<S>,
     settings: Arc<ConnectionSettings>,
     /// For the `Date` of responses; none where the time is wrong for certain.
@@ -49,8 +52,8 @@ pub(crate) struct Http2ServerConnection<S> {
 const GOODBYE: Duration = Duration::from_secs(1);
 
 enum Part {
-    Handshake(Handshake<WatchedSocket<Socket>, Bytes>),
-    Serving { connection: Connection<WatchedSocket<Socket>, Bytes>, keep_alive: KeepAlive },
+    Handshake(Handshake<BatchedSocket<Socket>, Bytes>),
+    Serving { connection: Connection<BatchedSocket<Socket>, Bytes>, keep_alive: KeepAlive },
 }
 
 impl<S> Http2ServerConnection<S> {
@@ -60,9 +63,10 @@ impl<S> Http2ServerConnection<S> {
         settings: Arc<ConnectionSettings>,
         clock: Arc<DateClock>,
     ) -> Self {
-        let part = Part::Handshake(builder(&settings.limits).handshake(socket));
+        let socket = BatchedSocket::new(socket);
+        let part = Part::Handshake(builder(&settings.limits).handshake(socket.clone()));
         let clock = date::is_clock_set().then_some(clock);
-        Self { part, service, settings, clock, is_leaving: false, patience: None }
+        Self { part, socket, service, settings, clock, is_leaving: false, patience: None }
     }
 
     /// Says goodbye (GOAWAY): requests that are in progress are finished, and no further ones are taken.
@@ -106,10 +110,10 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let coming = RequestStream::new(coming, &head.headers, consumer.interim_responses());
         let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
-        // Boxed: it is moved into the futures around it.
+        // Boxed, and the whole once more: the futures around it would move it, and a task moves its own when it begins and ends.
         let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer).1);
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
-        tokio::spawn(stream_timeout::watch(stream, consumer, idle));
+        tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 }
 
@@ -121,20 +125,31 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        let ended = this.poll_turn(cx);
+        match this.socket.poll_send(cx) {
+            Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
+            _ => ended,
+        }
+    }
+}
+
+impl<S: EdgeService> Http2ServerConnection<S> {
+    /// Does all that can be done now; what is written meanwhile is still to be sent.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
-            match &mut this.part {
+            match &mut self.part {
                 Part::Handshake(handshake) => {
                     let mut connection = ready!(Pin::new(handshake).poll(cx)).map_err(cause)?;
-                    if this.is_leaving {
+                    if self.is_leaving {
                         connection.graceful_shutdown();
                     }
                     let pings = connection.ping_pong();
-                    let keep_alive = KeepAlive::new(pings, &this.settings.limits);
-                    this.part = Part::Serving { connection, keep_alive };
+                    let keep_alive = KeepAlive::new(pings, &self.settings.limits);
+                    self.part = Part::Serving { connection, keep_alive };
                 }
                 Part::Serving { connection, keep_alive } => {
-                    if let Some(kind) = this.service.connection.flood() {
-                        let patience = this.patience.get_or_insert_with(|| {
+                    if let Some(kind) = self.service.connection.flood() {
+                        let patience = self.patience.get_or_insert_with(|| {
                             connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                             Box::pin(sleep(GOODBYE))
                         });
@@ -146,11 +161,11 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
                     }
                     let accepted = connection.poll_accept(cx);
                     if accepted.is_pending() {
-                        ready!(keep_alive.poll_gone(&this.service.connection, cx));
+                        ready!(keep_alive.poll_gone(&self.service.connection, cx));
                         return Poll::Ready(Err("no answer to a PING in time".into()));
                     }
                     match ready!(accepted) {
-                        Some(Ok((request, respond))) => this.begin_stream(request, respond),
+                        Some(Ok((request, respond))) => self.begin_stream(request, respond),
                         Some(Err(error)) => return Poll::Ready(Err(cause(error))),
                         None => return Poll::Ready(Ok(())),
                     }

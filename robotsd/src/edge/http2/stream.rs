@@ -16,7 +16,7 @@ use http_body::Body;
 use super::stream_timeout::StreamConsumer;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
-use crate::exchange::{InterimClient, fields, interim};
+use crate::exchange::{InterimClient, interim};
 
 /// Waits for a response and sends it. A client that resets the stream ends both; one that has sent only a part of its request
 /// when the response is complete is told that the rest is not needed.
@@ -82,8 +82,6 @@ async fn answer<R>(
 
 /// Writes what the head of a response says about itself.
 fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&DateClock>) {
-    // They are for HTTP/1.1, where the edge has written some.
-    fields::remove_hop_by_hop(&mut head.headers);
     // None for what has no octets, which END_STREAM says.
     if let Framing::Length { octets: octets @ 1.., is_in_head: false } | Framing::Absent { length: Some(octets) } =
         framing

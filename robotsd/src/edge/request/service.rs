@@ -89,9 +89,10 @@ impl<S> RequestService<S> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
 
-    /// Step 2.
-    fn request_id(&self, given: Option<RequestId>) -> RequestId {
-        given.unwrap_or_else(|| RequestId::new(self.number, self.requests.fetch_add(1, Ordering::Relaxed)))
+    /// Step 2, and whether the request is the first one of the connection.
+    fn request_id(&self, given: Option<RequestId>) -> (RequestId, bool) {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        (given.unwrap_or_else(|| RequestId::new(self.number, request)), request == 0)
     }
 
     /// The exchange, with an access record where one is kept. A request that is refused has both, too.
@@ -194,7 +195,7 @@ impl<S: EdgeService> RequestService<S> {
             // The preset of a question says what names its client.
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
-        let id = self.request_id(given);
+        let (id, is_first) = self.request_id(given);
         let mut exchange = self.begin(&request, id, forwarded.as_ref());
         let access = exchange.record.as_ref().map(|record| record.fields.clone());
         let known = ClientRequest { access, interim, accepts_trailers, announced, ..ClientRequest::default() };
@@ -217,7 +218,12 @@ impl<S: EdgeService> RequestService<S> {
                     refusal.into_response(version)
                 }
             };
-            end(response, (!is_fast).then(|| id.to_value()), exchange, is_fast, stream)
+            let mut value = (!is_fast).then(|| id.to_value());
+            if let Some(value) = &mut value {
+                // Once, so that HPACK's table has the name of the field.
+                value.set_sensitive(!is_first);
+            }
+            end(response, value, exchange, is_fast, stream)
         };
         (id, answering)
     }

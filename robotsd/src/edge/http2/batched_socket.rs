@@ -1,0 +1,167 @@
+//! The socket of a connection as `h2` gets it: what is written in a turn of the connection goes out at its end, together.
+//!
+//! `h2` writes each piece of content by itself and flushes after it. With ten responses in a turn that would be ten records of TLS and ten
+//! system calls. Small writes are gathered here until there is nothing else to do; the [socket below](WatchedSocket) sees them when they
+//! go out, so its deadlines and the accounting of frames are about octets that the client can take.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::edge::connection::watched_socket::WatchedSocket;
+use crate::socket::poll_write_slices;
+
+/// Octets that are gathered: as many as a record of TLS has.
+const BATCH: usize = 16 * 1024;
+
+/// More octets at once are written as they are: copying them costs more than a write of their own.
+const SMALL: usize = 4 * 1024;
+
+/// Shared by `h2`, which reads and writes, and the connection, which sends. Clones are the same socket.
+#[derive(Debug)]
+pub(crate) struct BatchedSocket<T>(Arc<Mutex<Batch<T>>>);
+
+#[derive(Debug)]
+struct Batch<T> {
+    socket: WatchedSocket<T>,
+    /// Without room while there are none: most connections are idle.
+    gathered: BytesMut,
+}
+
+impl<T> BatchedSocket<T> {
+    pub(crate) fn new(socket: WatchedSocket<T>) -> Self {
+        Self(Arc::new(Mutex::new(Batch { socket, gathered: BytesMut::new() })))
+    }
+}
+
+impl<T> Clone for BatchedSocket<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
+    /// Sends what was gathered, at the end of a turn.
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let batch = &mut *self.0.lock();
+        ready!(batch.poll_write_gathered(cx))?;
+        Pin::new(&mut batch.socket).poll_flush(cx)
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Batch<T> {
+    fn poll_write_gathered(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.gathered.has_remaining() {
+            match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.gathered))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.gathered.advance(written),
+            }
+        }
+        self.gathered = BytesMut::new();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for BatchedSocket<T> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.lock().socket).poll_read(cx, buffer)
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BatchedSocket<T> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(octets)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let batch = &mut *self.0.lock();
+        let octets = slices.iter().map(|slice| slice.len()).sum::<usize>();
+        if octets > SMALL || batch.gathered.len() + octets > BATCH {
+            ready!(batch.poll_write_gathered(cx))?;
+        }
+        if octets > SMALL {
+            return poll_write_slices(&mut batch.socket, cx, slices);
+        }
+        if batch.gathered.capacity() == 0 {
+            batch.gathered.reserve(BATCH);
+        }
+        slices.iter().for_each(|slice| batch.gathered.extend_from_slice(slice));
+        Poll::Ready(Ok(octets))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.lock().socket.is_write_vectored()
+    }
+
+    /// Ready at once: the end of the turn is near, and a write that cannot be taken waits.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(cx))?;
+        Pin::new(&mut self.0.lock().socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Future, poll_fn};
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::edge::connection::settings::EdgeLimits;
+    use crate::edge::connection_state::ConnectionState;
+    use crate::edge::tls::SettledProtocol;
+    use crate::exchange::test_peer::soon;
+
+    #[tokio::test]
+    async fn small_writes_go_out_at_the_end_of_a_turn_and_large_ones_behind_them() {
+        let (near, mut far) = tokio::io::duplex(1024 * 1024);
+        let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
+        let protocol = Some(SettledProtocol::Http1);
+        let socket = WatchedSocket::new(near, Bytes::new(), protocol, state, Duration::from_secs(600));
+        let mut socket = BatchedSocket::new(socket);
+        let mut arrived = vec![0; 64 * 1024];
+        for large in [0, SMALL + 1, 3 * BATCH] {
+            socket.write_all(b"one,").await.unwrap();
+            socket.flush().await.unwrap();
+            socket.write_all(b"two,").await.unwrap();
+            let mut reading = std::pin::pin!(far.read(&mut arrived));
+            assert!(poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx).is_pending())).await);
+            socket.write_all(&vec![b'x'; large]).await.unwrap();
+            socket.write_all(b"three").await.unwrap();
+            soon(poll_fn(|cx| socket.poll_send(cx))).await.unwrap();
+            let expected = [b"one,two,", &*vec![b'x'; large], b"three"].concat();
+            soon(far.read_exact(&mut arrived[..expected.len()])).await.unwrap();
+            assert_eq!(arrived[..expected.len()], expected);
+        }
+        // As many small writes as do not fit together, to a client that takes little.
+        let (near, mut far) = tokio::io::duplex(16);
+        let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
+        let socket = WatchedSocket::new(near, Bytes::new(), protocol, state, Duration::from_secs(600));
+        let mut socket = BatchedSocket::new(socket);
+        let writing = async {
+            for _ in 0..3 * BATCH / 8 {
+                socket.write_all(b"01234567").await.unwrap();
+            }
+            socket.shutdown().await.unwrap();
+        };
+        let mut octets = Vec::new();
+        let (_, read) = soon(async { tokio::join!(writing, far.read_to_end(&mut octets)) }).await;
+        read.unwrap();
+        assert_eq!(octets, b"01234567".repeat(3 * BATCH / 8));
+    }
+}
