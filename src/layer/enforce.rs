@@ -246,7 +246,8 @@ impl Enforcer {
         }
         if let Some(record) = &record {
             let mut event = Event::new(record, request);
-            event.set_response(&response);
+            // No call of gRPC, so that is all.
+            event.status = Some(response.status());
             self.observers.notify(live, &event);
         }
         self.with_record(Outcome::Respond(response.into()), record)

@@ -223,7 +223,8 @@ fn token_name(agent: &Agent) -> Option<String> {
 }
 
 fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
+    // Nearly all are text, which is seen at a glance.
+    std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets).into_owned(), str::to_owned)
 }
 
 /// The part of a claimed name that is kept.

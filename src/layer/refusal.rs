@@ -1,6 +1,7 @@
 //! The responses to a refused request and to one that comes too soon: each quotes its line of the site's own robots.txt.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,12 +20,13 @@ use crate::rules::PathForm;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Fields of a refusal, and room for one that a proxy adds.
-const FIELDS: usize = 6;
+/// Fields of a refusal, as maps that a response copies: nothing is hashed for it.
+static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
+static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
-// Constants are checked when they are compiled, and not for each refusal.
-const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
-const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Room in the hash table of a refusal: its fields, three of one for its pace, and one that a proxy adds.
+const FIELDS: usize = 8;
+
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -70,8 +72,10 @@ impl<'a> Event<'a> {
         if self.request.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
         }
-        let (kind, body) = if self.wants_json() { (PROBLEM, self.problem(status)) } else { (PLAIN, self.text(status)) };
-        page(status, kind, body, FIELDS)
+        match self.wants_json() {
+            true => page(status, &PROBLEM, self.problem(status)),
+            false => page(status, &PLAIN, self.text(status)),
+        }
     }
 
     /// Whether the client accepts JSON by name. `*/*` does not count: every crawler sends it.
@@ -116,12 +120,15 @@ impl<'a> Event<'a> {
             }
         }
         out.push_str("\nThe rules are at /robots.txt.\n");
-        if let Some(id) = self.request_id() {
-            out.push_str("Request id: ");
-            out.push_str(id);
-            out.push('\n');
-        }
+        self.push_id_line(&mut out);
         out
+    }
+
+    /// At the end of a page of text.
+    fn push_id_line(&self, out: &mut String) {
+        if let Some(id) = self.request_id() {
+            out.extend(["Request id: ", id, "\n"]);
+        }
     }
 
     fn problem(&self, status: StatusCode) -> String {
@@ -228,18 +235,17 @@ impl Event<'_> {
         let mut response = if self.request.is_grpc_call() {
             self.limited_call()
         } else {
-            let (kind, body) = match self.wants_json() {
-                true => (PROBLEM, self.limit_problem(retry_after)),
-                false => (PLAIN, self.limit_text(retry_after)),
-            };
-            page(StatusCode::TOO_MANY_REQUESTS, kind, body, 9)
+            match self.wants_json() {
+                true => page(StatusCode::TOO_MANY_REQUESTS, &PROBLEM, self.limit_problem(retry_after)),
+                false => page(StatusCode::TOO_MANY_REQUESTS, &PLAIN, self.limit_text(retry_after)),
+            }
         };
         let headers = response.headers_mut();
         headers.insert(RETRY_AFTER, retry_after.into());
         let (quota, window) = policy(self.interval());
         let fields = [
-            (RATE_LIMIT_POLICY, format!("\"crawl\";q={quota};w={window}")),
-            (RATE_LIMIT, format!("\"crawl\";r=0;t={least}")),
+            (RATE_LIMIT_POLICY, ["\"crawl\";q=", &quota.to_string(), ";w=", &window.to_string()].concat()),
+            (RATE_LIMIT, ["\"crawl\";r=0;t=", &least.to_string()].concat()),
         ];
         for (name, value) in fields {
             if let Ok(value) = HeaderValue::try_from(value) {
@@ -269,18 +275,18 @@ impl Event<'_> {
     }
 
     fn limit_text(&self, retry_after: u64) -> String {
-        let mut out = "429 Too Many Requests\n\n".to_owned();
+        let mut out = String::with_capacity(TEXT);
+        out.push_str("429 Too Many Requests\n\n");
         self.push_limit(&mut out);
         out.push('\n');
         if let Some(limit) = &self.record.limit {
             out.push_str("\n    User-agent: ");
             push_printable(&mut out, &limit.group);
-            let _ = writeln!(out, "\n    Crawl-delay: {}        (line {})", limit.interval.as_secs_f64(), limit.line);
+            let (delay, line) = (seconds(limit.interval), limit.line.to_string());
+            out.extend(["\n    Crawl-delay: ", &delay, "        (line ", &line, ")\n"]);
         }
-        let _ = writeln!(out, "\nCome again in {retry_after} s. The rules are at /robots.txt.");
-        if let Some(id) = self.request_id() {
-            let _ = writeln!(out, "Request id: {id}");
-        }
+        out.extend(["\nCome again in ", &retry_after.to_string(), " s. The rules are at /robots.txt.\n"]);
+        self.push_id_line(&mut out);
         out
     }
 
@@ -311,23 +317,28 @@ impl Event<'_> {
         push_printable(out, self.record.name());
         let held_to = self.interval();
         let asked = self.record.limit.as_ref().map_or(held_to, |limit| limit.interval);
-        let _ = write!(out, " for one request in {} s", asked.as_secs_f64());
+        out.extend([" for one request in ", &seconds(asked), " s"]);
         if asked > held_to {
-            let _ = write!(out, ". One in {} s is enforced", held_to.as_secs_f64());
+            out.extend([". One in ", &seconds(held_to), " s is enforced"]);
         }
         out.push_str(", and this one came too soon.");
     }
 }
 
-/// A page, with room for so many fields.
-fn page(status: StatusCode, kind: HeaderValue, body: String, fields: usize) -> Response<Bytes> {
+fn page(status: StatusCode, fields: &HeaderMap, body: String) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
-    *response.headers_mut() = HeaderMap::with_capacity(fields);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response.headers_mut().insert(VARY, VARIES);
-    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    response.headers_mut().clone_from(fields);
     response
+}
+
+fn page_fields(kind: &'static str) -> HeaderMap {
+    let mut fields = HeaderMap::with_capacity(FIELDS);
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    fields.insert(VARY, VARIES);
+    fields.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    fields.insert(CACHE_CONTROL, NO_STORE);
+    fields
 }
 
 /// The response to a call of gRPC that is this status and nothing else.
@@ -363,6 +374,11 @@ fn push_printable(out: &mut String, text: &str) {
     } else {
         out.extend(text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }));
     }
+}
+
+/// Seconds as a person writes them. Nearly all are whole, which need no formatter.
+fn seconds(time: Duration) -> String {
+    if time.subsec_nanos() == 0 { time.as_secs().to_string() } else { time.as_secs_f64().to_string() }
 }
 
 fn whole_seconds(time: Duration) -> u64 {
