@@ -141,17 +141,21 @@ impl<'t> RequestPath<'t> {
 /// instructions of it.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
-    let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        return !target.iter().zip(&target[1..]).any(|(octet, next)| is_telling(*octet, *next))
-            && !target.last().is_some_and(|octet| is_telling(*octet, 0));
-    };
-    let (octets, next) = (target.as_chunks::<BLOCK>().0, target[1..].as_chunks::<BLOCK>().0);
-    let last = (&last[..BLOCK], &last[1..], last[BLOCK]);
     let telling = |octets: &[u8], next: &[u8]| {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
+    let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
+        // The same by what each octet is: alone, as the first of a pair, as its second.
+        const ROLES: [u8; 256] = roles();
+        let look = |(any, before): (u8, u8), octet: &u8| {
+            let roles = ROLES[usize::from(*octet)];
+            (any | roles & 1 | before >> 1 & roles >> 2, roles)
+        };
+        return target.iter().fold((0, 0), look).0 & 1 == 0;
+    };
+    let (octets, next) = (target.as_chunks::<BLOCK>().0, target[1..].as_chunks::<BLOCK>().0);
     let within = octets.iter().zip(next).fold(false, |any, (octets, next)| any | telling(octets, next));
-    !(within | telling(last.0, last.1) | is_telling(last.2, 0))
+    !(within | telling(&last[..BLOCK], &last[1..]) | is_telling(last[BLOCK], 0))
 }
 
 /// Whether an octet, or the pair it begins, may be written or read in another way.
@@ -162,6 +166,18 @@ const fn is_telling(octet: u8, next: u8) -> bool {
         | (octet == b'\\')
         | (octet >= 0x80)
         | ((octet == b'/') & ((next == b'/') | (next == b'.')))
+}
+
+const fn roles() -> [u8; 256] {
+    let mut roles = [0; 256];
+    let mut octet = 0u8;
+    while octet < u8::MAX {
+        roles[octet as usize] =
+            is_telling(octet, 0) as u8 | ((octet == b'/') as u8) << 1 | (is_telling(b'/', octet) as u8) << 2;
+        octet += 1;
+    }
+    roles[u8::MAX as usize] = 1;
+    roles
 }
 
 /// How many paths a target that is no path may have besides its first.

@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr_iter, memchr3_iter, memmem, memrchr};
+use memchr::{memchr, memchr_iter, memchr2, memchr3_iter, memrchr};
 
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 use crate::keyword_enum;
@@ -22,8 +22,18 @@ pub(super) const MOST_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 /// Whether a target may have further forms. `false` is certain: it costs a scan of the path, finding forms costs more.
 pub(super) fn may_have(target: &[u8]) -> bool {
     let (path, _) = split_query(target);
-    let is_dot = |rest: &[u8]| matches!(rest, [b'.', ..] | [b'%', b'2', b'e' | b'E', ..]);
-    let slash = |at: usize| matches!(path.get(at + 1), Some(b'/')) || path.get(at + 1..).is_some_and(is_dot);
+    let behind_dot = |rest: &'_ [u8]| match rest {
+        [b'.', ..] => Some(1),
+        [b'%', b'2', b'e' | b'E', ..] => Some(3),
+        _ => None,
+    };
+    // One dot or two, and then what may end the segment: `/.git/` has no other form.
+    let is_dots = |rest: &[u8]| {
+        let mut end = behind_dot(rest);
+        end = end.map(|end| end + behind_dot(&rest[end..]).unwrap_or_default());
+        end.is_some_and(|end| matches!(rest[end..], [] | [b'/' | b'\\' | b';' | b'%', ..]))
+    };
+    let slash = |at: usize| matches!(path.get(at + 1), Some(b'/')) || path.get(at + 1..).is_some_and(is_dots);
     memchr3_iter(b'/', b'\\', b';', path).any(|at| path[at] != b'/' || slash(at))
         || memchr_iter(b'%', path)
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
@@ -33,19 +43,28 @@ pub(super) fn may_have(target: &[u8]) -> bool {
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);
+    // All forms have the query: their paths are compared, and only what differs is copied.
+    let path_of = |form: &'_ [u8]| form.len() - query.len();
     let mut found: Vec<(PathForm, Vec<u8>)> = Vec::new();
     for (base, path) in bases(path, forms) {
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
-        let resolved_first = resolved.clone().merge(forms);
-        let merged_first = path.merge(forms).resolve(forms);
-        for (order, Segments { path, slash }) in
-            [(PathForm::Resolved, resolved), (PathForm::Merged, merged_first), (PathForm::Merged, resolved_first)]
-        {
+        let merged = path.merge(forms);
+        // Neither step makes work for the other: where one changes nothing, their order makes no difference.
+        let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
+        let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
+        let merged_first = is_merged.then(|| merged.resolve(forms));
+        // The form as sent needs no comparison.
+        let resolved = (is_resolved || base != PathForm::Standard).then_some(resolved);
+        let orders =
+            [(PathForm::Resolved, resolved), (PathForm::Merged, merged_first), (PathForm::Merged, resolved_first)];
+        let orders = orders.into_iter().filter_map(|(order, segments)| Some((order, segments?)));
+        for (order, Segments { path, slash }) in orders {
             let mut add = |path: &[u8]| {
-                let form = [&standard(path, TargetPart::Path), &*query].concat();
-                if !are_equal(&form, sent) && !found.iter().any(|(_, known)| are_equal(&form, known)) {
-                    found.push((base.max(order), form));
+                let path = standard(path, TargetPart::Path);
+                let is_new = |form: &[u8]| !are_equal(&path, &form[..path_of(form)]);
+                if is_new(sent) && found.iter().all(|(_, known)| is_new(known)) {
+                    found.push((base.max(order), [&path, &*query].concat()));
                 }
             };
             add(&path);
@@ -64,18 +83,30 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
+/// Whether these octets follow each other in a path. A scan without a way out, of which a compiler makes wide instructions.
+fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
+    let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
+    pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
+}
+
 /// The paths that servers make of a path before they look at its segments, the path itself first. Reserved octets
 /// stay escaped where they were: an escaped `;` separates nothing.
-fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
+fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     // Octets that mean the same are spelled the same from here on, so that later steps compare octets.
-    let mut bases = vec![(PathForm::Standard, standard(path, TargetPart::Query).into_owned())];
+    let path = standard(path, TargetPart::Query);
+    // Each step below begins with one of these.
+    let is_base = memchr2(b'%', b';', &path).is_none() && !holds_pair(&path, *b"//");
+    let mut bases = vec![(PathForm::Standard, path)];
+    if is_base {
+        return bases;
+    }
     let mut grow = |kind: PathForm, change: &dyn Fn(&[u8]) -> Option<Vec<u8>>| {
         for at in 0..if forms.contains(kind) { bases.len() } else { 0 } {
             let (base, path) = &bases[at];
             if let Some(changed) = change(path)
-                && bases.iter().all(|(_, known)| *known != changed)
+                && bases.iter().all(|(_, known)| **known != *changed)
             {
-                bases.push(((*base).max(kind), changed));
+                bases.push(((*base).max(kind), changed.into()));
             }
         }
     };
@@ -84,7 +115,10 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     grow(PathForm::Parameters, &cut_parameters);
     // Dot segments are removed, by a proxy or `new URL`, before a server behind does the rest, and removes them again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    grow(PathForm::Merged, &|path| before_others(path, |path| path.merge(forms).resolve(forms)));
+    // Merged segments are no authority: there has to be something else.
+    grow(PathForm::Merged, &|path| {
+        memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
+    });
     // `%5C` is a separator on some systems and an octet like others elsewhere.
     grow(PathForm::Decoded, &|path| decode(path, b"/"));
     grow(PathForm::Decoded, &|path| decode(path, b"/\\"));
@@ -95,14 +129,13 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
 
 /// Reads `%uXXXX`, UTF-16, as escapes of UTF-8.
 fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
+    memchr_iter(b'%', path).find(|at| unicode_unit(&path[*at..]).is_some())?;
     let mut out = Vec::with_capacity(path.len());
     let (mut rest, mut units) = (path, Vec::new());
-    let mut found = false;
     loop {
         if let Some(unit) = unicode_unit(rest) {
             units.push(unit);
             rest = &rest[6..];
-            found = true;
             continue;
         }
         for char in char::decode_utf16(units.drain(..)) {
@@ -113,7 +146,7 @@ fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
         out.push(*octet);
         rest = behind;
     }
-    found.then(|| standard(&out, TargetPart::Query).into_owned())
+    Some(standard(&out, TargetPart::Query).into_owned())
 }
 
 /// The code unit of a `%uXXXX` at the start of `octets`.
@@ -144,13 +177,16 @@ fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Op
 /// Reads the escapes of these octets as `/`.
 fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
+    let mut found = memchr_iter(b'%', path).filter(is_separator).peekable();
+    found.peek()?;
     let (mut out, mut start) = (Vec::with_capacity(path.len()), 0);
-    for at in memchr_iter(b'%', path).filter(is_separator) {
+    for at in found {
         out.extend_from_slice(&path[start..at]);
         out.push(b'/');
         start = at + 3;
     }
-    (start > 0).then(|| [&out, &path[start..]].concat())
+    out.extend_from_slice(&path[start..]);
+    Some(out)
 }
 
 /// The path behind the authority, where a path begins with one (RFC 3986, section 3.2; browsers take more than two
@@ -180,9 +216,14 @@ enum Slash {
 }
 
 impl Segments<'_> {
+    /// Whether a step did something to a path that was borrowed.
+    const fn is_changed(&self) -> bool {
+        matches!(self.path, Cow::Owned(_))
+    }
+
     /// Removes dot segments; a path never climbs above its root.
     fn resolve(self, forms: PathForms) -> Self {
-        if !forms.contains(PathForm::Resolved) || memmem::find(&self.path, b"/.").is_none() {
+        if !forms.contains(PathForm::Resolved) || !holds_pair(&self.path, *b"/.") {
             return self;
         }
         let mut out = Vec::with_capacity(self.path.len());
@@ -213,7 +254,7 @@ impl Segments<'_> {
 
     /// Merges empty segments into the slash before them.
     fn merge(self, forms: PathForms) -> Self {
-        if !forms.contains(PathForm::Merged) || memmem::find(&self.path, b"//").is_none() {
+        if !forms.contains(PathForm::Merged) || !holds_pair(&self.path, *b"//") {
             return self;
         }
         let mut out: Vec<u8> = Vec::with_capacity(self.path.len());

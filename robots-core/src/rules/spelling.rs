@@ -28,6 +28,15 @@ pub(super) enum TargetPart {
 /// is, but where octets decoded behind it would make it one, it is written as `%25`: `%%361` is a percent sign and
 /// `61`, not `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
+    let path = match part {
+        TargetPart::Path => octets.len(),
+        TargetPart::Query => 0,
+    };
+    standard_from(octets, || path)
+}
+
+/// As [`standard`], with what says how many octets in front are a path.
+fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
     // Forms of paths are ASCII, and long ones are put into standard form hundreds of times.
@@ -37,8 +46,9 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let Some(mut at) = next_change(octets) else { return Cow::Borrowed(octets) };
     let mut out = Vec::with_capacity(octets.len() + 8);
     out.extend_from_slice(&octets[..at]);
-    let mut stray = None;
+    let (path, mut stray) = (path(), None);
     while let Some(next) = octets.get(at) {
+        let part = if at < path { TargetPart::Path } else { TargetPart::Query };
         match escaped(&octets[at..]) {
             Some(octet) => {
                 if is_decoded(octet, part) {
@@ -74,11 +84,7 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
 
 /// Puts a target, path and query, into standard form; borrows where it already is.
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
-    let (path, query) = split_query(target);
-    match (standard(path, TargetPart::Path), standard(query, TargetPart::Query)) {
-        (Cow::Borrowed(_), Cow::Borrowed(_)) => Cow::Borrowed(target),
-        (path, query) => Cow::Owned([path, query].concat()),
-    }
+    standard_from(target, || split_query(target).0.len())
 }
 
 /// The path of a target, and its query with the `?` in front.

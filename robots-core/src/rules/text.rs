@@ -25,6 +25,9 @@ const END: u8 = 0xFF;
 /// The mark for any run of octets, plus the place of a rare octet in the literal that follows.
 const STAR: u8 = 0x80;
 
+/// How many places at the start of a path are compared one by one: fewer than it takes to begin a search.
+const NEAR: usize = 16;
+
 /// How many places of the rare octet are looked at before the search is left to one of guaranteed linear cost.
 const FALSE_STARTS: usize = 8;
 
@@ -127,17 +130,25 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
+/// A literal that an end of the path does not hold: many patterns may want it, and each but the first would search in vain.
+#[derive(Default)]
+pub(super) struct Missing<'t> {
+    literal: &'t [u8],
+    /// The length of that end.
+    end: usize,
+}
+
 /// Whether a whole text matches a path.
 pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
     let (prefix, rest) = split_prefix(text);
-    path.strip_prefix(prefix).is_some_and(|left| fits(rest, left))
+    path.strip_prefix(prefix).is_some_and(|left| fits(rest, left, &mut Missing::default()))
 }
 
 /// Whether the rest of a text behind its prefix matches what is left of a path.
 ///
 /// Each literal takes the first place it fits: the rest for the next one is then as long as it can be. So the cost is
 /// that of one walk along the path and one along the text.
-pub(super) fn fits(mut rest: &[u8], mut left: &[u8]) -> bool {
+pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missing<'t>) -> bool {
     loop {
         let [mark, behind @ ..] = rest else { return true };
         if *mark == END {
@@ -147,7 +158,15 @@ pub(super) fn fits(mut rest: &[u8], mut left: &[u8]) -> bool {
         if let [END] = next {
             return left.ends_with(literal);
         }
-        let Some(at) = find(left, literal, usize::from(mark ^ STAR)) else { return false };
+        if left.len() <= missing.end && literal == missing.literal {
+            return false;
+        }
+        let Some(at) = find(left, literal, usize::from(mark ^ STAR)) else {
+            if left.len() > NEAR {
+                *missing = Missing { literal, end: left.len() };
+            }
+            return false;
+        };
         left = &left[at + literal.len()..];
         rest = next;
     }
@@ -156,10 +175,15 @@ pub(super) fn fits(mut rest: &[u8], mut left: &[u8]) -> bool {
 /// The first place of a literal, looked for by its rare octet.
 fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     let octet = literal[rare];
-    if literal.len() == 1 {
-        return memchr(octet, path);
+    let places = path.get(rare..)?;
+    let near = (0..NEAR).zip(places).find(|(at, place)| **place == octet && path[*at..].starts_with(literal));
+    if near.is_some() || places.len() <= NEAR {
+        return near.map(|(at, _)| at);
     }
-    let mut start = 0;
+    let mut start = NEAR;
+    if literal.len() == 1 {
+        return memchr(octet, &path[start..]).map(|at| start + at);
+    }
     for _ in 0..FALSE_STARTS {
         start += memchr(octet, path.get(start + rare..)?)?;
         if path[start..].starts_with(literal) {

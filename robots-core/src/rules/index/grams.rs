@@ -87,22 +87,20 @@ impl Grams {
     }
 
     /// The best rank among `best` and those of the wildcards that match the path.
-    pub(super) fn best(&self, patterns: &Patterns, path: &mut Tried<'_, '_>, mut best: Rank) -> Rank {
+    pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut Tried<'p, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
             return best;
         }
         for (octet, run) in &self.singles {
             let wildcards = &self.single[run.range()];
-            if wildcards[0].rank < best && memchr::memchr(*octet, path.path).is_some() {
+            if wildcards[0].rank < best && path.holds(*octet) {
                 best = patterns.best(wildcards, path, 0, best);
             }
         }
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
-        for gram in grams(path.path) {
-            if !self.may_hold(gram) {
-                continue;
-            }
+        // A filter of the iterator is a loop of its own: it ends at one gram in some twenty.
+        for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
             if of_gram().next().is_none_or(|first| first.rank >= best) || tried[..count].contains(&gram) {

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::candidates::Rank;
-use crate::rules::text;
+use crate::rules::text::{self, Missing};
 
 /// The cost of a walk along a trie besides the octets it passes, eight of which cost as much as one that is compared with a
 /// wildcard.
@@ -51,6 +51,7 @@ pub(super) struct Wildcard {
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
     octets: Option<OctetSet>,
+    missing: Missing<'p>,
     work: &'w mut MatchBudget,
 }
 
@@ -92,10 +93,10 @@ impl Patterns {
 
     /// The best rank among `best` and those of the wildcards, best first, that match the path. Of the first `known`
     /// octets it is known that they agree.
-    pub(super) fn best<'w>(
-        &self,
+    pub(super) fn best<'p, 'w>(
+        &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
-        path: &mut Tried<'_, '_>,
+        path: &mut Tried<'p, '_>,
         known: usize,
         best: Rank,
     ) -> Rank {
@@ -106,14 +107,16 @@ impl Patterns {
             .map_or(best, |wildcard| wildcard.rank)
     }
 
-    fn matches(&self, pattern: u32, path: &mut Tried<'_, '_>, known: usize) -> bool {
+    fn matches<'p>(&'p self, pattern: u32, path: &mut Tried<'p, '_>, known: usize) -> bool {
         let StoredPattern { start, behind, end, octets } = &self.patterns[pattern as usize];
         if !path.work.take(LOOK) || !path.octets().holds(*octets) {
             return false;
         }
         let (prefix, rest) = (*start as usize + known..*behind as usize, *behind as usize..*end as usize);
         let left = path.path.get(known..).and_then(|path| path.strip_prefix(&self.texts[prefix]));
-        left.is_some_and(|left| path.work.take(left.len() + rest.len()) && text::fits(&self.texts[rest], left))
+        left.is_some_and(|left| {
+            path.work.take(left.len() + rest.len()) && text::fits(&self.texts[rest], left, &mut path.missing)
+        })
     }
 
     /// Octets of memory in use.
@@ -123,8 +126,8 @@ impl Patterns {
 }
 
 impl<'p, 'w> Tried<'p, 'w> {
-    pub(super) const fn new(path: &'p [u8], work: &'w mut MatchBudget) -> Self {
-        Self { path, octets: None, work }
+    pub(super) fn new(path: &'p [u8], work: &'w mut MatchBudget) -> Self {
+        Self { path, octets: None, missing: Missing::default(), work }
     }
 
     /// Takes the work of walking along a trie, and says whether there was that much left.
@@ -136,6 +139,11 @@ impl<'p, 'w> Tried<'p, 'w> {
     /// much left.
     pub(super) const fn take_scan(&mut self) -> bool {
         self.work.take(24 * self.path.len())
+    }
+
+    /// Whether the path holds an octet.
+    pub(super) fn holds(&mut self, octet: u8) -> bool {
+        self.octets().holds(OctetSet::of(&[octet])) && memchr::memchr(octet, self.path).is_some()
     }
 
     fn octets(&mut self) -> OctetSet {
