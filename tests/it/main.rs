@@ -15,9 +15,12 @@ mod clock;
 #[path = "../../src/source/evidence/tests/closing.rs"]
 mod closing;
 mod shared;
+#[allow(dead_code, reason = "the test of the core asks for more")]
 mod slow;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod small_disk;
+
+use tower_robots::rules;
 
 mod agent_names;
 mod agents;

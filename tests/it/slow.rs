@@ -1,35 +1,83 @@
-//! The slow, obvious matcher: the standard and the reference parser, written down once more without any of the
-//! crate's shortcuts. It takes the crate's word for lines, groups and the forms of a path, and nothing else.
+//! The slow, obvious matcher: the standard and the reference parser, written down once more without any of the crate's
+//! shortcuts, to be read beside RFC 9309. It takes the crate's word for nothing but, where it is given a parsed file, lines and
+//! groups ([`of_parsed`]); who calls says which forms a path has.
 
-use tower_robots::rules::{Access, Reading, RobotsTxt, Rule};
+use crate::rules::{Access, Reading, RobotsTxt};
 
 /// The verdict of the rules about one form of a path, and the line that decided (0 for none).
 pub(crate) type Answer = (Access, usize);
 
+/// A group: the values of its user-agent lines and its rules, in the order of the file.
+#[derive(Default)]
+pub(crate) struct SlowGroup {
+    names: Vec<Vec<u8>>,
+    pub(crate) rules: Vec<SlowRule>,
+}
+
+pub(crate) struct SlowRule {
+    pub(crate) access: Access,
+    pub(crate) pattern: Vec<u8>,
+    line: usize,
+}
+
+/// The groups of a file that the crate parsed, as far as they count.
+pub(crate) fn of_parsed(file: &RobotsTxt, reading: Reading) -> Vec<SlowGroup> {
+    let limit = if reading == Reading::Reference { usize::MAX } else { 512_000 };
+    let groups = file.groups().map(|group| {
+        let names = group.names().filter(|name| name.range().end <= limit).map(|name| name.value().to_vec());
+        let rules = group.rules().filter(|rule| rule.range().end <= limit);
+        let rules =
+            rules.map(|rule| SlowRule { access: rule.access(), pattern: rule.pattern().to_vec(), line: rule.line() });
+        SlowGroup { names: names.collect(), rules: rules.collect() }
+    });
+    groups.collect()
+}
+
+/// The groups of a file of lines as section 2.2 has them, with nothing else in it: user-agent lines that follow each other begin
+/// a group, and rules belong to the group above them.
+pub(crate) fn read(file: &str) -> Vec<SlowGroup> {
+    let (mut groups, mut in_names) = (Vec::new(), false);
+    for (number, line) in file.lines().enumerate() {
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim().as_bytes().to_vec());
+        if key == "user-agent" {
+            if !in_names {
+                groups.push(SlowGroup::default());
+            }
+            groups.last_mut().unwrap().names.push(value);
+        } else if let Some(group) = groups.last_mut() {
+            let access = if key == "allow" { Access::Allow } else { Access::Disallow };
+            group.rules.push(SlowRule { access, pattern: value, line: number + 1 });
+        }
+        in_names = key == "user-agent";
+    }
+    groups
+}
+
 /// Asks a file about a path for a chain of tokens, in lower case; `star` says whether `*` may apply.
 ///
 /// `forms` are the readings of the path: any disallow counts, the first one found is reported.
-pub(crate) fn answer(file: &RobotsTxt, reading: Reading, chain: &[&str], star: bool, forms: &[&[u8]]) -> Answer {
+pub(crate) fn answer(file: &[SlowGroup], reading: Reading, chain: &[&str], star: bool, forms: &[&[u8]]) -> Answer {
     let Some(rules) = rules_of(file, reading, chain, star) else { return (Access::Allow, 0) };
-    let answers: Vec<Answer> = forms.iter().map(|path| judge(&rules, reading, path)).collect();
+    let judged = |path: &&[u8]| judge(rules.iter().filter_map(|rule| Some((*rule, priority(rule, reading, path)?))));
+    let answers: Vec<Answer> = forms.iter().map(judged).collect();
     answers.iter().copied().find(|(access, _)| *access == Access::Disallow).unwrap_or(answers[0])
 }
 
-/// The rules of every group that applies, or `None` where none does.
-fn rules_of<'f>(file: &'f RobotsTxt, reading: Reading, chain: &[&str], star: bool) -> Option<Vec<Rule<'f>>> {
-    let limit = if reading == Reading::Reference { usize::MAX } else { 512_000 };
+/// The rules of every group that applies (section 2.2.1), or `None` where none does.
+pub(crate) fn rules_of<'f>(
+    file: &'f [SlowGroup],
+    reading: Reading,
+    chain: &[&str],
+    star: bool,
+) -> Option<Vec<&'f SlowRule>> {
     let of = |wanted: &dyn Fn(&[u8]) -> bool| {
-        let groups: Vec<_> = file
-            .groups()
-            .filter(|group| group.names().any(|name| name.range().end <= limit && wanted(name.value())))
-            .collect();
-        let rules = groups.iter().flat_map(|group| group.rules()).filter(|rule| rule.range().end <= limit);
-        (!groups.is_empty()).then(|| rules.collect())
+        let groups: Vec<_> = file.iter().filter(|group| group.names.iter().any(|name| wanted(name))).collect();
+        (!groups.is_empty()).then(|| groups.iter().flat_map(|group| &group.rules).collect())
     };
     let named = |token: &str| of(&|value| !is_star(value) && name(value, reading).as_deref() == Some(token));
     chain.iter().find_map(|token| named(token)).or_else(|| if star { of(&is_star) } else { None })
 }
-
 fn is_blank(octet: u8) -> bool {
     octet == b' ' || (9..=13).contains(&octet)
 }
@@ -51,14 +99,15 @@ fn name(value: &[u8], reading: Reading) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-fn judge(rules: &[Rule<'_>], reading: Reading, path: &[u8]) -> Answer {
+/// The verdict of the rules that match, each with its priority (section 2.2.2): the longest, an allow before a disallow, then the
+/// first line.
+pub(crate) fn judge<'f>(matching: impl Iterator<Item = (&'f SlowRule, usize)>) -> Answer {
     // The best allow and the best disallow, each the first of the longest.
     let mut best: [Option<(usize, usize)>; 2] = [None; 2];
-    for rule in rules {
-        let Some(priority) = priority(*rule, reading, path) else { continue };
-        let best = &mut best[usize::from(rule.access() == Access::Disallow)];
+    for (rule, priority) in matching {
+        let best = &mut best[usize::from(rule.access == Access::Disallow)];
         if best.is_none_or(|(longest, _)| priority > longest) {
-            *best = Some((priority, rule.line()));
+            *best = Some((priority, rule.line));
         }
     }
     match best {
@@ -72,35 +121,45 @@ fn judge(rules: &[Rule<'_>], reading: Reading, path: &[u8]) -> Answer {
 }
 
 /// The priority with which a rule matches.
-fn priority(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
-    let written = rule.pattern();
-    let length = |written: &[u8]| written.iter().map(|octet| if *octet < 0x80 { 1 } else { 3 }).sum();
+fn priority(rule: &SlowRule, reading: Reading, path: &[u8]) -> Option<usize> {
+    let written = &*rule.pattern;
     if matches(written, reading, path) {
         return Some(length(written));
     }
     let slash = written.iter().rposition(|octet| *octet == b'/')?;
-    if rule.access() == Access::Disallow || !written[slash..].starts_with(b"/index.htm") {
+    if rule.access == Access::Disallow || !written[slash..].starts_with(b"/index.htm") {
         return None;
     }
     let directory = [&written[..=slash], b"$"].concat();
     matches(&directory, reading, path).then(|| length(&directory))
 }
 
+/// The length that decides: that of the pattern as written, an octet from 0x80 on counting as its escape.
+pub(crate) fn length(written: &[u8]) -> usize {
+    written.iter().map(|octet| if *octet < 0x80 { 1 } else { 3 }).sum()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Piece {
+pub(crate) enum Piece {
     Octet(u8),
     Any,
 }
 
-/// Text behind a `*` can be met in the path or, from some literal on, in the query.
+/// Whether a pattern as written matches a path in the form that the reading compares.
 pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
+    texts(written, reading).iter().any(|pieces| covers(pieces, path))
+}
+
+/// The pieces of a pattern (section 2.2.3); of one whose text behind a `*` can be met in the path or, from some literal on, in the
+/// query, both.
+pub(crate) fn texts(written: &[u8], reading: Reading) -> Vec<Vec<Piece>> {
     let stars = written.iter().filter(|octet| **octet == b'*').count();
     let mut differing: Vec<usize> = (1..=stars)
         .filter(|star| pieces(written, reading, Some(*star)) != pieces(written, reading, Some(star + 1)))
         .collect();
     // Not every combination is kept: those behind the second are met where it is.
     differing.truncate(2);
-    std::iter::once(None).chain(differing.into_iter().map(Some)).any(|query| {
+    let text = |query| {
         let mut written = written.to_vec();
         if reading == Reading::Legacy && !written.is_empty() && written[0] != b'/' && written[0] != b'*' {
             written.insert(0, b'/');
@@ -113,11 +172,12 @@ pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
         if !anchored {
             pieces.push(Piece::Any);
         }
-        covers(pieces, path)
-    })
+        pieces
+    };
+    std::iter::once(None).chain(differing.into_iter().map(Some)).map(text).collect()
 }
 
-fn covers(pieces: Vec<Piece>, path: &[u8]) -> bool {
+pub(crate) fn covers(pieces: &[Piece], path: &[u8]) -> bool {
     // Row by row: which lengths of the path the pieces so far can cover.
     let mut covered = vec![false; path.len() + 1];
     covered[0] = true;
@@ -128,12 +188,18 @@ fn covers(pieces: Vec<Piece>, path: &[u8]) -> bool {
             any_before |= covered[length];
             next[length] = match piece {
                 Piece::Any => any_before,
-                Piece::Octet(octet) => length > 0 && covered[length - 1] && path[length - 1] == octet,
+                Piece::Octet(octet) => length > 0 && covered[length - 1] && path[length - 1] == *octet,
             };
         }
         covered = next;
     }
     covered[path.len()]
+}
+
+/// A path in the form that patterns are compared with (section 2.2.2): its octets spelled as a pattern's are, `*` among them.
+pub(crate) fn standard(path: &[u8]) -> Vec<u8> {
+    let octet = |piece| if let Piece::Octet(octet) = piece { octet } else { b'*' };
+    pieces(path, Reading::Standard, None).into_iter().map(octet).collect()
 }
 
 /// The pieces of a pattern whose query begins at its first `?` or, earlier, in the run of this `*`, counted from one.
