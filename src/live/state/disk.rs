@@ -76,15 +76,13 @@ impl Disk {
                 _ => Err(error),
             })?;
             file.write_all(bytes)?;
-            if durability == Durability::Machine {
+            // Without power a name may last while its octets do not: what stood there would be lost with them.
+            if durability == Durability::Machine || fs::symlink_metadata(path).is_ok() {
                 file.sync_all()?;
             }
             drop(file);
             fs::rename(&aside, path)?;
-            if durability == Durability::Machine {
-                sync(folder)?;
-            }
-            Ok(())
+            if durability == Durability::Machine { sync(folder) } else { Ok(()) }
         })();
         written.map_err(|cause| {
             // A file that could not be finished may not be there either.
@@ -315,10 +313,17 @@ fn make(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// The rename itself lasts once the folder is written.
+/// The rename itself lasts once the folder is written, and the folder once those around it are: they may be new too.
 fn sync(folder: &Path) -> io::Result<()> {
     // Elsewhere a folder cannot be opened as a file, and renames last by themselves.
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+    if cfg!(not(unix)) {
+        return Ok(());
+    }
+    let sync = |folder: &Path| File::open(folder)?.sync_all();
+    sync(folder)?;
+    // Those that may not be read are of others, and were there.
+    folder.ancestors().skip(1).filter(|outer| !outer.as_os_str().is_empty()).for_each(|outer| drop(sync(outer)));
+    Ok(())
 }
 
 /// The length that a name which is too long is cut to; `%` and 16 digits of its hash follow.
