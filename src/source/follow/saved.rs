@@ -95,7 +95,8 @@ impl SavedDocument {
     }
 }
 
-/// Writes a file, and its folder where there is none, in one step: a process that ends meanwhile leaves the file before.
+/// Writes a file, and its folder where there is none, in one step: a process, or a machine, that ends meanwhile leaves the file
+/// before.
 pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
     let (mut folders, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
     // A URL may hold what only its owner knows.
@@ -109,7 +110,9 @@ pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
     let draft = path.with_extension("tmp");
     // One that a process left may be open to others.
     let _ = fs::remove_file(&draft);
-    options.write(true).create_new(true).open(&draft)?.write_all(text.as_bytes())?;
+    let mut file = options.write(true).create_new(true).open(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()?;
     fs::rename(&draft, path)
 }
 
