@@ -14,6 +14,8 @@ mod clock;
 #[cfg(feature = "tls")]
 #[path = "../../src/source/evidence/tests/closing.rs"]
 mod closing;
+#[cfg(all(target_os = "linux", feature = "watch"))]
+mod crash;
 mod shared;
 #[allow(dead_code, reason = "the test of the core asks for more")]
 mod slow;

@@ -1,0 +1,177 @@
+//! Every operation of a state directory fails once, or from then on, with every error that a disk has: a site goes on, says what is not
+//! written, and writes it once it can.
+//!
+//! `strace` lets the calls of a process fail. Writes that take a part of their octets are in `full_disk`, whose disk really is full.
+
+use std::cell::Cell;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tower_robots::live::{Enforcement, LiveRobots, StateDir, VersionHash};
+
+use super::{folder, open_broken, open_site, text};
+use crate::crash::recording::folder_inside;
+
+/// Set in a process whose calls fail: which call, and how.
+const FAULT: &str = "CRASH_FAULT";
+
+/// Set to try every fault, and not a part of them.
+const ALL: &str = "CRASH_ERRORS";
+
+/// Said by such a process if something could not be written at once.
+const UNWRITTEN: &str = "something had to wait";
+
+/// The calls, with the errors that they have.
+const FAULTS: [(&str, &[&str]); 8] = [
+    ("openat", &["ENOSPC", "EIO", "EDQUOT", "EROFS", "EMFILE"]),
+    ("write", &["ENOSPC", "EIO", "EDQUOT"]),
+    ("fsync", &["ENOSPC", "EIO", "EDQUOT"]),
+    ("fdatasync", &["ENOSPC", "EIO", "EDQUOT"]),
+    ("rename", &["ENOSPC", "EIO", "EDQUOT", "EROFS"]),
+    ("unlink", &["EIO", "EROFS"]),
+    ("read", &["EIO"]),
+    ("lseek", &["EIO"]),
+];
+
+/// How often each call is made by a thread of the scenario, or a few times more.
+const CALLS: usize = 24;
+
+/// Lets the calls of this process fail, until it is dropped.
+struct Failing(Child);
+
+impl Failing {
+    fn begin(fault: &str) -> Self {
+        let (call, _) = fault.split_once(':').unwrap();
+        // Whatever ends it is there before, as calls of new processes fail too.
+        let script = format!(
+            "strace -f -o /dev/null -p {} -e trace={call} -e inject={fault} & read end; kill $!; wait",
+            std::process::id()
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert!(line.contains("attached"), "{line}");
+        // It may say more, and nobody else reads it.
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Self(child)
+    }
+}
+
+impl Drop for Failing {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+/// Publishes and decides while calls fail. What is live and switched is so in any case; what could not be written is said, and written
+/// later.
+fn go_on(folder: &Path, fault: &str) {
+    let path = folder.join("state");
+    let state = StateDir::open(&path).unwrap();
+    let live = open_site(&state, &text(2));
+    live.publish(text(3)).unwrap();
+    assert!(state.flush());
+    let hash = |number: usize| Some(VersionHash::of(text(number).as_bytes()));
+    let unwritten = Cell::new(0);
+    let check = |number: usize, what: &str| {
+        let is_written = state.flush();
+        unwritten.set(unwritten.get() + usize::from(!is_written));
+        let status = live.status();
+        assert_eq!(status.live, hash(number), "{what}: it is live whatever the disk does");
+        let is_said = !state.troubles().is_empty() || !status.state_troubles.is_empty();
+        assert!(is_written || is_said, "{what}: what is not written is said");
+    };
+    let failing = Failing::begin(fault);
+    live.publish(text(4)).unwrap();
+    check(4, "published");
+    if state.set_enforcement(Enforcement::Off).is_err() {
+        assert!(!state.is_writable(), "{:?}", state.troubles());
+    }
+    assert_eq!((state.enforcement(), live.status().enforcement), (Enforcement::Off, Enforcement::Off));
+    live.rollback().unwrap();
+    check(3, "rolled back");
+    if live.set_enforcement(Enforcement::Off).is_err() {
+        assert!(!live.status().state_troubles.is_empty());
+    }
+    live.publish(text(1)).unwrap_err();
+    check(3, "waits");
+    live.accept(&hash(1).unwrap().into()).unwrap();
+    check(1, "accepted");
+    drop(failing);
+    state.probe();
+    assert!(state.flush(), "{:?} {:?}", state.troubles(), live.status().state_troubles);
+    assert_eq!((state.troubles(), live.status().state_troubles), (vec![], vec![]), "it is over");
+    drop((live, state));
+    let state = StateDir::open(&path).unwrap();
+    let live: LiveRobots = open_broken(&state, folder);
+    let status = live.status();
+    assert_eq!((status.live, status.switch, state.enforcement()), (hash(1), Enforcement::Off, Enforcement::Off));
+    assert_eq!((state.troubles(), status.state_troubles), (vec![], vec![]));
+    if unwritten.get() > 0 {
+        println!("{UNWRITTEN}");
+    }
+}
+
+/// Runs this test once more with a fault. Returns whether something was not written at once.
+fn is_met(fault: &str) -> Result<bool, String> {
+    const NAME: &str = "crash::errors::a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not";
+    let folder = folder();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", NAME, "--nocapture", "--test-threads=1"]);
+    let output = command.env(super::recording::INSIDE, folder.path()).env(FAULT, fault).output().unwrap();
+    let said = |octets| String::from_utf8_lossy(octets).into_owned();
+    if output.status.success() {
+        Ok(said(&output.stdout).contains(UNWRITTEN))
+    } else {
+        Err(format!("{fault}: {}", said(&output.stderr)))
+    }
+}
+
+/// Whether a process here may look at the one that started it, as `strace` has to.
+fn can_attach() -> bool {
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    let is_there = Command::new("strace").arg("-V").output().is_ok();
+    let can = is_there
+        && (scope.trim().is_empty() || scope.trim() == "0" || fs::metadata("/proc/1/mem").is_ok_and(|_| is_root()));
+    assert!(can || std::env::var_os("CI").is_none(), "CI has to run strace, as root");
+    can
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+#[test]
+fn a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not() {
+    if let (Some(folder), Ok(fault)) = (folder_inside(), std::env::var(FAULT)) {
+        return go_on(&folder, &fault);
+    }
+    if !can_attach() {
+        println!("skipped: strace is not here, or may not look at the process that starts it");
+        return;
+    }
+    let faults = FAULTS.iter().flat_map(|(call, errors)| errors.iter().map(move |error| (call, error)));
+    let faults = faults.flat_map(|(call, error)| {
+        (1..=CALLS).flat_map(move |at| ["", "+"].map(|then| format!("{call}:error={error}:when={at}{then}")))
+    });
+    // Spread over all of them, so that each call and each error is among the usual ones.
+    let every = if std::env::var_os(ALL).is_some() { 1 } else { 41 };
+    let tried: Vec<String> = faults.step_by(every).collect();
+    let (met, failures): (Vec<_>, Vec<_>) = tried.iter().map(|fault| is_met(fault)).partition(Result::is_ok);
+    let met = met.into_iter().filter(|met| *met == Ok(true)).count();
+    let failures: Vec<String> = failures.into_iter().filter_map(Result::err).collect();
+    println!(
+        "{} errors of operations, of which {met} left something unwritten; {} failures",
+        tried.len(),
+        failures.len()
+    );
+    assert!(met > 2, "most errors of writing are met");
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), tried.len(), failures.join("\n"));
+}

@@ -1,0 +1,250 @@
+//! Every crash point of a state directory: what it does to files is recorded, cut after each operation, and what was not synced is
+//! lost in every allowed order, up to a bound. The next start has the old or the new state of each thing, whole: what an operator
+//! decided lasts once the call has returned, and no kill switch turns by itself.
+//!
+//! `CRASH_STATES=4096` tries that many states at each point; the usual run has seconds.
+
+mod errors;
+mod file_system;
+mod recording;
+mod states;
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tower_robots::live::{Gate, LiveRobots, StateDir, VersionHash, WhenMissing};
+
+use self::file_system::{Files, make_files};
+use self::recording::{Operation, folder_inside, record};
+use self::states::{Tried, Values, begin, end, most};
+
+const BROKEN: &str = "<html>";
+/// States that are tried at each point in the usual run.
+const USUAL: usize = 4;
+
+const STAGING: &str = "User-agent: *\nDisallow: /\n";
+
+/// What an operator decides about versions.
+const VERSION: [&str; 3] = ["live", "pending", "with_source"];
+
+/// The texts of a site, each with a rule of its own.
+fn text(number: usize) -> String {
+    match number {
+        1 => STAGING.to_owned(),
+        _ => format!("User-agent: *\nDisallow: /{number}\n"),
+    }
+}
+
+/// A folder on a disk that syncs at once, where there is one.
+fn folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
+fn open_site(state: &StateDir, text: &str) -> LiveRobots {
+    let live = LiveRobots::inline(text).when_missing(WhenMissing::Unavailable);
+    live.gate(Gate::new()).state(state, "shop").open().unwrap()
+}
+
+/// Opens it with a source that holds nothing usable.
+fn open_broken(state: &StateDir, folder: &Path) -> LiveRobots {
+    let path = folder.join("robots.txt");
+    fs::write(&path, BROKEN).unwrap();
+    let live = LiveRobots::file(path).poll_every(Duration::from_secs(3600)).when_missing(WhenMissing::Unavailable);
+    live.gate(Gate::new()).state(state, "shop").open().unwrap()
+}
+
+/// How a site and its directory stand.
+fn values(state: &StateDir, live: &LiveRobots) -> Values {
+    let status = live.status();
+    let short = |hash: Option<VersionHash>| hash.map_or("none".to_owned(), |hash| hash.short().to_string());
+    let pending = status.pending.as_ref().map(|pending| pending.hash());
+    let values = [
+        ("all", state.enforcement().to_string()),
+        ("shop", status.switch.to_string()),
+        ("closed", state.enforcement_of("closed").to_string()),
+        ("live", short(status.live)),
+        ("pending", short(pending)),
+    ];
+    values.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+/// What a site does and an operator decides, a step each.
+fn publish_accept_roll_back_and_switch(folder: &Path) {
+    let path = folder.join("state");
+    let mut source = 2;
+    begin();
+    // Before the first start there is nothing.
+    let on = ["all", "shop", "closed"].map(|key| (key, "on"));
+    let none = ["live", "pending", "with_source"].map(|key| (key, "none"));
+    let nothing = on.into_iter().chain(none).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    end(&nothing, &[]);
+    begin();
+    let step = |state: &StateDir, live: &LiveRobots, source: usize, synced: &[&str]| {
+        let mut values = values(state, live);
+        values.insert("source".to_owned(), source.to_string());
+        values.insert("with_source".to_owned(), values["live"].clone());
+        end(&values, synced);
+    };
+    let mut state = StateDir::open(&path).unwrap();
+    let mut live = open_site(&state, &text(source));
+    assert!(state.flush());
+    step(&state, &live, source, &[]);
+    let everything = "publish 3,back,publish 4,all off,publish 1,accept,shop off,publish 5,accept,all off,all on,back,restart,\
+                      closed off,publish 6,publish 7,shop on,publish 8,publish 9,publish 10,publish 11,publish 12,all off,publish 13,all on,\
+                      publish 1,publish 14,closed on,history,shop off,shop on,hand over,publish 2,restart";
+    for what in everything.split(',') {
+        begin();
+        let synced: &[&str] = match what.split_once(' ').unwrap_or((what, "")) {
+            ("publish", number) => {
+                source = number.parse().unwrap();
+                let _ = live.publish(text(source));
+                assert!(state.flush());
+                // One that waits is synced, so that it does not go live at a restart.
+                if live.status().pending.is_some() { &VERSION } else { &[] }
+            }
+            ("accept", _) => {
+                let pending = live.status().pending.unwrap().hash();
+                live.accept(&pending.into()).unwrap();
+                &VERSION
+            }
+            ("back", _) => {
+                live.rollback().unwrap();
+                &VERSION
+            }
+            ("all", position) => {
+                state.set_enforcement(position.parse().unwrap()).unwrap();
+                &["all"]
+            }
+            ("shop", position) => {
+                live.set_enforcement(position.parse().unwrap()).unwrap();
+                &["shop"]
+            }
+            ("closed", position) => {
+                state.set_enforcement_of("closed", position.parse().unwrap()).unwrap();
+                &["closed"]
+            }
+            ("restart", _) => {
+                drop((live, state));
+                state = StateDir::open(&path).unwrap();
+                live = open_site(&state, &text(source));
+                assert!(state.flush());
+                &[]
+            }
+            // It is written anew once it has grown.
+            ("history", _) => {
+                let history = fs::OpenOptions::new().append(true).open(path.join("sites/shop/history.jsonl"));
+                std::io::Write::write_all(&mut history.unwrap(), &[b'\n'; 128 << 10]).unwrap();
+                &[]
+            }
+            ("hand", _) => {
+                assert!(state.hand_over(Duration::from_secs(60)));
+                let new = StateDir::open(&path).unwrap();
+                live = open_site(&new, &text(source));
+                state = new;
+                assert!(state.flush());
+                &[]
+            }
+            _ => panic!("{what}"),
+        };
+        step(&state, &live, source, synced);
+    }
+}
+
+/// What the next starts find: one whose source is broken, one with the source as it was left, and one after that.
+fn start(files: &Files, last: &Values) -> Values {
+    let opened = |folder: &Path, source: Option<&str>| {
+        let state = StateDir::open(folder.join("state")).unwrap();
+        let live = source.map_or_else(|| open_broken(&state, folder), |source| open_site(&state, source));
+        assert!(state.flush(), "{:?}", live.status().state_troubles);
+        values(&state, &live)
+    };
+    let made = || {
+        let folder = folder();
+        make_files(files, folder.path());
+        folder
+    };
+    let mut found = opened(made().path(), None);
+    let folder = made();
+    let source = text(last["source"].parse().unwrap());
+    let whole = opened(folder.path(), Some(&source));
+    let again = opened(folder.path(), None);
+    assert_eq!(whole["live"], again["live"], "a second start has what the first had");
+    for key in ["all", "shop", "closed"] {
+        assert!(found[key] == whole[key] && whole[key] == again[key], "{key} turns by itself");
+    }
+    found.insert("with_source".to_owned(), whole["live"].clone());
+    found
+}
+
+/// The scenario's operations, recorded once for all tests.
+fn recorded() -> Option<&'static [Operation]> {
+    static RECORDED: OnceLock<Option<Vec<Operation>>> = OnceLock::new();
+    let record = || {
+        let folder = folder();
+        let root = folder.path().join("root");
+        fs::create_dir(&root).unwrap();
+        record("crash::every_crash_leaves_the_old_or_the_new_state_whole", &root)
+    };
+    RECORDED.get_or_init(record).as_deref()
+}
+
+/// Fails unless the crashes of a scenario with a fault show it.
+#[track_caller]
+fn expect_found(fault: &str, operations: &[Operation]) {
+    assert_ne!(Some(operations), recorded(), "the fault is not planted");
+    let tried = Tried::all(operations, most(USUAL), start);
+    println!("{fault}: found after {} crash states: {:?}", tried.states, tried.violations.first());
+    assert!(!tried.violations.is_empty(), "{fault} is not found");
+}
+
+#[test]
+fn every_crash_leaves_the_old_or_the_new_state_whole() {
+    if let Some(folder) = folder_inside() {
+        return publish_accept_roll_back_and_switch(&folder);
+    }
+    let Some(operations) = recorded() else { return };
+    Tried::all(operations, most(USUAL), start).expect_none("a state directory");
+}
+
+#[test]
+fn a_folder_that_is_not_synced_is_found() {
+    let Some(operations) = recorded() else { return };
+    let is_folder = |path: &Path| operations.contains(&Operation::MakeFolder(path.to_owned()));
+    let with_fault =
+        operations.iter().filter(|operation| !matches!(operation, Operation::Sync(path) if is_folder(path)));
+    expect_found("a folder that is not synced", &with_fault.cloned().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_rename_before_its_octets_are_synced_is_found() {
+    let Some(operations) = recorded() else { return };
+    let mut operations = operations.to_vec();
+    for at in 1..operations.len() {
+        if let [Operation::Sync(synced), Operation::Rename { from, to }] = &operations[at - 1..=at]
+            && synced == from
+        {
+            operations[at - 1] = Operation::Sync(to.clone());
+            operations.swap(at - 1, at);
+        }
+    }
+    expect_found("a rename before its octets are synced", &operations);
+}
+
+#[test]
+fn a_switch_that_is_written_after_it_was_announced_is_found() {
+    let Some(operations) = recorded() else { return };
+    let mut operations = operations.to_vec();
+    let mut begun = 0;
+    for at in 0..operations.len() {
+        match &operations[at] {
+            Operation::Mark(mark) if mark == "begin" => begun = at,
+            Operation::Mark(mark) if mark.contains("all!=") => operations[begun + 1..=at].rotate_right(1),
+            _ => {}
+        }
+    }
+    expect_found("a switch that is written after it was announced", &operations);
+}

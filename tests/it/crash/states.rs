@@ -1,0 +1,216 @@
+//! Every state that a crash may leave, and what the next start makes of it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::file_system::{Fate, FileSystem, Files};
+use super::recording::{Operation, mark};
+
+/// What a start found, or what stood when a step was over: values by their name.
+pub(crate) type Values = BTreeMap<String, String>;
+
+/// Set to try more states than a test has time for: how many at each point.
+const MOST: &str = "CRASH_STATES";
+
+/// Violations after which no more are looked for.
+const ENOUGH: usize = 12;
+
+/// Says in a recording that a step begins.
+pub(crate) fn begin() {
+    mark("begin");
+}
+
+/// Says in a recording that a step is over, and how things stand. Those that are `synced` have to outlive the machine from now on, the
+/// others a process that is killed.
+pub(crate) fn end(values: &Values, synced: &[&str]) {
+    let shown: Vec<String> = values
+        .iter()
+        .map(|(key, value)| format!("{key}{}={value}", if synced.contains(&key.as_str()) { "!" } else { "" }))
+        .collect();
+    mark(&format!("end {}", shown.join(" ")));
+}
+
+/// A step of a scenario.
+#[derive(Debug)]
+struct Step {
+    /// How many operations were over when it began, and when it ended.
+    begin: usize,
+    end: usize,
+    values: Values,
+    synced: HashSet<String>,
+}
+
+/// The crash states of a scenario that were tried.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    pub(crate) points: usize,
+    pub(crate) states: usize,
+    pub(crate) violations: Vec<String>,
+    /// Points at which more states are possible than were tried.
+    pub(crate) sampled: usize,
+}
+
+/// How many states are tried at a point: at most this many, or as many as the environment says.
+pub(crate) fn most(usual: usize) -> usize {
+    std::env::var(MOST).map_or(usual, |most| most.parse().unwrap_or_else(|_| panic!("{MOST}={most} is no number")))
+}
+
+impl Tried {
+    /// Cuts a recording after each operation, and starts with the files of each state. `start` is given them, and how things stood
+    /// at the end of the step that was under way.
+    pub(crate) fn all(operations: &[Operation], most: usize, mut start: impl FnMut(&Files, &Values) -> Values) -> Self {
+        let steps = steps(operations);
+        let (mut tried, mut seen) = (Self::default(), HashSet::new());
+        let mut disk = FileSystem::new();
+        for point in 0..=operations.len() {
+            if let Some(operation) = point.checked_sub(1).map(|last| &operations[last]) {
+                disk.apply(operation);
+            }
+            // The first step says what there is before the first start.
+            let Some(under_way) = steps.iter().rposition(|step| step.begin <= point).filter(|step| *step > 0) else {
+                continue;
+            };
+            if tried.violations.len() >= ENOUGH {
+                break;
+            }
+            tried.points += 1;
+            let choices = disk.fates();
+            let (all, is_sampled) = fates(&choices, most, point as u64);
+            tried.sampled += usize::from(is_sampled);
+            for (number, fates) in all.iter().enumerate() {
+                // First of all everything is kept: only the process ended.
+                let is_killed = number == 0;
+                let files = disk.after(fates);
+                let allowed = allowed(&steps[..=under_way], point, is_killed);
+                let mut hasher = DefaultHasher::new();
+                (&files, &allowed, &steps[under_way].values).hash(&mut hasher);
+                if !seen.insert(hasher.finish()) {
+                    continue;
+                }
+                tried.states += 1;
+                let found = catch_unwind(AssertUnwindSafe(|| start(&files, &steps[under_way].values)));
+                let wrong = match &found {
+                    Err(_) => vec!["the start panicked".to_owned()],
+                    Ok(found) => differences(found, &allowed),
+                };
+                if !wrong.is_empty() {
+                    tried.violations.push(format!(
+                        "after {point} operations ({}), in step {under_way}, {}: {}\n  unsynced: {}",
+                        point.checked_sub(1).map_or("none".to_owned(), |last| shown(&operations[last])),
+                        if is_killed { "killed" } else { "without power" },
+                        wrong.join("; "),
+                        disk.shown(fates)
+                    ));
+                }
+            }
+        }
+        tried
+    }
+
+    /// Fails with the first violations, or says how much was tried.
+    #[track_caller]
+    pub(crate) fn expect_none(&self, what: &str) {
+        let Self { points, states, violations, sampled } = self;
+        println!(
+            "{what}: {states} crash states at {points} points, of which {sampled} have more; {} violations",
+            violations.len()
+        );
+        assert!(violations.is_empty(), "{}", violations.join("\n"));
+        assert!(*states > *points / 2, "nearly every point has a state of its own");
+    }
+}
+
+fn steps(operations: &[Operation]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for (at, operation) in operations.iter().enumerate() {
+        let Operation::Mark(mark) = operation else { continue };
+        if mark == "begin" {
+            steps.push(Step { begin: at + 1, end: usize::MAX, values: Values::new(), synced: HashSet::new() });
+        } else {
+            let step = steps.last_mut().expect("a step begins before it ends");
+            step.end = at + 1;
+            for part in mark.split(' ').skip(1) {
+                let (key, value) = part.split_once('=').unwrap();
+                let name = key.trim_end_matches('!');
+                if name != key {
+                    step.synced.insert(name.to_owned());
+                }
+                step.values.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+    assert!(steps.iter().all(|step| step.end != usize::MAX), "every step ends");
+    steps
+}
+
+/// The values that each key may have: that of the step under way, and of those before it, back to the last one of which it was
+/// promised that it lasts.
+fn allowed(steps: &[Step], point: usize, is_killed: bool) -> BTreeMap<String, Vec<String>> {
+    let keys = steps.last().into_iter().flat_map(|step| step.values.keys());
+    let values = |key: &String| {
+        let lasts = |step: &Step| step.end <= point && (is_killed || step.synced.contains(key));
+        let first = steps.iter().rposition(lasts).unwrap_or(0);
+        steps[first..].iter().filter_map(|step| step.values.get(key).cloned()).collect()
+    };
+    keys.map(|key| (key.clone(), values(key))).collect()
+}
+
+fn differences(found: &Values, allowed: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let wrong = found.iter().filter(|(key, value)| !allowed.get(*key).is_some_and(|allowed| allowed.contains(value)));
+    wrong.map(|(key, value)| format!("{key} is {value} and not one of {:?}", allowed.get(key))).collect()
+}
+
+/// The fates of the changes that are not synced: all there are, or as many as are wanted. The first keeps all. Where there are
+/// more: all before each change and none behind it, all but one or two, only one, and then by chance, from a seed.
+fn fates(choices: &[&[Fate]], most: usize, seed: u64) -> (Vec<Vec<Fate>>, bool) {
+    let count = choices.iter().try_fold(1_usize, |count, choice| count.checked_mul(choice.len()));
+    let kept = vec![Fate::Kept; choices.len()];
+    if let Some(count) = count.filter(|count| *count <= most) {
+        let nth = |mut number: usize| {
+            let pick = |choice: &&[Fate]| {
+                let fate = choice[number % choice.len()];
+                number /= choice.len();
+                fate
+            };
+            choices.iter().map(pick).collect()
+        };
+        return ((0..count).map(nth).collect(), false);
+    }
+    let lost = vec![Fate::Lost; choices.len()];
+    let mut all = vec![kept.clone(), lost.clone()];
+    let with = |before: &[Fate], at: usize, fate: Fate| {
+        let mut fates = before.to_vec();
+        fates[at] = fate;
+        fates
+    };
+    // The latest changes first: those are new at this point.
+    for at in (0..choices.len()).rev() {
+        all.extend(choices[at].iter().skip(1).map(|fate| with(&kept, at, *fate)));
+        all.push(with(&lost, at, Fate::Kept));
+        all.push([&kept[..at], &lost[at..]].concat());
+    }
+    for (one, other) in (0..choices.len()).rev().flat_map(|one| (0..one).rev().map(move |other| (one, other))) {
+        all.push(with(&with(&kept, one, Fate::Lost), other, Fate::Lost));
+    }
+    all.truncate(most);
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    while all.len() < most {
+        let mut draw = |choice: &&[Fate]| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            choice[usize::try_from(state >> 33).unwrap() % choice.len()]
+        };
+        all.push(choices.iter().map(&mut draw).collect());
+    }
+    (all, true)
+}
+
+/// An operation in a line.
+pub(crate) fn shown(operation: &Operation) -> String {
+    match operation {
+        Operation::Write { path, at, octets } => format!("Write {path:?} at {at:?}, {} octets", octets.len()),
+        other => format!("{other:?}"),
+    }
+}
