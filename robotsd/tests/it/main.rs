@@ -36,6 +36,7 @@ mod check_fix;
 mod churn;
 mod command_line;
 mod config;
+mod crash;
 mod data;
 mod decision;
 mod decision_hosts;

@@ -30,6 +30,9 @@ const STAGING: &str = "User-agent: *\nDisallow: /\n";
 /// What an operator decides about versions.
 const VERSION: [&str; 3] = ["live", "pending", "with_source"];
 
+/// What a process that is killed leaves: everything is flushed before a step is over.
+const EVERYTHING: [&str; 6] = ["all", "shop", "closed", "live", "pending", "with_source"];
+
 /// The texts of a site, each with a rule of its own.
 fn text(number: usize) -> String {
     match number {
@@ -81,13 +84,13 @@ fn publish_accept_roll_back_and_switch(folder: &Path) {
     let on = ["all", "shop", "closed"].map(|key| (key, "on"));
     let none = ["live", "pending", "with_source"].map(|key| (key, "none"));
     let nothing = on.into_iter().chain(none).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    end(&nothing, &[]);
+    end(&nothing, &EVERYTHING, &[]);
     begin();
     let step = |state: &StateDir, live: &LiveRobots, source: usize, synced: &[&str]| {
         let mut values = values(state, live);
         values.insert("source".to_owned(), source.to_string());
         values.insert("with_source".to_owned(), values["live"].clone());
-        end(&values, synced);
+        end(&values, &EVERYTHING, synced);
     };
     let mut state = StateDir::open(&path).unwrap();
     let mut live = open_site(&state, &text(source));

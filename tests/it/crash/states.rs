@@ -21,23 +21,26 @@ pub(crate) fn begin() {
     mark("begin");
 }
 
-/// Says in a recording that a step is over, and how things stand. Those that are `synced` have to outlive the machine from now on, the
-/// others a process that is killed.
-pub(crate) fn end(values: &Values, synced: &[&str]) {
-    let shown: Vec<String> = values
-        .iter()
-        .map(|(key, value)| format!("{key}{}={value}", if synced.contains(&key.as_str()) { "!" } else { "" }))
-        .collect();
+/// Says in a recording that a step is over, and how things stand. What is `kept` outlives a process that is killed from now on, and what
+/// is `synced` the machine too.
+pub(crate) fn end(values: &Values, kept: &[&str], synced: &[&str]) {
+    let sign = |key: &str| match (synced.contains(&key), kept.contains(&key)) {
+        (true, _) => "!",
+        (false, true) => "+",
+        (false, false) => "",
+    };
+    let shown: Vec<String> = values.iter().map(|(key, value)| format!("{key}{}={value}", sign(key))).collect();
     mark(&format!("end {}", shown.join(" ")));
 }
 
 /// A step of a scenario.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Step {
     /// How many operations were over when it began, and when it ended.
     begin: usize,
     end: usize,
     values: Values,
+    kept: HashSet<String>,
     synced: HashSet<String>,
 }
 
@@ -59,7 +62,17 @@ pub(crate) fn most(usual: usize) -> usize {
 impl Tried {
     /// Cuts a recording after each operation, and starts with the files of each state. `start` is given them, and how things stood
     /// at the end of the step that was under way.
-    pub(crate) fn all(operations: &[Operation], most: usize, mut start: impl FnMut(&Files, &Values) -> Values) -> Self {
+    pub(crate) fn all(operations: &[Operation], most: usize, start: impl FnMut(&Files, &Values) -> Values) -> Self {
+        Self::every(operations, most, 1, start)
+    }
+
+    /// The same after every few operations, and wherever a step is over: what was promised there counts.
+    pub(crate) fn every(
+        operations: &[Operation],
+        most: usize,
+        every: usize,
+        mut start: impl FnMut(&Files, &Values) -> Values,
+    ) -> Self {
         let steps = steps(operations);
         let (mut tried, mut seen) = (Self::default(), HashSet::new());
         let mut disk = FileSystem::new();
@@ -73,6 +86,10 @@ impl Tried {
             };
             if tried.violations.len() >= ENOUGH {
                 break;
+            }
+            let is_end = steps.iter().any(|step| step.end == point);
+            if !is_end && point % every != 0 {
+                continue;
             }
             tried.points += 1;
             let choices = disk.fates();
@@ -126,14 +143,17 @@ fn steps(operations: &[Operation]) -> Vec<Step> {
     for (at, operation) in operations.iter().enumerate() {
         let Operation::Mark(mark) = operation else { continue };
         if mark == "begin" {
-            steps.push(Step { begin: at + 1, end: usize::MAX, values: Values::new(), synced: HashSet::new() });
+            steps.push(Step { begin: at + 1, end: usize::MAX, ..Step::default() });
         } else {
             let step = steps.last_mut().expect("a step begins before it ends");
             step.end = at + 1;
             for part in mark.split(' ').skip(1) {
                 let (key, value) = part.split_once('=').unwrap();
-                let name = key.trim_end_matches('!');
+                let name = key.trim_end_matches(['!', '+']);
                 if name != key {
+                    step.kept.insert(name.to_owned());
+                }
+                if key.ends_with('!') {
                     step.synced.insert(name.to_owned());
                 }
                 step.values.insert(name.to_owned(), value.to_owned());
@@ -149,7 +169,7 @@ fn steps(operations: &[Operation]) -> Vec<Step> {
 fn allowed(steps: &[Step], point: usize, is_killed: bool) -> BTreeMap<String, Vec<String>> {
     let keys = steps.last().into_iter().flat_map(|step| step.values.keys());
     let values = |key: &String| {
-        let lasts = |step: &Step| step.end <= point && (is_killed || step.synced.contains(key));
+        let lasts = |step: &Step| step.end <= point && if is_killed { &step.kept } else { &step.synced }.contains(key);
         let first = steps.iter().rposition(lasts).unwrap_or(0);
         steps[first..].iter().filter_map(|step| step.values.get(key).cloned()).collect()
     };

@@ -1,0 +1,182 @@
+//! Every crash point of robotsd: versions, switches, the board, a registry that is followed, and the hand-over of an upgrade are
+//! recorded as the library's are (`tests/it/crash` of the package below), and robotsd is started with what a crash leaves.
+
+#[path = "../../../tests/it/crash/file_system.rs"]
+mod file_system;
+#[path = "../../../tests/it/crash/recording.rs"]
+mod recording;
+#[path = "../../../tests/it/crash/states.rs"]
+mod states;
+
+use std::fs;
+use std::path::Path;
+
+use self::file_system::{Files, make_files};
+use self::recording::{folder_inside, record};
+use self::states::{Tried, Values, begin, end, most};
+use super::upstreams::secure_origin;
+use crate::harness::*;
+
+/// A number of states at a point, of every how many points, in the usual run: a start of robotsd takes its time.
+const USUAL: usize = 2;
+const EVERY: usize = 16;
+
+/// The texts of the site, by what `source` says.
+fn robots(source: &str) -> String {
+    format!("User-agent: GPTBot\nDisallow: /private/\nDisallow: /{source}\n")
+}
+
+/// A registry with a crawler of this name.
+fn registry(name: &str) -> String {
+    format!("[[crawler]]\nname = \"{name}\"\nheader = [\"{name}\"]\ncategory = \"ai-training\"\n")
+}
+
+/// A folder whose state is in `state`, and whose registry is followed at a URL.
+fn site(state: &Path, source: &str, url: &str, authority: &str) -> Folder {
+    let config = Config::refusing().keys(format!("state_dir = {state:?}")).admin_socket();
+    let config = config.site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"");
+    let tables = format!("[board]\nsees_all = true\n[agents]\nregistry_url = \"{url}\"\nregistry_ca = \"ca.pem\"");
+    config.tables(tables).robots(robots(source)).file("ca.pem", authority).file("pages/a.html", "a page").folder()
+}
+
+/// How everything stands, by a process that serves the folder.
+fn values(folder: &Folder, source: &str, url: &str) -> Values {
+    let status = folder.with_config(&["status", "--json"]).json();
+    let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
+    let board = folder.with_config(&["board", "--json"]).json();
+    let rows = board["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default();
+    let disallowed: u64 = rows.iter().filter_map(|row| row["disallowed"].as_u64()).sum();
+    let site = &status["sites"][0];
+    let values = [
+        ("all", text(&status["enforcement"])),
+        ("shop", text(&site["switch"])),
+        ("live", text(&site["hash"])),
+        ("registry", text(&status["registry"]["published"]["hash"])),
+        ("board", disallowed.to_string()),
+        ("source", source.to_owned()),
+        ("url", url.to_owned()),
+    ];
+    values.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+/// Serves, decides, upgrades and restarts, a step each.
+fn serve_decide_upgrade_and_restart(folder: &Path) {
+    let (server, authority) = secure_origin("localhost", &registry("FirstBot"));
+    let url = format!("https://localhost:{}/crawlers.toml", server.address.port());
+    let mut source = "a";
+    let folder = site(&folder.join("state"), source, &url, &authority);
+    let none = [("live", "none"), ("registry", "none"), ("board", "0"), ("all", "on"), ("shop", "on")];
+    begin();
+    let nothing = none.into_iter().chain([("source", source), ("url", &url)]);
+    end(&nothing.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(), &[], &[]);
+
+    begin();
+    let mut running = folder.start();
+    let is_fetched =
+        || folder.with_config(&["status", "--json"]).json()["registry"]["published"]["origin"] == "fetched";
+    wait_until("the registry", is_fetched);
+    end(&values(&folder, source, &url), &[], &[]);
+    let over = |source: &str, kept: &[&str], synced: &[&str]| end(&values(&folder, source, &url), kept, synced);
+    let counted = |count: u64| wait_until("a count", || values(&folder, "", "")["board"] == count.to_string());
+
+    begin();
+    running.get("/robots.txt", GPTBOT);
+    assert_eq!(running.get("/private/x", GPTBOT).status, 403);
+    counted(1);
+    over(source, &[], &[]);
+
+    begin();
+    source = "b";
+    folder.replace("robots.txt", robots(source));
+    wait_until("the second version", || running.get("/robots.txt", FIREFOX).body == robots(source));
+    over(source, &[], &[]);
+
+    begin();
+    folder.with_config(&["rollback", "shop"]).succeeded();
+    over(source, &["live"], &["live"]);
+
+    for (arguments, key) in [
+        (&["enforce", "off"][..], "all"),
+        (&["enforce", "off", "--site", "shop"], "shop"),
+        (&["enforce", "off"], "all"),
+        (&["enforce", "on"], "all"),
+        (&["enforce", "on", "--site", "shop"], "shop"),
+    ] {
+        begin();
+        folder.with_config(arguments).succeeded();
+        over(source, &[key], &[key]);
+    }
+
+    // The one that takes over has what was counted, and the registry that was saved.
+    begin();
+    let process = |folder: &Folder| {
+        let status = folder.with_config(&["status", "--json"]).json();
+        u32::try_from(status["pid"].as_u64().unwrap()).unwrap()
+    };
+    let before = process(&folder);
+    folder.with_config(&["upgrade"]).succeeded();
+    running.wait_for_end();
+    let after = process(&folder);
+    assert_ne!(before, after);
+    counted(1);
+    over(source, &["board", "live", "registry"], &[]);
+
+    begin();
+    assert_eq!(running.get("/private/x", GPTBOT).status, 403);
+    counted(2);
+    over(source, &[], &[]);
+
+    begin();
+    server.show(200, &registry("SecondBot"));
+    signal("TERM", after);
+    wait_until("the end of the new process", || !is_alive(after));
+    source = "c";
+    folder.replace("robots.txt", robots(source));
+    running = folder.start();
+    let line = |line: &Value| message(line).ends_with(": is in force");
+    running.wait_for_event("registry", line);
+    counted(2);
+    over(source, &["board"], &[]);
+
+    begin();
+    running.end();
+    let _running = folder.start();
+    wait_until("the registry", is_fetched);
+    over(source, &["board", "live", "registry"], &[]);
+}
+
+/// What robotsd has that is started with the files of a crash. Nothing answers where the registry was published.
+fn start(files: &Files, last: &Values) -> Values {
+    let folder = site(Path::new("state"), &last["source"], &last["url"], &Authority::new().pem());
+    let state: Files = files
+        .iter()
+        .filter(|(path, _)| path.starts_with("state"))
+        .map(|(path, it)| (path.clone(), it.clone()))
+        .collect();
+    make_files(&state, folder.path());
+    let mut running = folder.start();
+    let found = values(&folder, &last["source"], &last["url"]);
+    running.end();
+    assert_eq!(running.count("panic", |_| true), 0);
+    let running = folder.start();
+    let again = values(&folder, &last["source"], &last["url"]);
+    assert_eq!(found, again, "a second start has what the first had");
+    drop(running);
+    found
+}
+
+#[test]
+fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
+    if let Some(folder) = folder_inside() {
+        return serve_decide_upgrade_and_restart(&folder);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    fs::create_dir(&root).unwrap();
+    let Some(operations) = record("crash::robotsd_has_the_old_or_the_new_of_everything_after_every_crash", &root)
+    else {
+        return;
+    };
+    let every = if is_long() { 1 } else { EVERY };
+    Tried::every(&operations, most(USUAL), every, start).expect_none("robotsd");
+}
