@@ -178,5 +178,5 @@ fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
         return;
     };
     let every = if is_long() { 1 } else { EVERY };
-    Tried::every(&operations, most(USUAL), every, start).expect_none("robotsd");
+    Tried::all(&operations, most(USUAL), every, start).expect_none("robotsd");
 }

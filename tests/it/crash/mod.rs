@@ -199,7 +199,7 @@ fn recorded() -> Option<&'static [Operation]> {
 #[track_caller]
 fn expect_found(fault: &str, operations: &[Operation]) {
     assert_ne!(Some(operations), recorded(), "the fault is not planted");
-    let tried = Tried::all(operations, most(USUAL), start);
+    let tried = Tried::all(operations, most(USUAL), 1, start);
     println!("{fault}: found after {} crash states: {:?}", tried.states, tried.violations.first());
     assert!(!tried.violations.is_empty(), "{fault} is not found");
 }
@@ -210,7 +210,7 @@ fn every_crash_leaves_the_old_or_the_new_state_whole() {
         return publish_accept_roll_back_and_switch(&folder);
     }
     let Some(operations) = recorded() else { return };
-    Tried::all(operations, most(USUAL), start).expect_none("a state directory");
+    Tried::all(operations, most(USUAL), 1, start).expect_none("a state directory");
 }
 
 #[test]

@@ -60,14 +60,9 @@ pub(crate) fn most(usual: usize) -> usize {
 }
 
 impl Tried {
-    /// Cuts a recording after each operation, and starts with the files of each state. `start` is given them, and how things stood
-    /// at the end of the step that was under way.
-    pub(crate) fn all(operations: &[Operation], most: usize, start: impl FnMut(&Files, &Values) -> Values) -> Self {
-        Self::every(operations, most, 1, start)
-    }
-
-    /// The same after every few operations, and wherever a step is over: what was promised there counts.
-    pub(crate) fn every(
+    /// Cuts a recording after `every` few operations, and wherever a step is over, as what was promised there counts. Starts with the
+    /// files of each state: `start` is given them, and how things stood at the end of the step that was under way.
+    pub(crate) fn all(
         operations: &[Operation],
         most: usize,
         every: usize,
