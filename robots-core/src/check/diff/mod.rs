@@ -1,9 +1,9 @@
 //! The effect of a change of the file on crawlers, not the difference of its text.
 //!
-//! Crawlers for which the same groups apply, before and after, are one [`Effect`]. Paths are found by judging: the
-//! patterns that only one of the two files has are made into witnesses, paths that they match, alone and together with
-//! the other patterns; each is judged under both files, and those with another verdict are the changes. So a change
-//! that is shown is real; one that no witness meets (three wildcards that overlap just so) is not shown.
+//! Crawlers that obey the same groups, before and after, are one [`Effect`]. Paths are found by trying: of each pattern that only
+//! one of the two files has, paths are made that it matches, alone and together with each other pattern. Such a witness is judged
+//! under both files, and it is a change where the verdicts differ. So a change that is shown is real; one that no witness meets
+//! (three wildcards that overlap just so) is not shown.
 //!
 //! The delays that requests shall keep are compared apart: no path depends on them.
 //!

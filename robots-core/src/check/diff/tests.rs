@@ -1,7 +1,7 @@
 //! Pairs of files and what changes between them.
 
 use super::*;
-use crate::rules::RobotsTxt;
+use crate::rules::{Reading, RobotsTxt};
 
 fn between(old: &str, new: &str) -> Diff {
     diff(&RobotsTxt::parse(old.as_bytes()), &RobotsTxt::parse(new.as_bytes()), &DiffOptions::new())
@@ -54,10 +54,21 @@ fn what_changes_where_two_rules_meet_is_found() {
         ("Disallow: /blog*page=", "Disallow: /blog*page=\nAllow: /blog/category/", "allow"),
         ("Disallow: /a*b", "Disallow: /a*b\nAllow: /a*c", "allow"),
         ("Allow: /x\nDisallow: /*\nAllow: /*.p", "Disallow: /$", "allow"),
+        // The escape counts as three octets, and matches what one does.
+        ("Disallow: /a\nAllow: /ab", "Disallow: /a\nAllow: /ab\nDisallow: /%61", "disallow"),
     ] {
         let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
         let changes = changes_for(&diff, None);
         assert!(changes.iter().any(|change| change.starts_with(want)), "{old} | {new}: {changes:?}");
+    }
+    // Where a slash is assumed, it does not count.
+    for (old, new, want) in [
+        ("Disallow: a", "Disallow: a\nAllow: /", "allow /a"),
+        ("Disallow: a\nAllow: /", "Disallow: /a\nAllow: /", "disallow /a"),
+    ] {
+        let [old, new] = [old, new].map(|rules| RobotsTxt::parse(format!("User-agent: *\n{rules}\n")));
+        let diff = diff(&old, &new, &DiffOptions::new().with_reading(Reading::Legacy));
+        assert_eq!(changes_for(&diff, None), [want], "{}", String::from_utf8_lossy(new.bytes()));
     }
 }
 

@@ -2,14 +2,13 @@
 //!
 //! A verdict can only change where a rule matches that one side lacks. So each such rule's pattern is made into paths, once
 //! with nothing and once with something for its `*`, and joined with the patterns of the other rules, because an exception
-//! only shows on paths that the rule it is an exception from matches too: each pair of patterns of which one has a `*` is
-//! made into the shortest path that both match.
+//! only shows on paths that the rule it is an exception from matches too: each pair of patterns is made into the shortest path
+//! that both match, but for two that stand as they are compared, of which the longer one wins.
 
-use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
 use crate::check::pattern::spelled;
-use crate::rules::{Access, Group, Reading, Rule, Selection};
+use crate::rules::{Access, Group, PathPattern, Reading, Rule, Selection};
 
 /// Paths that are tried for one pair of groups: a bound on the cost.
 const MOST: usize = 50_000;
@@ -48,11 +47,11 @@ pub(super) fn paths(
 ) -> Vec<Vec<u8>> {
     let (old, new) = (rules(before), rules(after));
     let changed: Vec<&[u8]> =
-        old.symmetric_difference(&new).map(|(_, pattern)| &**pattern).chain(own.iter().copied()).collect();
+        old.symmetric_difference(&new).map(|(_, pattern)| *pattern).chain(own.iter().copied()).collect();
     if changed.len() == own.len() {
         return Vec::new();
     }
-    let mut every: Vec<&[u8]> = old.union(&new).map(|(_, pattern)| &**pattern).chain(own.iter().copied()).collect();
+    let mut every: Vec<&[u8]> = old.union(&new).map(|(_, pattern)| *pattern).chain(own.iter().copied()).collect();
     every.sort_unstable();
     every.dedup();
     let mut paths = Paths { other_filler: unused_text(&every), ..Paths::default() };
@@ -78,10 +77,18 @@ pub(super) fn paths(
             break;
         }
     }
-    let with_wildcards: Vec<&[u8]> = every.iter().copied().filter(|pattern| pattern.contains(&b'*')).collect();
-    let pairs = changed.iter().flat_map(|pattern| {
-        let others = if pattern.contains(&b'*') { &every } else { &with_wildcards };
-        others.iter().map(move |other| (*pattern, *other))
+    let as_compared = |pattern: &&[u8]| {
+        let text = compared(pattern, before.rules.reading());
+        let is_plain = text == *pattern && !text.contains(&b'*');
+        (text, is_plain)
+    };
+    let (every, changed): (Vec<_>, Vec<_>) =
+        (every.iter().map(as_compared).collect(), changed.iter().map(as_compared).collect());
+    let all: Vec<&[u8]> = every.iter().map(|(text, _)| &**text).collect();
+    let not_plain: Vec<&[u8]> = every.iter().filter(|(_, is_plain)| !is_plain).map(|(text, _)| &**text).collect();
+    let pairs = changed.iter().flat_map(|(text, is_plain)| {
+        let others = if *is_plain { &not_plain } else { &all };
+        others.iter().map(move |other| (&**text, *other))
     });
     let mut states = MOST_STATES;
     for (pattern, other) in pairs.take(MOST_PAIRS) {
@@ -101,16 +108,28 @@ fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
 }
 
 /// The selected rules, without their lines.
-fn rules(selection: Selection<'_>) -> HashSet<(bool, Cow<'_, [u8]>)> {
+fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
-    let says = |rule: Rule<'_>| rule.access() == Access::Allow;
-    let rules = selection.groups().flat_map(Group::rules);
-    let counted = rules.filter_map(|rule| match rule.pattern() {
-        pattern @ [b'/' | b'*', ..] => Some((says(rule), Cow::Borrowed(pattern))),
-        pattern @ [_, ..] if is_legacy => Some((says(rule), Cow::Owned([b"/", pattern].concat()))),
-        _ => None,
-    });
-    counted.collect()
+    let counts = |rule: &Rule<'_>| match rule.pattern() {
+        [] => false,
+        pattern => is_legacy || matches!(pattern, [b'/' | b'*', ..]),
+    };
+    let rules = selection.groups().flat_map(Group::rules).filter(counts);
+    rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
+}
+
+/// A pattern as it is compared with paths. Its priority is the length as written, with escapes and without a slash that is assumed,
+/// so a shorter text may win over a longer one.
+fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
+    if reading == Reading::Reference {
+        return pattern.to_vec();
+    }
+    let mut text = PathPattern::new(pattern, reading).with_runs(b'*').next().unwrap_or_default();
+    // It goes on by itself.
+    if text.pop_if(|last| *last == b'*').is_none() {
+        text.push(b'$');
+    }
+    text
 }
 
 /// Whether a pattern can begin to match anywhere in a path: `*.pdf`, `/*?sort=`.
