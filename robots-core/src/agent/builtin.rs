@@ -98,6 +98,10 @@ fn row(fields: Fields) -> Result<Crawler, String> {
             ("header", List(names)) => row.header_names = names,
             ("tokens", List(tokens)) => row.tokens = tokens.iter().map(ProductToken::new).collect(),
             ("operator", Text(operator)) => row.operator = operator,
+            ("supplies", List(words)) => {
+                let read = words.iter().map(|word| word.parse()).collect::<Result<_, _>>();
+                row.supplies = read.map_err(|error| format!("{name}: {error}"))?;
+            }
             ("robots", Text(word)) => row.obeys_robots = obeys(&word)?,
             ("star", Text(word)) => row.obeys_star = obeys(&word)?,
             ("crawl_delay", Text(word)) => row.obeys_crawl_delay = obeys(&word)?,

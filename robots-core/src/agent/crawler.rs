@@ -32,6 +32,8 @@ pub struct Crawler {
     pub operator: String,
     /// The purpose it fetches pages for.
     pub category: Category,
+    /// The purposes that what it collects is published for, or known to be used for by others, besides its own.
+    pub supplies: Vec<Category>,
     /// Whether it obeys groups that name it.
     pub obeys_robots: Obeys,
     /// Whether it obeys the groups of `*`. `*` applies to [`Obeys::Unknown`].
@@ -340,6 +342,7 @@ mod tests {
             header_names: vec!["A".into(), "A Bot".into()],
             tokens: ["a", "b"].map(ProductToken::new).into(),
             operator: "O".into(),
+            supplies: vec![Category::AiTraining],
             obeys_robots: Obeys::Yes,
             obeys_star: Obeys::No,
             obeys_crawl_delay: Obeys::Yes,

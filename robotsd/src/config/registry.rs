@@ -52,6 +52,7 @@ tables! {
         tokens: Option<Spanned<Vec<String>>>,
         operator: Option<String>,
         category: Option<Spanned<String>>,
+        supplies: Vec<Spanned<String>>,
         robots: Option<Spanned<String>>,
         star: Option<Spanned<String>>,
         crawl_delay: Option<Spanned<String>>,
@@ -131,12 +132,14 @@ fn row(table: &Spanned<CrawlerTable>) -> Result<RegistryRow, Fault> {
     }
     let Some(category) = &table.category else { return Err(missing(span, "category")) };
     let category = word("category", category, Category::ALL)?;
+    let supplies = table.supplies.iter().map(|written| word("supplies", written, Category::ALL));
     let obeys = |key: &str, written: &Option<Spanned<String>>, all: &[Obeys]| {
         written.as_ref().map_or(Ok(Obeys::Unknown), |written| word(key, written, all))
     };
     let new = if table.control { Crawler::control_token } else { Crawler::new };
     let mut row = Crawler {
         operator: table.operator.clone().unwrap_or_default(),
+        supplies: supplies.collect::<Result<_, _>>()?,
         obeys_robots: obeys("robots", &table.robots, Obeys::ALL)?,
         obeys_star: obeys("star", &table.star, Obeys::ALL)?,
         obeys_crawl_delay: obeys("crawl_delay", &table.crawl_delay, &[Obeys::Yes, Obeys::No, Obeys::Unknown])?,
@@ -274,7 +277,7 @@ mod tests {
     #[test]
     fn every_key_of_a_row_reaches_the_registry() {
         let text = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"HouseBot\", \"House Bot\"]\ntokens = [\"HouseBot\", \"House\"]\n\
-                    operator = \"House\"\ncategory = \"archive\"\nrobots = \"partial\"\nstar = \"no\"\ncrawl_delay = \"yes\"\nrequires = [\"house.test\"]\n\
+                    operator = \"House\"\ncategory = \"archive\"\nsupplies = [\"seo\"]\nrobots = \"partial\"\nstar = \"no\"\ncrawl_delay = \"yes\"\nrequires = [\"house.test\"]\n\
                     ranges = [\"https://house.test/ranges\"]\nrdns = [\".house.test\"]\nreferers = [\"house.test\"]\nsignature = \"https://house.test/keys\"\n\
                     source = \"https://house.test/bot\"\nchecked = \"2026-11-22\"\nweak = true\nframework = true\nindex = true\nexamples = [\"HouseBot/1 house.test\"]\n\n\
                     [[crawler]]\nname = \"House-Extended\"\ncategory = \"ai-training\"\ncontrol = true\n\n\
@@ -285,6 +288,7 @@ mod tests {
             header_names: vec!["HouseBot".into(), "House Bot".into()],
             tokens: ["HouseBot", "House"].map(ProductToken::new).into(),
             operator: "House".into(),
+            supplies: vec![Category::Seo],
             obeys_robots: Obeys::Partial,
             obeys_star: Obeys::No,
             obeys_crawl_delay: Obeys::Yes,
