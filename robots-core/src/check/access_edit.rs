@@ -2,7 +2,8 @@
 //!
 //! 1. A crawler is kept out where nothing may be fetched, and let in where no rule is about the whole site; narrower rules stay.
 //! 2. A group that is for no other crawler is changed. One that is for others too loses the name, and the others keep it as it is.
-//! 3. A crawler that is let in obeys the rules that it had besides: those of its group, else those it obeys without one.
+//! 3. A crawler that is let in obeys the rules that it had besides: those of its group, else those it obeys without one. It keeps the
+//!    delays and preferences of its group.
 //! 4. A crawler that obeyed the group of another (`Googlebot-Image` that of `Googlebot`) is named where its rules were.
 //! 5. The result is compared with the file: it counts where every crawler that is meant is as wanted, and no other has another
 //!    verdict or delay.
@@ -17,7 +18,7 @@ use super::options::SiteContext;
 use super::reach::{self, Reach, closes_part, closes_site};
 use crate::agent::{Agent, Registry};
 use crate::rules::append::{GroupLine, group_lines};
-use crate::rules::{Access, Group, Name, ProductToken, RobotsTxt, Rule, RuleSet, Selection, ValueError};
+use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, RuleSet, Selection, ValueError};
 
 /// A file whose rules were changed for some crawlers.
 #[derive(Clone, Debug)]
@@ -82,7 +83,13 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     let unproved = |name: &str, fault: &str| Err(ValueError::new(name, format_args!("{fault}: edit the file by hand")));
     let is_missed = |(agent, access): &&(Agent, Access)| !is_as_wanted(select(edited.rules(), agent), *access);
     if let Some((agent, access)) = wanted.iter().find(is_missed) {
-        let still = if *access == Access::Allow { "would still be kept out at large" } else { "would still be let in" };
+        let still = match access {
+            _ if edited.bytes().len() > Reading::STANDARD_LIMIT => {
+                "a crawler need not read more than 500 KiB, and the file is larger with the edit: take rules out of it, or"
+            }
+            Access::Allow => "would still be kept out at large",
+            Access::Disallow => "would still be let in",
+        };
         return unproved(agent.crawler().unwrap_or_default(), still);
     }
     let meant: HashSet<&ProductToken> = wanted.iter().filter_map(|(agent, _)| agent.tokens().first()).collect();
@@ -110,6 +117,11 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
             SiteExtent::of(selection) == SiteExtent::Shut && shut().is_some_and(|by| by.extent == reach::Extent::All)
         }
     }
+}
+
+/// Whether some paths are disallowed, besides the whole site.
+fn has_narrower(groups: &[Group<'_>]) -> bool {
+    groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
 /// A name as robots.txt has it: as the crawler is called, where that is its token.
@@ -140,7 +152,9 @@ struct Draft<'f, 'a> {
 
 impl<'f, 'a> Draft<'f, 'a> {
     fn of(file: &'f CheckedFile<'a>, access: Access, mut agents: Vec<&Agent>) -> Self {
-        agents.retain(|agent| !is_as_wanted(select(file.rules(), agent), access));
+        let mut seen = HashSet::new();
+        agents
+            .retain(|agent| seen.insert(agent.tokens().first()) && !is_as_wanted(select(file.rules(), agent), access));
         let mut draft = Self {
             file,
             access,
@@ -215,27 +229,32 @@ impl<'f, 'a> Draft<'f, 'a> {
             }
             is_placed |= match self.changed.get(&at) {
                 Some(is_placed) => *is_placed,
-                None => self.change(at, group),
+                None => self.change(at, group, self.otherwise(agent, family)),
             };
         }
         let lines = match self.access {
             _ if is_placed => return,
             Access::Disallow => vec![b"Disallow: /".to_vec()],
             Access::Allow => {
-                let otherwise = self.file.rules().select(family, agent.fallback());
-                let has_own = shared.iter().any(|group| group.rules().any(|rule| closes_part(&rule)));
-                match (has_own, is_as_wanted(otherwise, Access::Allow)) {
-                    (true, _) => self.narrower(shared),
-                    (false, true) => return,
-                    (false, false) => self.narrower(otherwise.groups().collect()),
+                let otherwise = self.otherwise(agent, family);
+                let has_own = has_narrower(&shared) || shared.iter().any(|group| !self.others(*group).is_empty());
+                match has_own || !is_as_wanted(otherwise, Access::Allow) {
+                    true => self.opened(&shared, otherwise),
+                    false => return,
                 }
             }
         };
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
     }
 
+    /// The rules that a crawler obeys without a group of its own, once those whose groups it obeys besides are as wanted too.
+    fn otherwise(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
+        let family: Vec<_> = family.iter().filter(|token| !self.own.contains(*token)).cloned().collect();
+        self.file.rules().select(&family, agent.fallback())
+    }
+
     /// Changes a group that is for no other crawler; false where nothing is left of it.
-    fn change(&mut self, at: usize, group: Group<'_>) -> bool {
+    fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         let line_of = |rule: Rule<'_>| rule.line() - 1;
         let is_left = match self.access {
             Access::Disallow => {
@@ -261,6 +280,13 @@ impl<'f, 'a> Draft<'f, 'a> {
                 self.removed.extend(group.rules().filter(closes_site).map(line_of));
                 true
             }
+            Access::Allow if !self.others(group).is_empty() => {
+                let rules = self.rules(otherwise.groups());
+                let last = group.rules().last().map_or(group.line(), |rule| rule.line()) - 1;
+                rules.iter().for_each(|rule| self.add_after(last, rule));
+                self.removed.extend(group.rules().map(line_of));
+                true
+            }
             Access::Allow => {
                 self.removed.extend(group.names().map(|name| name.line() - 1));
                 self.removed.extend(self.lines[at].iter().map(|line| line.number - 1));
@@ -271,17 +297,39 @@ impl<'f, 'a> Draft<'f, 'a> {
         is_left
     }
 
-    /// The lines of groups without the rules about the whole site; where no other rule disallows something, without rules.
-    fn narrower(&self, groups: Vec<Group<'_>>) -> Vec<Vec<u8>> {
-        let has_rules = groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)));
-        let mut lines = if has_rules { Vec::new() } else { vec![b"Disallow:".to_vec()] };
-        for group in groups {
-            let rules: BTreeMap<usize, Rule<'_>> = group.rules().map(|rule| (rule.line(), rule)).collect();
-            let stays = |line: &&GroupLine| rules.get(&line.number).is_none_or(|rule| has_rules && !closes_site(rule));
-            let kept = self.lines[self.place_of(group)].iter().filter(stays);
-            lines.extend(kept.map(|line| self.file.bytes()[line.content.clone()].to_vec()));
+    /// The lines of a crawler that is let in: narrower rules and all else that its groups had, or those that it obeys without them.
+    fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
+        let others =
+            |groups: &mut dyn Iterator<Item = Group<'_>>| groups.flat_map(|group| self.others(group)).collect();
+        let mut lines =
+            if has_narrower(own) { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
+        let mut kept: Vec<Vec<u8>> = others(&mut own.iter().copied());
+        if kept.is_empty() && !has_narrower(own) {
+            kept = others(&mut otherwise.groups());
         }
+        lines.extend(kept);
         lines
+    }
+
+    /// The rules of groups but for those about the whole site; where no other rule disallows something, the one for "all is open".
+    fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
+        let groups: Vec<_> = groups.collect();
+        if !has_narrower(&groups) {
+            return vec![b"Disallow:".to_vec()];
+        }
+        let kept = groups.iter().flat_map(|group| group.rules()).filter(|rule| !closes_site(rule));
+        kept.map(|rule| self.text(rule.line() - 1)).collect()
+    }
+
+    /// The lines of a group that are no rules: delays and preferences.
+    fn others(&self, group: Group<'_>) -> Vec<Vec<u8>> {
+        let rules: HashSet<usize> = group.rules().map(|rule| rule.line()).collect();
+        let lines = self.lines[self.place_of(group)].iter().filter(|line| !rules.contains(&line.number));
+        lines.map(|line| self.text(line.number - 1)).collect()
+    }
+
+    fn text(&self, line: usize) -> Vec<u8> {
+        self.file.bytes()[self.file.lines()[line].content()].to_vec()
     }
 
     /// A group that keeps crawlers out and says nothing else: the line of its last name.

@@ -1,8 +1,10 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::EditedFile;
-use crate::agent::{Agent, Recognizer, Registry};
-use crate::rules::{Access, RobotsTxt, ValueError};
+use crate::agent::{Agent, Category, Recognizer, Registry};
+use crate::check::{DiffOptions, diff};
+use crate::rules::{Access, ProductToken, RobotsTxt, ValueError};
 
 /// Crawlers as `-GPTBot +bingbot`: kept out, let in.
 fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
@@ -99,6 +101,19 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow:\n",
         ),
         ("User-agent: *\nDisallow: /a\n", "+GPTBot", "User-agent: *\nDisallow: /a\n"),
+        // It keeps what its group says besides, and the rules that the others obey.
+        (
+            "User-agent: GPTBot\nCrawl-delay: 5\nDisallow: /\nContent-Signal: ai-train=no\n\nUser-agent: *\nDisallow: /a\n",
+            "+GPTBot",
+            "User-agent: GPTBot\nCrawl-delay: 5\nDisallow: /a\nContent-Signal: ai-train=no\n\nUser-agent: *\nDisallow: /a\n",
+        ),
+        (
+            "User-agent: GPTBot\nUser-agent: CCBot\nCrawl-delay: 5\nDisallow: /\n",
+            "+GPTBot",
+            "User-agent: CCBot\nCrawl-delay: 5\nDisallow: /\n\nUser-agent: GPTBot\nDisallow:\nCrawl-delay: 5\n",
+        ),
+        // Two crawlers of one token are one to a robots.txt.
+        ("", "-Slurp -Slurp", "User-agent: Slurp\nDisallow: /\n"),
         (
             "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
             "+GPTBot -bingbot -msnbot -msnbot-media -adidxbot -BingPreview -MicrosoftPreview",
@@ -112,6 +127,48 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         assert_eq!(after.diff.is_empty(), file == want, "{crawlers}: {file:?}");
         let again = edited(&text, crawlers).expect("the same again");
         assert_eq!(String::from_utf8_lossy(again.robots.bytes()), text, "{crawlers}: again");
+    }
+}
+
+#[test]
+fn keeping_a_category_out_and_letting_it_in_again_gives_the_verdicts_of_before() {
+    let registry = Registry::builtin();
+    for file in [
+        "",
+        "User-agent: *\nDisallow: /a\n",
+        "User-agent: *\nDisallow: /a\nCrawl-delay: 3\n\nUser-agent: Googlebot\nDisallow: /b\n",
+        "User-agent: HouseBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
+    ] {
+        let before = RobotsTxt::parse(file);
+        // Rules that a crawler had by itself are not known any more.
+        let has_own = |category: &Category| *category == Category::Search && file.contains("Googlebot");
+        for category in Category::ALL.iter().filter(|category| !has_own(category)) {
+            let wanted = |access: Access| -> Vec<_> {
+                let can_be_named =
+                    |token: &ProductToken| ProductToken::from_name(token.as_bytes()).as_ref() == Some(token);
+                let crawlers = registry.crawlers().filter(|crawler| {
+                    crawler.category == *category && crawler.tokens.first().is_some_and(can_be_named)
+                });
+                crawlers.map(|crawler| (Agent::from(crawler), access)).collect()
+            };
+            let of = |robots: &RobotsTxt, access: Access| {
+                let edited = EditedFile::of_while(robots, &wanted(access), registry, &|| true);
+                edited.unwrap_or_else(|error| panic!("{category} {access}: {file}: {error}")).robots
+            };
+            let names = |robots: &RobotsTxt| -> Vec<Vec<u8>> {
+                robots
+                    .groups()
+                    .flat_map(|group| group.names().map(|name| name.value().to_vec()).collect::<Vec<_>>())
+                    .collect()
+            };
+            let (out, mut seen) = (of(&before, Access::Disallow), HashSet::new());
+            assert!(names(&out).iter().all(|name| seen.insert(name.to_ascii_lowercase())), "{category}: a name twice");
+            let back = of(&out, Access::Allow);
+            let diff = diff(&before, &back, &DiffOptions::new());
+            let text = String::from_utf8_lossy(back.bytes());
+            let said = || diff.effects.iter().map(|effect| &effect.crawlers).collect::<Vec<_>>();
+            assert!(diff.is_empty(), "{category} of {file:?}: {text}\n{:?}", said());
+        }
     }
 }
 

@@ -128,6 +128,11 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
         ("User-agent:\nDisallow: /p\n", "User-agent: *\nDisallow: /p\n"),
         ("User-agent: *\nDisallow /p:b\n", "User-agent: *\nDisallow: /p:b\n"),
         ("User-agent: *\nDisallow: /*.pdf$*\n", "User-agent: *\nDisallow: /*.pdf$\n"),
+        ("User-agent: *\nDisallow: /*.pdf$/\n", "User-agent: *\nDisallow: /*.pdf$\n"),
+        ("User-agent: *\nDisallow: /*.php$?a=1\n", "User-agent: *\nDisallow: /*.php$\n"),
+        // A folder of this name, or the end of another one.
+        ("User-agent: *\nDisallow: /$/a\n", "User-agent: *\nDisallow: /$/a\n"),
+        ("User-agent: *\nDisallow: /$metadata\n", "User-agent: *\nDisallow: /%24metadata\n"),
         ("User-agent: *\nDisallow: /p$b$\n", "User-agent: *\nDisallow: /p%24b$\n"),
         (
             "User-agent: bingbot\nCrawl-delay: 5\nUser-agent: b\nDisallow: /p\n",

@@ -25,7 +25,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         start..start + 1,
         format_args!("the \"$\" inside {} is a dollar sign, not the end of the path", Quoted(pattern)),
     );
-    if is_end(&pattern[at + 1..]) {
+    if is_end(pattern, at) {
         draft.help(format_args!("write {}", Quoted(&pattern[..=at])));
     } else {
         draft.help(format_args!("write \"%24\" for a dollar sign, and \"$\" only at the end"));
@@ -36,15 +36,24 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let pattern = field.value;
     let at = finding.span.start - field.value_range.start;
-    if is_end(&pattern[at + 1..]) {
+    if is_end(pattern, at) {
         return Some(vec![Edit::remove(finding.span.end..field.value_range.end)]);
     }
     let start = field.value_range.start;
     let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
-    Some(Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
+    // A sign at the end of a segment may be either.
+    let is_octet = |at: usize| pattern[at + 1].is_ascii_alphanumeric() && !is_end(pattern, at);
+    inside.clone().all(is_octet).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }
 
-/// Whether nothing but more signs for "any" and "end" stands behind a `$`.
-fn is_end(rest: &[u8]) -> bool {
-    rest.iter().all(|octet| matches!(octet, b'*' | b'$'))
+/// Whether a `$` is meant as the end: behind the name of a kind of file (`/*.pdf$?page`), or where nothing but more signs for "any" and
+/// "end" follows, or, behind a name, a slash (`/shop$/`).
+fn is_end(pattern: &[u8], at: usize) -> bool {
+    /// Letters of `.webmanifest`.
+    const LONGEST: usize = 11;
+    let (before, rest) = (&pattern[..at], &pattern[at + 1..]);
+    let name = before.rsplit(|octet| !octet.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let is_file = (1..=LONGEST).contains(&name.len()) && before[..before.len() - name.len()].ends_with(b".");
+    let is_only = |signs: &[u8]| rest.iter().all(|octet| signs.contains(octet));
+    is_file || is_only(b"*$") || !before.ends_with(b"/") && is_only(b"*$/")
 }
