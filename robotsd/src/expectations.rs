@@ -53,12 +53,12 @@ pub(crate) struct ExpectationsFile {
     /// As written, relative to the file.
     pub(crate) robots: Option<PathBuf>,
     pub(crate) expectations: Expectations,
-    /// The line of each expectation.
-    pub(crate) lines: Vec<usize>,
     /// Every agent as it is written.
     pub(crate) agents: Vec<WrittenWord>,
-    /// Every path as it is written.
+    /// Every path as it is written, in the order of the expectations.
     pub(crate) paths: Vec<WrittenWord>,
+    /// The place of the first path of each expectation among them.
+    first_paths: Vec<usize>,
 }
 
 /// The name of an agent, or a path, and its place.
@@ -70,6 +70,12 @@ pub(crate) struct WrittenWord {
 }
 
 impl ExpectationsFile {
+    /// The line and column of the path that an expectation is about, which counts from 0.
+    pub(crate) fn place(&self, expectation: usize, path: &str) -> (usize, usize) {
+        let of = self.first_paths.get(expectation).map_or(&[][..], |first| &self.paths[*first..]);
+        of.iter().find(|written| written.text == path).map_or((1, 1), |written| written.place)
+    }
+
     /// Reads a file. Errors name it, with the line and column of every problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(ConfigError::without_place)?;
@@ -94,7 +100,7 @@ impl ExpectationsFile {
         if tables.is_empty() {
             return Err(at(vec![Fault::new(0..0, "the file has no expectations").help(EXAMPLE.to_owned())]));
         }
-        let (mut lines, mut agents, mut paths) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut first_paths, mut agents, mut paths) = (Vec::new(), Vec::new(), Vec::new());
         let pairs = tables
             .iter()
             .map(|(_, table)| table.get_ref().agents.get_ref().len() * table.get_ref().paths.get_ref().len());
@@ -107,15 +113,15 @@ impl ExpectationsFile {
             |word: &Spanned<String>| WrittenWord { text: word.get_ref().clone(), place: places.at(word.span().start) };
         let mut expectations = Expectations::new(registry.clone());
         for (access, table) in tables {
-            let (span, table) = (table.span(), table.get_ref());
+            let table = table.get_ref();
             let (of_agents, of_paths) = (table.agents.get_ref(), table.paths.get_ref());
             let owned = |list: &[Spanned<String>]| list.iter().map(|item| item.get_ref().clone()).collect::<Vec<_>>();
             expectations = expectations.expect(access, owned(of_agents), owned(of_paths));
-            lines.push(places.at(span.start).0);
+            first_paths.push(paths.len());
             agents.extend(of_agents.iter().map(word));
             paths.extend(of_paths.iter().map(word));
         }
-        Ok(Self { robots: written.robots, expectations, lines, agents, paths })
+        Ok(Self { robots: written.robots, expectations, agents, paths, first_paths })
     }
 }
 
@@ -191,6 +197,10 @@ mod tests {
                 "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?",
             ),
             (
+                "[[alow]]\n",
+                "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?; and 2 more: `robotsd test e.toml` shows them",
+            ),
+            (
                 "[[allow]]\nagents = [\"\"]\npaths = [\"x\", \"/\"]\n",
                 "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names; and 1 more: `robotsd test \
                  e.toml` shows them",
@@ -201,9 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn each_expectation_keeps_its_line() {
-        let text = "robots = \"r.txt\"\n[[disallow]]\nagents = [\"a\"]\npaths = [\"/\"]\n\n[[allow]]\nagents = [\"a\"]\npaths = [\"/\"]\n";
+    fn each_expectation_keeps_its_place() {
+        let text = "robots = \"r.txt\"\n[[disallow]]\nagents = [\"a\"]\npaths = [\"/\"]\n\n[[allow]]\nagents = [\"a\"]\npaths = [\"/b\",\n \"/\"]\n";
         let file = ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect("a file");
-        assert_eq!((file.lines, file.robots), (vec![6, 2], Some(PathBuf::from("r.txt"))));
+        assert_eq!([file.place(0, "/"), file.place(1, "/")], [(9, 2), (4, 10)]);
+        assert_eq!(file.robots, Some(PathBuf::from("r.txt")));
     }
 }

@@ -43,6 +43,7 @@ mod render;
 mod report;
 mod request;
 mod retrieval;
+mod selector;
 mod serve;
 mod sites;
 mod socket;

@@ -785,7 +785,7 @@ def the_expectations_of_any_folder_are_tested(folder):
     commit(repository, {"-a $(touch pwned) b/robots.test.toml": unmet, "met/robots.test.toml": tests, "unmet/robots.test.toml": unmet})
     status, printed = pre_commit(repository, check=False)
     assert status == 1 and printed.count("* may not fetch /news/") == 2, printed
-    assert "unmet/robots.test.toml:2:" in printed and "1 expected, all met" in printed, printed
+    assert "unmet/robots.test.toml:4:10:" in printed and "1 expected, all met" in printed, printed
     commit(repository, {".pre-commit-config.yaml": config(args=["met/robots.test.toml"])})
     _, printed = pre_commit(repository)
     assert "Passed" in printed and list(folder.rglob("pwned")) == [], printed

@@ -18,6 +18,7 @@ use crate::evaluator::Evaluator;
 use crate::exit::{NEGATIVE, complain};
 use crate::names::did_you_mean;
 use crate::render::{printable, stdout, write_json};
+use crate::selector::Selector;
 
 /// Longest header that is read from standard input.
 const MAX_LINE: u64 = 1 << 20;
@@ -25,8 +26,8 @@ const MAX_LINE: u64 = 1 << 20;
 /// List and search the known crawlers, or identify User-Agent headers
 #[derive(Debug, Args)]
 pub(crate) struct AgentsArgs {
-    /// Words that a crawler's name, token, operator or category must all contain; `index` finds those that are not refused
-    /// by default
+    /// Words that a crawler's name, token, operator or category must all contain, or choices as `edit` takes them:
+    /// category:ai-training, operator:OpenAI, or index for those that are not refused by default
     #[arg(value_name = "WORD", conflicts_with = "identify")]
     words: Vec<String>,
 
@@ -82,6 +83,7 @@ struct CrawlerListing<'a> {
     tokens: Vec<String>,
     operator: &'a str,
     category: Category,
+    supplies: &'a [Category],
     robots: Obeys,
     star: Obeys,
     crawl_delay: Obeys,
@@ -182,9 +184,16 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
 
 /// Writes the crawlers that all words fit, and answers how many they are.
 fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: AgentsFormat) -> io::Result<usize> {
+    let (chosen, words): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.contains(':') || *word == "index");
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut rows: Vec<_> =
         registry.crawlers().filter(|crawler| words.iter().all(|word| mentions(crawler, word))).collect();
+    for word in chosen {
+        let selector = word.parse::<Selector>().map_err(|error| format!("{word:?}: {error}"));
+        let selector =
+            selector.and_then(|selector| selector.of(registry).map(|_| selector)).map_err(io::Error::other)?;
+        rows.retain(|crawler| selector.has(crawler));
+    }
     // A crawler with the name that the words spell comes first.
     let wanted = words.join(" ");
     rows.sort_by_key(|crawler| {
@@ -233,7 +242,11 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
 
 /// The message if no crawler fits the words: the words of the registry that were probably meant.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
-    let alone = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
+    let alone = |word: &String| {
+        word.contains(':')
+            || word == "index"
+            || registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()))
+    };
     let unknown: Vec<_> = words.iter().filter(|word| !alone(word)).collect();
     let known: Vec<_> = registry.crawlers().flat_map(words_of).collect();
     let hint = match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
@@ -245,9 +258,6 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
 }
 
 fn mentions(crawler: &Crawler, word: &str) -> bool {
-    if word == "index" {
-        return crawler.is_index_engine;
-    }
     words_of(crawler).any(|text| text.to_lowercase().contains(word))
 }
 
@@ -315,6 +325,7 @@ impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
             tokens: crawler.tokens.iter().map(ToString::to_string).collect(),
             operator: &crawler.operator,
             category: crawler.category,
+            supplies: &crawler.supplies,
             robots: crawler.obeys_robots,
             star: crawler.obeys_star,
             crawl_delay: crawler.obeys_crawl_delay,

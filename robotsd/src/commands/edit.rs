@@ -5,17 +5,16 @@
 //! Exit status: 0 where the file is as wanted, 1 where --diff shows that it is not yet, 2 where the file could not be read or written,
 //! or the edit is not proved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Instant;
 
 use clap::Args;
-use tower_robots::agent::{Agent, Category, Crawler, NamedAs};
+use tower_robots::agent::{Agent, Category, Crawler, NamedAs, Registry};
 use tower_robots::check::EditedFile;
-use tower_robots::rules::{Access, Reading};
+use tower_robots::rules::{Access, ProductToken, Reading};
 
 use super::arguments::site::{OtherFiles, RobotsFile, SiteArgs};
 use super::check::{replace, write_difference};
@@ -23,8 +22,10 @@ use super::diff::{DiffNames, write_effects};
 use crate::evaluator::{Evaluator, MOST_TIME};
 use crate::exit::{self, complain};
 use crate::input::{self, InputSource};
-use crate::names::{QuotedList, did_you_mean};
+use crate::names::QuotedList;
 use crate::render::{printable, stderr, stdout};
+use crate::retrieval::{is_url, shown_url};
+use crate::selector::Selector;
 
 /// Keep crawlers out of a site, or let them in, by the smallest edit of its robots.txt
 #[derive(Args, Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct EditArgs {
     ///
     /// A name means that crawler alone: others that obey its group for want of one of their own are named where their rules were.
     /// Of two that mean a crawler the one that names it counts, and then --disallow. `robotsd agents` lists crawlers, categories and operators.
-    #[arg(long, value_name = "WHOM", required_unless_present = "allow")]
+    #[arg(long, value_name = "WHOM")]
     disallow: Vec<Selector>,
 
     /// Let crawlers in: no rule is about the whole site for them any more, and the narrower rules that they have stay; may be
@@ -54,59 +55,23 @@ pub(crate) struct EditArgs {
     site: SiteArgs,
 }
 
-/// The subjects of an edit, written as the keys of `[site.modes]`, where a name needs no `agent:`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Selector {
-    Agent(String),
-    Category(Category),
-    Operator(String),
-    Index,
-}
-
-impl FromStr for Selector {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some(("agent", name)) => Ok(Self::Agent(name.trim().to_owned())),
-            Some(("operator", name)) => Ok(Self::Operator(name.trim().to_owned())),
-            Some(("category", word)) => word.trim().parse().map(Self::Category).map_err(|error| format!("{error}")),
-            None if text == "index" => Ok(Self::Index),
-            None => Ok(Self::Agent(text.trim().to_owned())),
-            Some(_) => Err("write a name, \"category:WORD\", \"operator:NAME\" or \"index\"".to_owned()),
-        }
-    }
-}
-
-impl Selector {
-    fn agents(&self, evaluator: &Evaluator) -> Result<Vec<Agent>, String> {
-        let crawlers = || evaluator.settings.registry.crawlers();
-        let is_meant = |crawler: &&Crawler| match self {
-            Self::Agent(_) => false,
-            Self::Category(category) => crawler.category == *category,
-            Self::Operator(operator) => crawler.operator.eq_ignore_ascii_case(operator),
-            Self::Index => crawler.is_index_engine,
-        };
-        match self {
-            Self::Agent(name) => Ok(vec![named(name, evaluator)?]),
-            Self::Operator(operator) if !crawlers().any(|crawler| is_meant(&crawler)) => {
-                let hint = did_you_mean(operator, crawlers().map(|crawler| crawler.operator.as_str()));
-                let hint = hint.unwrap_or_else(|| "`robotsd agents` lists them".to_owned());
-                Err(format!("no crawler of the registry has the operator {operator:?}: {hint}"))
-            }
-            _ => Ok(crawlers().filter(is_meant).map(Agent::from).collect()),
-        }
-    }
-}
-
 /// The crawler of this name. A misspelled one would keep no crawler out.
 fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         let fault = unknown.fault();
+        // A word that no crawler sends would keep nobody out.
+        let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
+        let is_crawler = is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
         match unknown.hint() {
             Some(hint) => return Err(format!("{fault}: {hint}")),
-            None => complain(&format_args!("{fault}: it is taken as one")),
+            None if is_crawler => complain(&format_args!("{fault}: it is taken as one")),
+            None => {
+                return Err(format!(
+                    "{fault}, and it does not call itself one, as \"HouseBot\" does: write a name that `robotsd agents` lists, \
+                     \"category:WORD\", \"operator:NAME\" or \"index\", or its group by hand"
+                ));
+            }
         }
     }
     let agent = agents.first();
@@ -118,6 +83,11 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     }
 }
 
+/// Whether a line can be for a crawler: a name ends at a slash, and some headers have one within the name.
+fn can_be_named(crawler: &Crawler) -> bool {
+    crawler.tokens.first().is_some_and(|own| ProductToken::from_name(own.as_bytes()).as_ref() == Some(own))
+}
+
 impl EditArgs {
     /// Each crawler once, and what becomes of it.
     fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
@@ -127,7 +97,19 @@ impl EditArgs {
         selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
         let mut wanted = BTreeMap::new();
         for (selector, access) in selectors {
-            for agent in selector.agents(evaluator)? {
+            let agents = match selector {
+                Selector::Agent(name) => vec![named(name, evaluator)?],
+                _ => {
+                    let crawlers = selector.of(&evaluator.settings.registry)?.into_iter();
+                    let (named, nameless): (Vec<_>, Vec<_>) = crawlers.partition(|crawler| can_be_named(crawler));
+                    if !nameless.is_empty() {
+                        let names = QuotedList::of(nameless.iter().map(|crawler| &crawler.name));
+                        complain(&format_args!("left out, because no line of a robots.txt can name them: {names}"));
+                    }
+                    named.into_iter().map(Agent::from).collect()
+                }
+            };
+            for agent in agents {
                 wanted.insert(agent.crawler().unwrap_or_default().to_lowercase(), (agent, access));
             }
         }
@@ -136,7 +118,16 @@ impl EditArgs {
 }
 
 pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
+    if args.disallow.is_empty() && args.allow.is_empty() {
+        let fault = "name the crawlers with --disallow or --allow, such as --disallow category:ai-training";
+        return Err(io::Error::other(fault));
+    }
     let source = InputSource::of(&args.file);
+    if let Some(url) = args.file.to_str().filter(|file| is_url(file)) {
+        let fault =
+            format!("{}: a file is edited, not what a site serves: name the file that it is made of", shown_url(url));
+        return Err(io::Error::other(fault));
+    }
     let site = args.site.select()?;
     let (name, bytes) = (source.name(), input::read(&args.file)?);
     let robots = RobotsFile { name: name.clone(), bytes };
@@ -157,22 +148,57 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     // Before the effect, so that both are in order where they go to one place.
     out.flush()?;
     if args.diff || source.path().is_none() {
-        write_effect(&mut stderr(), &name, &edited, old != new)?;
+        write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;
     } else {
-        write_effect(&mut out, &name, &edited, old != new)?;
+        write_effect(&mut out, &name, &edited, &wanted, registry)?;
         out.flush()?;
     }
     Ok(exit::answer(!args.diff || old == new))
 }
 
-fn write_effect(out: &mut impl Write, name: &str, edited: &EditedFile, is_changed: bool) -> io::Result<()> {
-    if !is_changed {
-        return writeln!(out, "{}: nothing to edit: every crawler that is meant is as wanted", printable(name));
+/// Writes the effect, and what an owner would take for granted and is not so.
+fn write_effect(
+    out: &mut impl Write,
+    name: &str,
+    edited: &EditedFile,
+    wanted: &[(Agent, Access)],
+    registry: &Registry,
+) -> io::Result<()> {
+    let diff = &edited.diff;
+    if diff.is_empty() {
+        writeln!(out, "{}: nothing to edit: every crawler that is meant is as wanted", printable(name))?;
+    } else {
+        write_effects(out, &DiffNames::new(&format!("{name} (before)"), name), diff, &[])?;
+        if !edited.kept.is_empty() {
+            let kept = QuotedList::of(&edited.kept);
+            writeln!(out, "named, so that they keep the rules that they had: {kept}")?;
+        }
+        let crawlers = diff.effects.iter().flat_map(|effect| &effect.crawlers);
+        let engines: BTreeSet<_> =
+            crawlers.filter(|crawler| crawler.is_index_engine).filter_map(|one| one.name.as_ref()).collect();
+        match engines.is_empty() {
+            true => writeln!(out, "no search engine is touched")?,
+            false => writeln!(out, "search engines that are touched: {}", QuotedList::of(engines))?,
+        }
     }
-    write_effects(out, &DiffNames::new(&format!("{name} (before)"), name), &edited.diff, &[])?;
-    if !edited.kept.is_empty() {
-        let kept = QuotedList::of(&edited.kept);
-        writeln!(out, "named, so that they keep the rules that they had: {kept}")?;
+    let shut =
+        || wanted.iter().filter(|(_, access)| *access == Access::Disallow).filter_map(|(agent, _)| agent.registered());
+    let tokens: Vec<_> = shut().filter(|crawler| crawler.is_control).map(|crawler| &crawler.name).collect();
+    if !tokens.is_empty() {
+        let tokens = QuotedList::of(tokens);
+        writeln!(out, "tokens of robots.txt that no request names, so that a server cannot refuse by them: {tokens}")?;
+    }
+    let categories: Vec<Category> = shut().map(|crawler| crawler.category).collect();
+    for category in Category::ALL.iter().filter(|category| categories.contains(category)) {
+        let is_left = |crawler: &&Crawler| {
+            crawler.supplies.contains(category)
+                && !wanted.iter().any(|(agent, _)| agent.crawler() == Some(&crawler.name))
+        };
+        let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();
+        if !others.is_empty() {
+            let others = QuotedList::of(others);
+            writeln!(out, "not meant by this, and others use for {category} what they collect: {others}")?;
+        }
     }
     Ok(())
 }

@@ -58,8 +58,9 @@ enum TestFormat {
 #[derive(Serialize)]
 struct UnmetRecord<'a> {
     file: &'a str,
-    /// The line of the expectation.
+    /// The place of the path in the expectation.
     line: usize,
+    column: usize,
     #[serde(flatten)]
     unmet: &'a Unmet,
 }
@@ -119,8 +120,8 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
             summarize(&mut out, &outcome)?;
         }
         TestFormat::Json => {
-            for (line, unmet) in evaluated.unmet() {
-                write_json(&mut out, &UnmetRecord { file: &path.to_string_lossy(), line, unmet })?;
+            for ((line, column), unmet) in evaluated.unmet() {
+                write_json(&mut out, &UnmetRecord { file: &path.to_string_lossy(), line, column, unmet })?;
             }
         }
     }
@@ -190,20 +191,19 @@ impl EvaluatedExpectations<'_> {
         spelling
     }
 
-    /// The unmet pairs, each with the line of its expectation.
-    pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = (usize, &Unmet)> {
-        let line = |unmet: &Unmet| self.file.lines.get(unmet.expectation).copied().unwrap_or(1);
-        self.outcome.unmet.iter().map(move |unmet| (line(unmet), unmet))
+    /// The unmet pairs, each with the line and column of its path.
+    pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = ((usize, usize), &Unmet)> {
+        self.outcome.unmet.iter().map(|unmet| (self.file.place(unmet.expectation, &unmet.path), unmet))
     }
 
     pub(in crate::commands) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         let (file, robots) = (printable(&*self.path.to_string_lossy()), printable(self.robots));
-        for (line, unmet) in self.unmet() {
+        for ((line, column), unmet) in self.unmet() {
             let access = match unmet.access {
                 Access::Allow => "may fetch",
                 Access::Disallow => "may not fetch",
             };
-            write!(out, "{file}:{line}: {} {access} {}: ", printable(&unmet.agent), printable(&unmet.path))?;
+            write!(out, "{file}:{line}:{column}: {} {access} {}: ", printable(&unmet.agent), printable(&unmet.path))?;
             match unmet.rule.as_ref() {
                 Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line, rule.access, printable(&rule.pattern))?,
                 None if unmet.has_group => writeln!(out, "no rule of {robots} matches")?,

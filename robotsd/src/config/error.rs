@@ -59,7 +59,7 @@ impl ConfigError {
     pub(crate) fn at(path: &Path, text: &str, mut faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
         // Stable: of two problems in one place the first found is the cause.
-        faults.sort_by_key(|fault| fault.span.start);
+        faults.sort_by_key(|fault| fault.order(text));
         // Values that two parts of the settings are made from.
         faults.dedup();
         let problems = faults.into_iter().map(|fault| fault.diagnostic(Severity::Error, &name, text)).collect();
@@ -91,6 +91,13 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Fault {
+    /// The octet by which the problems of a text are ordered: what a table lacks stands behind what is wrong with its header.
+    pub(super) fn order(&self, text: &str) -> usize {
+        let Range { start, end } = self.span;
+        let is_header = text[start..].starts_with('[') && (start == 0 || text[..start].ends_with('\n'));
+        if is_header { end } else { start }
+    }
+
     pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), help: None }
     }

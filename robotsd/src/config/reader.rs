@@ -104,7 +104,7 @@ impl<'t> Parsed<'t> {
         let mut reader = Reader { text, keys, is_certain: &is_certain, guesses: true, faults, unread: Vec::new() };
         let document = D::read_table(&mut reader, "", document.get_ref(), &document.span());
         let Reader { mut faults, unread, .. } = reader;
-        faults.sort_by_key(|fault| fault.span.start);
+        faults.sort_by_key(|fault| fault.order(text));
         faults.truncate(MOST);
         (document, faults, unread)
     }

@@ -38,6 +38,10 @@ fn crawlers_are_listed_and_searched() {
 fn index_finds_what_is_not_refused_by_default_and_no_name() {
     let found = rows(&["index"]);
     assert!(found.len() > 20 && found.iter().all(|row| row["index"] == true));
+    let found = rows(&["category:ai-training", "operator:openai"]);
+    assert!(
+        !found.is_empty() && found.iter().all(|row| row["category"] == "ai-training" && row["operator"] == "OpenAI")
+    );
     assert!(rows(&["aiwebindex"]).iter().all(|row| row["index"] == false));
 }
 

@@ -45,6 +45,18 @@ fn the_exit_status_tells_good_from_bad() {
 }
 
 #[test]
+fn markdown_begins_with_the_verdict() {
+    let site = site();
+    let began = |arguments: &[&str]| {
+        checked(site.path(), &[&["--format", "markdown"], arguments].concat()).out.lines().next().map(str::to_owned)
+    };
+    assert_eq!(began(&["bad.txt", "good.txt"]).as_deref(), Some("**Fails**: 1 error"));
+    assert_eq!(began(&["good.txt"]).as_deref(), Some("**Passes**: nothing found"));
+    assert_eq!(began(&["--exit-zero", "bad.txt"]).as_deref(), Some("**Passes**: 1 error"));
+    assert_eq!(began(&["good.txt", "no.txt"]).as_deref(), Some("**Fails**: nothing found; 1 file could not be read"));
+}
+
+#[test]
 fn a_finding_is_shown_with_the_line_of_the_file() {
     let output = checked(site().path(), &["bad.txt"]);
     let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\": it matches no path\n \

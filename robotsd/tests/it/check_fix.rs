@@ -66,8 +66,11 @@ fn what_cannot_be_fixed_is_refused() {
     for (arguments, want) in [
         (&["--fix", "https://example.com"][..], "--fix corrects files, not what a site serves"),
         (&["--fix", "-", "robots.txt"], "name - alone"),
-        (&["--fix", "--diff", "robots.txt"], "cannot be used with"),
-        (&["--unsafe-fixes", "robots.txt"], "required"),
+        (
+            &["--fix", "--diff", "robots.txt"],
+            "--fix writes the corrections, and --diff only shows them: give one of the two",
+        ),
+        (&["--unsafe-fixes", "robots.txt"], "--unsafe-fixes corrects nothing by itself: give --fix or --diff too"),
         (&["--fix", "missing.txt"], "missing.txt"),
     ] {
         assert_has(run(&folder, arguments, BAD).failed(2), &[want]);

@@ -258,6 +258,7 @@ fn a_loss_beyond_the_share_that_is_permitted_fails() {
         ("pages.txt", &format!("{pages}/news/\n")),
         ("none.txt", "# none\n"),
         ("access.log", &requests),
+        ("people.log", &log("/p/1").replace("bingbot", "Firefox").replace("compatible; ", "")),
     ]);
     for (options, code, said) in [
         (&["--urls", "pages.txt", "--max-loss", "0.5%"][..], 0, ""),
@@ -272,7 +273,8 @@ fn a_loss_beyond_the_share_that_is_permitted_fails() {
             1,
             "3.0 % of its requests, 3 of 100, and --max-loss permits 2 %",
         ),
-        (&["--max-loss", "2%"], 2, "--max-loss has no pages to measure by"),
+        (&["--max-loss", "2%"], 2, "--max-loss: it has no pages to measure by"),
+        (&["--log", "people.log", "--max-loss", "2%"], 2, "--max-loss: no request in the logs is a search engine's"),
         (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: it lists no page"),
         (&["--urls", "pages.txt", "--max-loss", "2"], 2, "write a percentage from 0% to 100%, such as 1%"),
     ] {

@@ -27,8 +27,16 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
     let after = folder.read("robots.txt");
     assert!(after.starts_with(&SHOP.replace("User-agent: GPTBot\r\n", "")), "{after}");
     assert_eq!(after.matches("\r\n").count(), after.matches('\n').count());
+    assert_has(
+        &out,
+        &["\nno search engine is touched\ntokens of robots.txt that no request names, so that a server cannot"],
+    );
+    let left = "not meant by this, and others use for ai-training what they collect: \"CCBot\"\n";
+    assert_has(&out, &["\"Google-Extended\"", left]);
     let again = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
-    assert_eq!(again, "robots.txt: nothing to edit: every crawler that is meant is as wanted\n");
+    assert!(again.starts_with("robots.txt: nothing to edit: every crawler that is meant is as wanted\n"), "{again}");
+    let both = edit(&folder, &["--disallow", "category:ai-training", "--disallow", "CCBot", "--diff"]).ends_with(1);
+    assert!(!both.error.contains("not meant by this"), "{}", both.error);
     assert_eq!(edit(&folder, &["--disallow", "category:ai-training", "--diff"]).succeeded(), "");
     assert_eq!(folder.read("robots.txt"), after);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -39,14 +47,24 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
 
 #[test]
 fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
-    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow:\n"), ("page.txt", "<!doctype html><p>\n")]);
+    let large = format!("User-agent: *\nDisallow: /x\n{}", "# a line that says nothing\n".repeat(20_000));
+    let folder = folder(&[
+        ("robots.txt", "User-agent: *\nDisallow:\n"),
+        ("page.txt", "<!doctype html><p>\n"),
+        ("large.txt", &large),
+    ]);
     for (arguments, said) in [
         (&["--disallow", "GTPBot"][..], "did you mean \"GPTBot\"?"),
         (&["--disallow", "category:ai"], "\"ai\" is not a category of crawlers: write "),
         (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
         (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
         (&["--disallow", "*"], "\"*\" is not a crawler's name"),
-        (&[], "--disallow"),
+        (&["--disallow", "operator:"], "it names no crawler: write a name, \"category:WORD\""),
+        (&["--disallow", "ai"], "and it does not call itself one, as \"HouseBot\" does: write a name that"),
+        (&["--disallow", "robots.txt"], "and it does not call itself one"),
+        (&["https://a.example/robots.txt", "--allow", "GPTBot"], "a file is edited, not what a site serves"),
+        (&["large.txt", "--disallow", "GPTBot"], "need not read more than 500 KiB"),
+        (&[], "name the crawlers with --disallow or --allow, such as --disallow category:ai-training"),
         (&["missing.txt", "--disallow", "GPTBot"], "missing.txt: "),
         (&["page.txt", "--disallow", "GPTBot"], "page.txt:1:1: "),
     ] {

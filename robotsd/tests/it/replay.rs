@@ -376,7 +376,7 @@ fn what_cannot_be_decided_fails() {
         replay.run("text", &["--expect", "e.toml"])
     };
     let said = complaint("[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/cart\"]\n").failed(1);
-    assert_eq!(said, "e.toml:1: Googlebot may not fetch /cart: robots.txt:2: disallow /cart\n");
+    assert_eq!(said, "e.toml:3:10: Googlebot may not fetch /cart: robots.txt:2: disallow /cart\n");
     let said = complaint("[[allow]]\nagents = [\"Googelbot\"]\npaths = [\"/\"]\n").error;
     assert!(said.starts_with("robotsd: e.toml:2:11: no crawler of the registry "), "{said}");
     assert_has(said, &["\"Googlebot\"?"]);

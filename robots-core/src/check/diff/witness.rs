@@ -78,9 +78,8 @@ pub(super) fn paths(
         }
     }
     let as_compared = |pattern: &&[u8]| {
-        let text = compared(pattern, before.rules.reading());
-        let is_plain = text == *pattern && !text.contains(&b'*');
-        (text, is_plain)
+        let is_plain = pattern.starts_with(b"/") && !pattern.iter().any(|octet| matches!(octet, b'*' | b'%'));
+        (compared(pattern, before.rules.reading()), is_plain)
     };
     let (every, changed): (Vec<_>, Vec<_>) =
         (every.iter().map(as_compared).collect(), changed.iter().map(as_compared).collect());

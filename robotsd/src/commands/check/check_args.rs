@@ -36,7 +36,7 @@ pub(crate) struct CheckArgs {
     pub(super) site: SiteArgs,
 
     /// Explain a code, with examples; without a code, list all of them
-    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "within", "notes", "verbose", "fixing", "isolated"])]
+    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "within", "notes", "verbose", "fix", "diff", "unsafe_fixes", "isolated"])]
     pub(super) explain: Option<Option<String>>,
 
     /// Output format
@@ -104,15 +104,15 @@ pub(super) enum CheckFormat {
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
     /// Correct the files where that changes nothing for any crawler; - writes the corrected text to standard output
-    #[arg(long, group = "fixing")]
+    #[arg(long)]
     pub(super) fix: bool,
 
     /// Show the changes that --fix would make, and make none; end with 1 if there are any
-    #[arg(long, group = "fixing", conflicts_with = "format")]
+    #[arg(long, conflicts_with = "format")]
     pub(super) diff: bool,
 
     /// With --fix or --diff: also what changes the effect of the file, which is printed, or could be meant otherwise
-    #[arg(long, requires = "fixing")]
+    #[arg(long)]
     pub(super) unsafe_fixes: bool,
 
     /// Read no robots-check.toml
@@ -160,8 +160,17 @@ impl FixArgs {
     /// Why these paths cannot be corrected.
     pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
         let option = if self.fix { "--fix" } else { "--diff" };
-        if !self.is_on() {
-            return None;
+        match (self.fix, self.diff) {
+            (true, true) => {
+                return Some(
+                    "--fix writes the corrections, and --diff only shows them: give one of the two".to_owned(),
+                );
+            }
+            (false, false) if self.unsafe_fixes => {
+                return Some("--unsafe-fixes corrects nothing by itself: give --fix or --diff too".to_owned());
+            }
+            (false, false) => return None,
+            _ => {}
         }
         if paths.is_empty() {
             return Some(format!("{option} corrects files: name the robots.txt"));

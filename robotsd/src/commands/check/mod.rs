@@ -76,7 +76,16 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     if args.verbose {
         site.settings.checks = site.settings.checks.findings_per_lint(MOST_SHOWN);
     }
-    Ok(match write(args, &site, &mut out, &mut summary).and_then(|()| out.flush()) {
+    let written = match args.format.form() {
+        Some(FindingFormat::Markdown) => {
+            let mut tables = Vec::new();
+            write(args, &site, &mut tables, &mut summary)
+                .and_then(|()| summary.write_verdict(&mut out, is_denied(&summary, args)))
+                .and_then(|()| out.write_all(&tables))
+        }
+        _ => write(args, &site, &mut out, &mut summary),
+    };
+    Ok(match written.and_then(|()| out.flush()) {
         Ok(()) => exit_code(&summary, args),
         Err(error) => {
             // A closed pipe: the reader has enough.
@@ -225,10 +234,12 @@ impl CheckOutput<'_> {
     }
 }
 
+fn is_denied(summary: &CheckSummary, args: &CheckArgs) -> bool {
+    !args.exit_zero && (summary.is_denied || args.threshold().is_some_and(|threshold| summary.reaches(threshold)))
+}
+
 fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
-    let is_denied =
-        !args.exit_zero && (summary.is_denied || args.threshold().is_some_and(|threshold| summary.reaches(threshold)));
-    match (summary.unread + usize::from(summary.is_cut), is_denied) {
+    match (summary.unread + usize::from(summary.is_cut), is_denied(summary, args)) {
         (0, false) => ExitCode::SUCCESS,
         (0, true) => ExitCode::from(NEGATIVE),
         _ => ExitCode::from(FAILED),

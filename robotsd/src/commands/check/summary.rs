@@ -79,14 +79,7 @@ impl CheckSummary {
         if self.files > 1 && !self.rows.is_empty() {
             self.write_table(out)?;
         }
-        let found: Vec<String> = self
-            .found
-            .iter()
-            .zip(Severity::ALL)
-            .filter(|(count, _)| **count > 0)
-            .map(|(count, severity)| plural(*count, severity.as_str()))
-            .collect();
-        let found = if found.is_empty() { "nothing found".to_owned() } else { found.join(", ") };
+        let found = self.found();
         let hint = match (notes, self.files, self.found) {
             (ShownNotes::Counted, 2.., [_, _, notes]) if notes > 0 => " (--notes shows the notes)",
             _ => "",
@@ -98,6 +91,23 @@ impl CheckSummary {
             [safe, 0] => writeln!(out, "--fix corrects {safe} of them{or_more}"),
             [safe, more] => writeln!(out, "--fix corrects {safe} of them{or_more}, with --unsafe-fixes {more} more"),
         }
+    }
+
+    /// The verdict in Markdown, as in `**Fails**: 1 error, 2 notes`.
+    pub(super) fn write_verdict(&self, out: &mut impl Write, is_denied: bool) -> io::Result<()> {
+        let verdict = if is_denied || self.unread > 0 || self.is_cut { "Fails" } else { "Passes" };
+        let unread = match self.unread {
+            0 => String::new(),
+            count => format!("; {} could not be read", plural(count, "file")),
+        };
+        writeln!(out, "**{verdict}**: {}{unread}\n", self.found())
+    }
+
+    /// As in `1 error, 2 notes`.
+    fn found(&self) -> String {
+        let counts = self.found.iter().zip(Severity::ALL).filter(|(count, _)| **count > 0);
+        let found: Vec<String> = counts.map(|(count, severity)| plural(*count, severity.as_str())).collect();
+        if found.is_empty() { "nothing found".to_owned() } else { found.join(", ") }
     }
 
     /// The files with findings, the worst first.

@@ -156,9 +156,19 @@ impl PageListArgs {
         }
         if let Some(most) = self.max_loss {
             // A measure without pages would hold whatever changes.
-            if found.lists.is_empty() || found.lists.iter().any(|list| list.pages == 0) {
-                let fault = "--max-loss has no pages to measure by: name some with --sitemap, --urls or --log";
-                return Err(io::Error::other(fault));
+            let fault = match found.lists.iter().find(|list| list.pages == 0) {
+                None if found.lists.is_empty() => {
+                    Some("it has no pages to measure by: name some with --sitemap, --urls or --log".to_owned())
+                }
+                Some(list) if list.of == REQUESTED => Some(
+                    "no request in the logs is a search engine's, so there is nothing to measure by: give logs of more days, or \
+                     pages with --sitemap or --urls"
+                        .to_owned(),
+                ),
+                empty => empty.map(|list| format!("there are no pages {}, so there is nothing to measure by", list.of)),
+            };
+            if let Some(fault) = fault {
+                return Err(io::Error::other(format!("--max-loss: {fault}")));
             }
             let is_over = |loss: &&mut ListLoss| loss.share() * 100.0 > most;
             found.losses.iter_mut().filter(is_over).for_each(|loss| loss.permitted = Some(most));

@@ -1,8 +1,8 @@
 //! `robotsd diff OLD NEW`: the effect of a change on crawlers.
 //!
-//! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names or more
-//! is lost than `--max-loss` permits, 2 where a file
-//! could not be read, `--forbid` names a crawler that does not exist, or the files could not be compared to the end in time.
+//! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names or more is lost than `--max-loss`
+//! permits, 2 where a file could not be read, `--forbid` names a crawler that does not exist, or the files could not be compared to the
+//! end in time.
 
 mod lists;
 mod text;

@@ -7,11 +7,11 @@ use serde::{Serialize, Serializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml::value::{Datetime, Offset};
-use tower_robots::agent::Category;
 use tower_robots::policy::{Mode, Override, PolicyBuilder, RateMode};
 use tower_robots::rules::ValueError;
 
 use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Table as _, Value, tables};
+use crate::selector::Selector;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -43,12 +43,9 @@ pub(crate) struct Exception {
 /// The subject of an exception.
 #[derive(Debug)]
 enum Scope {
-    Agent(String),
-    Category(Category),
+    Crawlers(Selector),
     /// A rule as it stands in robots.txt.
     Pattern(String),
-    /// The search engines with a public index.
-    Index,
 }
 
 impl Value for RawModes {
@@ -106,21 +103,19 @@ impl RawMode {
 
 impl Scope {
     fn read(reader: &mut Reader<'_>, key: &Spanned<String>) -> Option<Self> {
-        match key.get_ref().split_once(':') {
-            Some(("agent", name)) => Some(Self::Agent(name.to_owned())),
-            Some(("pattern", pattern)) => Some(Self::Pattern(pattern.to_owned())),
-            Some(("category", word)) => {
-                let word = Spanned::new(key.span(), DeValue::String(word.into()));
-                Category::read(reader, Place { table: "site.modes", key: "category" }, &word).map(Self::Category)
-            }
-            None if key.get_ref() == "index" => Some(Self::Index),
+        let is_word = |word: &str| key.get_ref().split(':').next() == Some(word);
+        match (key.get_ref().split_once(':'), key.get_ref().parse()) {
+            (Some(("pattern", pattern)), _) => return Some(Self::Pattern(pattern.to_owned())),
+            (Some(("agent" | "category", _)), Ok(crawlers)) => return Some(Self::Crawlers(crawlers)),
+            (None, Ok(Selector::Index)) => return Some(Self::Crawlers(Selector::Index)),
+            (_, Err(error)) if is_word("agent") || is_word("category") => reader.faults.push(key.fault(error)),
             _ => {
                 let message = format!("{:?} is not a key of [site.modes]", key.get_ref());
                 let help = "write \"agent:NAME\", \"category:WORD\", \"pattern:/PATH\" or \"index\"".to_owned();
                 reader.faults.push(key.fault(message).help(help));
-                None
             }
         }
+        None
     }
 }
 
@@ -128,7 +123,7 @@ impl Exception {
     /// The crawler that it names.
     pub(crate) fn agent(&self) -> Option<Spanned<String>> {
         match &self.scope {
-            Scope::Agent(name) => Some(Spanned::new(self.key.span(), name.clone())),
+            Scope::Crawlers(Selector::Agent(name)) => Some(Spanned::new(self.key.span(), name.clone())),
             _ => None,
         }
     }
@@ -145,7 +140,7 @@ impl Exception {
                            place of the pattern";
             return Err(self.key.fault(message));
         }
-        if let (Some(rate), Scope::Index) = (rate, &self.scope)
+        if let (Some(rate), Scope::Crawlers(Selector::Index)) = (rate, &self.scope)
             && *rate.get_ref() == RateMode::Refuse
         {
             let message = "one search engine can be refused for its rate, all of them are observed at most";
@@ -167,9 +162,9 @@ impl Exception {
 
     fn of_crawlers<M: Copy>(&self, mode: M) -> Result<Override<M>, Fault> {
         match &self.scope {
-            Scope::Agent(name) => self.of_value(Override::agent(name, mode)),
-            Scope::Category(category) => Ok(Override::category(*category, mode)),
-            Scope::Index | Scope::Pattern(_) => Ok(Override::index_engines(mode)),
+            Scope::Crawlers(Selector::Agent(name)) => self.of_value(Override::agent(name, mode)),
+            Scope::Crawlers(Selector::Category(category)) => Ok(Override::category(*category, mode)),
+            Scope::Crawlers(_) | Scope::Pattern(_) => Ok(Override::index_engines(mode)),
         }
     }
 

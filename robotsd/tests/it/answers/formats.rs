@@ -47,7 +47,7 @@ fn a_finding_about_an_answer_has_its_url_in_place_of_a_line() {
     let want = "::warning title=answer-content-type::http://example.com:8080/robots.txt: it comes";
     assert!(github.starts_with(want), "{github}");
     let markdown = shown(&["--format", "markdown"]);
-    let want = "`http://example.com:8080/robots.txt` answers: 1 warning, 1 note\n\n| URL | | finding |\n";
+    let want = "**Fails**: 1 error, 1 warning, 3 notes\n\n`http://example.com:8080/robots.txt` answers: 1 warning, 1 note\n\n| URL | | finding |\n";
     assert!(markdown.starts_with(want), "{markdown}");
     let parts = ["| front page of `http://example.com:8080/` | may | may not |\n", " | GPTBot (line 2) |\n"];
     assert_has(markdown, &parts);

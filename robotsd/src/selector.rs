@@ -1,0 +1,65 @@
+//! Crawlers as an operator chooses them, in one syntax for `edit`, `agents` and `[site.modes]`: `agent:GPTBot`,
+//! `category:ai-training`, `operator:OpenAI` or `index`.
+
+use std::str::FromStr;
+
+use tower_robots::agent::{Category, Crawler, Registry};
+
+use crate::names::did_you_mean;
+
+/// A choice of crawlers. A text without a key is a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Selector {
+    Agent(String),
+    Category(Category),
+    Operator(String),
+    /// The search engines with a public index.
+    Index,
+}
+
+impl FromStr for Selector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, value) = text.split_once(':').map_or((None, text), |(key, value)| (Some(key), value));
+        let value = value.trim();
+        match key {
+            _ if value.is_empty() => Err(format!("it names no crawler: {FORMS}")),
+            None if value == "index" => Ok(Self::Index),
+            None | Some("agent") => Ok(Self::Agent(value.to_owned())),
+            Some("operator") => Ok(Self::Operator(value.to_owned())),
+            Some("category") => value.parse().map(Self::Category).map_err(|error| {
+                let hint = did_you_mean(value, Category::ALL.iter().map(|category| category.as_str()));
+                hint.map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"))
+            }),
+            Some(_) => Err(FORMS.to_owned()),
+        }
+    }
+}
+
+const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
+
+impl Selector {
+    /// Whether a crawler is one of these.
+    pub(crate) fn has(&self, crawler: &Crawler) -> bool {
+        match self {
+            Self::Agent(name) => crawler.name.eq_ignore_ascii_case(name),
+            Self::Category(category) => crawler.category == *category,
+            Self::Operator(operator) => crawler.operator.eq_ignore_ascii_case(operator),
+            Self::Index => crawler.is_index_engine,
+        }
+    }
+
+    /// These crawlers of a registry; an error where it has no such operator.
+    pub(crate) fn of<'r>(&self, registry: &'r Registry) -> Result<Vec<&'r Crawler>, String> {
+        let crawlers: Vec<_> = registry.crawlers().filter(|crawler| self.has(crawler)).collect();
+        match self {
+            Self::Operator(operator) if crawlers.is_empty() => {
+                let hint = did_you_mean(operator, registry.crawlers().map(|crawler| crawler.operator.as_str()));
+                let hint = hint.unwrap_or_else(|| "`robotsd agents` lists them".to_owned());
+                Err(format!("no crawler of the registry has the operator {operator:?}: {hint}"))
+            }
+            _ => Ok(crawlers),
+        }
+    }
+}
