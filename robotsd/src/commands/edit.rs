@@ -62,7 +62,8 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
         let fault = unknown.fault();
         // A word that no crawler sends would keep nobody out.
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
-        let is_crawler = is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
+        let is_word = name.parse() == Ok(Selector::Index);
+        let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
         match unknown.hint() {
             Some(hint) => return Err(format!("{fault}: {hint}")),
             None if is_crawler => complain(&format_args!("{fault}: it is taken as one")),

@@ -62,6 +62,7 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
         (&["--disallow", "operator:"], "it names no crawler: write a name, \"category:WORD\""),
         (&["--disallow", "ai"], "and it does not call itself one, as \"HouseBot\" does: write a name that"),
         (&["--disallow", "robots.txt"], "and it does not call itself one"),
+        (&["--disallow", "agent:index"], "and it does not call itself one"),
         (&["https://a.example/robots.txt", "--allow", "GPTBot"], "a file is edited, not what a site serves"),
         (&["large.txt", "--disallow", "GPTBot"], "need not read more than 500 KiB"),
         (&[], "name the crawlers with --disallow or --allow, such as --disallow category:ai-training"),
