@@ -80,7 +80,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("request", &["shared_rate", "counting"]),
     ("ask", &["metrics", "exchange", "edge", "config", "log", "counting", "request", "word_enum"]),
     ("evaluator", &["names", "config"]),
-    ("board", &["date", "html", "files", "render", "report", "config", "counting", "word_enum"]),
+    ("board", &["exchange", "date", "html", "files", "render", "report", "config", "counting", "word_enum"]),
     (
         "sites",
         &[

@@ -178,6 +178,13 @@ impl EvaluatedExpectations<'_> {
                 ));
             }
         }
+        if spelling == Spelling::Right {
+            // A header with such a name is no name that is looked up above.
+            for misspelled in &self.outcome.misspelled {
+                complain(&format_args!("{path}: {}", printable(misspelled)));
+                spelling = Spelling::Slip;
+            }
+        }
         for WrittenWord { text, place: (line, column) } in &self.file.paths {
             let without_query = text.split('?').next().unwrap_or(text);
             if without_query.contains('*') || text.ends_with('$') {
