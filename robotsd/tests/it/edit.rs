@@ -59,7 +59,7 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
         (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
         (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
         (&["--disallow", "*"], "\"*\" is not a crawler's name"),
-        (&["--disallow", "operator:"], "it names no crawler: write a name, \"category:WORD\""),
+        (&["--disallow", "operator:"], "\"operator:\" names no crawler: write what is meant behind it"),
         (&["--disallow", "ai"], "and it does not call itself one, as \"HouseBot\" does: write a name that"),
         (&["--disallow", "robots.txt"], "and it does not call itself one"),
         (&["--disallow", "agent:index"], "and it does not call itself one"),
