@@ -74,7 +74,7 @@ impl ConfigFile {
             // A fault about something that is not there may come of something that cannot be read.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
-            !is_hidden && !(is_absence && hides_absence)
+            !(is_hidden || is_absence && hides_absence)
         });
         faults.extend(found.0);
         faults.extend(bounds.0);
