@@ -81,7 +81,7 @@ class Server:
     def start(self):
         out = open(self.folder / f"{self.name}.log", "wb")
         self.process = subprocess.Popen(["taskset", "-c", self.core, *self.command], stdout=out, stderr=out)
-        for _ in range(200):
+        for _ in range(4000):
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
                 return self
