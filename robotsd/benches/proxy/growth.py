@@ -5,15 +5,15 @@
     robotsd/benches/proxy/growth.py [BINARY] [--only AXIS]... [--write]    # --write: growth.md and growth.svg beside this file
 
 For each axis a table, and the exponent of each column: the slope of its logarithm over that of the size, between the two largest sizes. 0 is
-constant, 1 linear. A column with more than 1.15 is a fault, and the command ends with 1. Instructions are those of `instructions.py`,
-memory is what is private to the process (`Private_Dirty`), and the time of a start and of `replay` is processor time.
+constant, 1 linear. A column with more than 1.15 is a fault, and the command ends with 1. Times are processor time: of a page, of a refusal, of a
+start, of a second without a request, in which the server looks at its files, and of `replay`. Memory is what is private to the process
+(`Private_Dirty`).
 
-Needs valgrind, nginx, h2load, curl, openssl and two cores.
+Needs nginx, h2load, openssl, GNU time and two cores.
 """
 
 import argparse
 import math
-import os
 import re
 import resource
 import subprocess
@@ -23,11 +23,12 @@ import time
 from pathlib import Path
 
 import instructions
-from run import BROWSER, GPTBOT, KINDS, PROJECT, PROXY_CORE, Server, ask, connected, print_table, robotsd, site
+from run import BROWSER, GPTBOT, KINDS, OTHER_CORE, PROJECT, ask, connected, print_table, robotsd, site
 
 LINEAR = 1.15
-COLOURS = ["#1b6ca8", "#c8553d", "#3c7a3e", "#7a4b8c"]
-CRAWLER = {"User-Agent": GPTBOT}
+COLOURS = ["#1b6ca8", "#c8553d", "#3c7a3e", "#7a4b8c", "#8a6d1b"]
+SCENES = [("/1k", BROWSER, 2), ("/private/x", {"User-Agent": GPTBOT}, 4)]
+REQUESTS = 20_000
 
 
 def private(server):
@@ -36,24 +37,40 @@ def private(server):
 
 
 def cost(folder, binary, config, behind):
-    """Instructions of a page and of a refusal, KiB of memory, and milliseconds of processor time until it serves."""
+    """One row of the columns of COST."""
     server = robotsd(folder, "grown", binary, behind.port, folder / "grown.txt", "refuse")
     if config:
         text = Path(server.command[-1]).read_text()
         Path(server.command[-1]).write_text(config(text))
-    plain = Server("plain", PROXY_CORE, folder, list(server.command), server.port).start()
-    start = plain.cpu() * 1e3
-    time.sleep(1)
-    memory = private(plain)
-    plain.stop()
-    counted = instructions.Counted(server)
-    scenes = {"page": ("http", "/1k", BROWSER, 200), "refused": ("http", "/private/x", CRAWLER, 403)}
-    instructions.SCENES.update(scenes)
-    found = instructions.rounds(counted, list(scenes), 1, folder)
-    return [found["page"][0], found["refused"][0], memory, start]
+    server.start()
+    start = server.cpu() * 1e3
+    # What is read once after the start is over.
+    time.sleep(30)
+    memory, by_itself = private(server), idle(server)
+    times = [request(server, path, headers, status, by_itself) for path, headers, status in SCENES]
+    server.stop()
+    return [*times, memory, start, by_itself * 1e3]
 
 
-COST = ["instructions, page", "instructions, refused", "KiB", "ms to start"]
+def idle(server):
+    """Seconds of processor time a second without a request."""
+    before, began = server.cpu(), time.monotonic()
+    time.sleep(5)
+    return (server.cpu() - before) / (time.monotonic() - began)
+
+
+def request(server, path, headers, status, by_itself):
+    """Microseconds of processor time a request, without what the server does by itself meanwhile."""
+    load = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", "-c8", "-n", str(REQUESTS), *instructions.fields(headers)]
+    before, began = server.cpu(), time.monotonic()
+    out = subprocess.run([*load, f"http://127.0.0.1:{server.port}{path}"], capture_output=True, text=True, timeout=120).stdout
+    taken = server.cpu() - before - by_itself * (time.monotonic() - began)
+    if not re.search(rf"\b{REQUESTS} {status}xx", out):
+        sys.exit(f"unexpected answers\n{out}")
+    return taken / REQUESTS * 1e6
+
+
+COST = ["µs, page", "µs, refused", "KiB", "ms to start", "ms a second, idle"]
 
 
 def rules(folder, binary, behind):
@@ -88,7 +105,7 @@ def workers(folder, binary, behind):
 
 
 def connections(folder, binary, behind):
-    """Without valgrind: MiB of memory while so many connections are open and idle."""
+    """Memory while so many connections are open and idle."""
     (folder / "grown.txt").write_text("User-agent: GPTBot\nDisallow: /private/\n")
     for size in (10, 100, 1_000, 8_000):
         row = []
@@ -113,17 +130,17 @@ def log_lines(folder, binary, behind):
     (folder / "grown.txt").write_text("User-agent: GPTBot\nDisallow: /private/\n")
     log = folder / "access.log"
     for size in (10_000, 100_000, 1_000_000, 10_000_000):
-        with log.open("w") as out:
+        with log.open("w") as lines:
             for number in range(size):
                 agent = GPTBOT if number % 4 == 0 else BROWSER["User-Agent"]
                 second = number * 86_400 // size
                 clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
-                out.write(f'192.0.2.{number % 250} - - [01/Oct/2026:{clock} +0000] "GET /{number % 9973:x}/page HTTP/1.1" 200 512 "-" "{agent}"\n')
-        replay = subprocess.Popen([binary, "replay", "--robots", str(folder / "grown.txt"), str(log)], stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(replay.pid, 0)
-        if status:
-            sys.exit(f"replay ended with {status}")
-        yield size, [usage.ru_utime + usage.ru_stime, usage.ru_maxrss]
+                lines.write(f'192.0.2.{number % 250} - - [01/Oct/2026:{clock} +0000] "GET /{number % 9973:x}/page HTTP/1.1" 200 512 "-" "{agent}"\n')
+        out = folder / "replay.time"
+        replay = ["time", "-f", "%U %S %M", "-o", str(out), binary, "replay", "--robots", str(folder / "grown.txt"), str(log)]
+        subprocess.run(replay, stdout=subprocess.DEVNULL, check=True)
+        user, system, most = map(float, out.read_text().split())
+        yield size, [user + system, most]
     log.unlink()
 
 
@@ -147,7 +164,7 @@ def plot(found):
     """All axes as small charts of one picture, logarithmic in both directions, each column by its first value."""
     wide, high, parts = 300, 220, []
     for place, (axis, (columns, rows)) in enumerate(found.items()):
-        left, top = 20 + place % 3 * (wide + 30), 30 + place // 3 * (high + 90)
+        left, top = 20 + place % 3 * (wide + 30), 30 + place // 3 * (high + 100)
         sizes = [math.log10(size) for size, _ in rows]
         most = max(max(values[at] / rows[0][1][at] for _, values in rows) for at in range(len(columns)))
         decades = max(1.0, math.log10(most))
@@ -163,7 +180,7 @@ def plot(found):
             parts.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-width="2"/>')
             times = rows[-1][1][at] / rows[0][1][at]
             parts.append(f'<text x="{left}" y="{top + high + 15 + 14 * at}" fill="{colour}">{column}: × {times:,.3g}</text>')
-    size = (20 + 3 * (wide + 30), 30 + (len(found) + 2) // 3 * (high + 90))
+    size = (20 + 3 * (wide + 30), 30 + (len(found) + 2) // 3 * (high + 100))
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" font-family="sans-serif" font-size="12">'
     return head + f'<rect width="{size[0]}" height="{size[1]}" fill="#fff"/>' + "\n".join(parts) + "</svg>\n"
 

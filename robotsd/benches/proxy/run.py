@@ -9,6 +9,7 @@ what is measured and why.
 """
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -286,10 +287,16 @@ def connected(server, kind):
     plain = socket.create_connection(("127.0.0.1", server.port if kind == "plain" else server.https_port), 60)
     if kind == "plain":
         return plain
+    return client_tls(kind).wrap_socket(plain)
+
+
+@functools.cache
+def client_tls(kind):
+    """One for all connections of a kind: it holds the authorities of the system, some 800 KiB."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2" if kind == "HTTP/2 over TLS" else "http/1.1"])
-    return context.wrap_socket(plain)
+    return context
 
 
 def literal(name, value):
