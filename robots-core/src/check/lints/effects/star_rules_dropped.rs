@@ -5,20 +5,25 @@ use std::collections::{BTreeSet, HashSet};
 use crate::check::checked_file::compared;
 use crate::check::diff::{SiteExtent, shortest_path};
 use crate::check::lint::*;
+use crate::check::pattern::covered;
 use crate::check::reach::{closes_part, is_every_path};
 use crate::rules::MatchBudget;
 
 pub(crate) const LINT: Lint = Lint {
     code: "star-rules-dropped",
     severity: Severity::Warning,
-    summary: "a group for one crawler without any rule of the group for \"*\"",
+    summary: "a group for one crawler without rules of the group for \"*\"",
     why: "A crawler that a group names obeys that group alone (RFC 9309, section 2.2.1): it does not add the rules of the group \
           for \"*\" to its own. A group that only adds a rule or a delay for one crawler so opens to it all that is \
-          closed to the others. Where that is one rule of \"*\", it is only noted. What says that all is open (\"Disallow:\" without a \
-          path) is meant.",
-    bad: Example::new(b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n"),
+          closed to the others, and one that repeats a part of these rules opens the rest. Where that is one rule of \"*\", it is \
+          only noted. What says that all is open (\"Disallow:\" without a path) is meant, as is a copy without the folders \
+          that pages are shown with.",
+    bad: Example::new(
+        b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n",
+    ),
     good: Example::new(
-        b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\nDisallow: /cart/\n",
+        b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\
+          Disallow: /cart/\nDisallow: /login/\n",
     ),
     pass: Pass::File(run),
     fix: None,
@@ -27,6 +32,32 @@ pub(crate) const LINT: Lint = Lint {
 /// Rules of `*` that are looked at: a bound on the cost, as are the budgets of verdicts.
 const MOST_RULES: usize = 64;
 
+/// A group with more rules of its own than this, and than it repeats, is written for its crawler and not copied.
+const OWN_LIST: usize = 24;
+
+/// Words of a path that say that owners close it on purpose: these are named first.
+const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
+                     logout member members myaccount order orders password preview private profile register search signin \
+                     staging test tmp user";
+
+/// Names of folders and endings of files that pages are shown with.
+const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
+                          static style styles svg template templates theme themes";
+
+/// A rule that closes something to all crawlers without a group, and paths that it is about.
+struct Closed<'r> {
+    rule: Rule<'r>,
+    paths: [Vec<u8>; 2],
+}
+
+/// The places of what is open to crawlers of a group and closed to others.
+#[derive(Default)]
+struct Dropped {
+    places: BTreeSet<usize>,
+    /// Whether the group has other rules of `*`.
+    is_rest: bool,
+}
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let star = file.rules().select(&[], Fallback::Star);
     // A file that closes the site to others names those that it lets in.
@@ -34,9 +65,13 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         return;
     }
     let rules = star.groups().flat_map(Group::rules).filter(closes_part).take(MOST_RULES);
-    let closed: Vec<(Rule<'_>, Vec<u8>)> = rules
-        .map(|rule| (rule, shortest_path(rule.pattern())))
-        .filter(|(_, path)| star.verdict(&RequestPath::new(path)).access() == Access::Disallow)
+    let closed: Vec<Closed<'_>> = rules
+        .filter(|rule| !covered(rule.pattern(), &file.site.exempt))
+        .map(|rule| {
+            let path = shortest_path(rule.pattern());
+            Closed { rule, paths: [[path.as_slice(), b"/x"].concat(), path] }
+        })
+        .filter(|closed| star.verdict(&RequestPath::new(&closed.paths[1])).access() == Access::Disallow)
         .collect();
     if closed.is_empty() {
         return;
@@ -45,62 +80,109 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for group in file.robots.groups().filter(|group| !group.is_global()) {
         // Of those that the registry knows each once, so there are not many.
         let names = group.names().filter(|name| reads_sites(file, *name) && seen.insert(compared(*name)));
-        let mut dropped = BTreeSet::new();
-        let dropping: Vec<Name<'_>> = names.filter(|name| drops(file, *name, &closed, &mut dropped)).collect();
+        let mut dropped = Dropped::default();
+        let dropping: Vec<Name<'_>> = names.filter(|name| dropped.by(file, *name, &closed)).collect();
         let Some(first) = dropping.first() else { continue };
-        let verb = if dropping.len() == 1 { "ignores" } else { "ignore" };
         let mut known = HashSet::new();
-        let patterns = dropped.iter().map(|at| closed[*at].0.pattern());
-        let paths: Vec<&[u8]> = patterns.filter(|pattern| known.insert(*pattern)).collect();
+        let rules = dropped.places.iter().map(|at| closed[*at].rule);
+        let mut rules: Vec<Rule<'_>> = rules.filter(|rule| known.insert(rule.pattern())).collect();
+        let lines = of_lines(rules.iter().map(|rule| rule.line()));
+        rules.sort_by_key(|rule| !is_meant(rule.pattern()));
+        let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
         // One rule is often that of a template, for pages that ask for a login anyway.
-        let (open, severity) = match paths.len() {
+        let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
         };
-        let whom = if dropping.len() == 1 { "it" } else { "them" };
+        let rest = if dropped.is_rest { ", and this group repeats only a part of it" } else { "" };
         let names = QuotedList(dropping.iter().map(|name| name.value()));
+        let paths = QuotedList(rules.iter().map(|rule| rule.pattern()));
         sink.report_at(
             severity,
             first.range(),
-            format_args!("{names} {verb} the group for \"*\": {} {open} {whom}", QuotedList(paths.iter().copied())),
+            format_args!("{names} {verb} the group for \"*\"{rest}: {paths} {open} {whom}"),
         )
         .of_agent(first.value())
-        .help(format_args!("repeat the rules of \"*\" that are meant for {whom} too in this group"));
+        .help(format_args!("repeat in this group what is meant for {whom} too of {lines}"));
     }
 }
 
-/// Whether nothing that is closed to others is closed to a crawler, and no rule says that this is meant. Notes what no rule of its
-/// own is about, by the place.
-fn drops(
-    file: &CheckedFile<'_>,
-    name: Name<'_>,
-    closed: &[(Rule<'_>, Vec<u8>)],
-    dropped: &mut BTreeSet<usize>,
-) -> bool {
-    let Some(crawler) = file.crawlers.named(name) else { return false };
-    let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
-    let mut rules = selection.groups().flat_map(Group::rules).peekable();
-    let is_meant = match rules.peek() {
+impl Dropped {
+    /// Whether a crawler may read what is closed to others, and no rule says that this is meant. Notes what no rule of its own is
+    /// about.
+    fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
+        let Some(crawler) = file.crawlers.named(name) else { return false };
+        let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
+        let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
         // Names that nothing follows are another lint's.
-        None => selection.crawl_delay().is_none(),
+        let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
         // "All is open" in a word, whatever stands beside it.
-        Some(_) => rules.any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())),
-    };
-    let mut of_no_rule = Vec::new();
-    let mut work = MatchBudget::new();
-    for (at, (_, path)) in closed.iter().enumerate() {
-        let verdict = selection.verdict_within(&RequestPath::new(path), &mut work);
-        if is_meant || verdict.access() == Access::Disallow {
+        if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
         }
-        of_no_rule.extend(verdict.rule().is_none().then_some(at));
+        let (mut open, mut opened, mut repeated) = (Vec::new(), 0, 0);
+        let mut work = MatchBudget::new();
+        for (at, one) in closed.iter().enumerate() {
+            let verdicts =
+                one.paths.each_ref().map(|path| selection.verdict_within(&RequestPath::new(path), &mut work));
+            if verdicts.iter().any(|verdict| verdict.access() == Access::Disallow) {
+                repeated += 1;
+            } else if verdicts.iter().any(|verdict| verdict.rule().is_some()) {
+                opened += 1;
+            } else {
+                open.push(at);
+            }
+        }
+        let patterns: HashSet<&[u8]> = closed.iter().map(|one| one.rule.pattern()).collect();
+        let own =
+            rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
+        let all = open.len();
+        open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
+        // A copy without what pages are shown with was made for that, and a long list beside a part of the rules for its crawler.
+        let is_copy = repeated * 2 >= closed.len();
+        let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
+        // A group that opens most of it by rules of its own means that.
+        if is_meant || open.is_empty() || all <= opened {
+            return false;
+        }
+        self.is_rest |= repeated > 0;
+        self.places.extend(open);
+        true
     }
-    // A group that opens most of it by rules of its own means that.
-    let is_most = of_no_rule.len() * 2 > closed.len();
-    if is_most {
-        dropped.extend(of_no_rule);
+}
+
+/// Whether a word of the pattern says that it closes something on purpose.
+fn is_meant(pattern: &[u8]) -> bool {
+    let mut words = pattern.split(|octet| !octet.is_ascii_alphanumeric() && *octet != b'-');
+    words.any(|word| is_of(MEANT, word))
+}
+
+/// `/images/`, `/*.css$` and the like.
+fn pages_are_shown_with(pattern: &[u8]) -> bool {
+    let is_word = |octet: &u8| !matches!(octet, b'/' | b'*' | b'.' | b'$');
+    let mut words = pattern.split(|octet| !is_word(octet)).filter(|word| !word.is_empty());
+    words.next().is_some_and(|word| is_of(SHOWN_WITH, word)) && words.next().is_none()
+}
+
+fn is_of(words: &str, word: &[u8]) -> bool {
+    words.split(' ').any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// `line 2`, `lines 2, 5 to 9`.
+fn of_lines(lines: impl Iterator<Item = usize>) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for line in lines {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == line => *last = line,
+            _ => runs.push((line, line)),
+        }
     }
-    is_most
+    let texts: Vec<String> = runs
+        .iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first} to {last}") })
+        .collect();
+    let noun = if matches!(runs[..], [(first, last)] if first == last) { "line" } else { "lines" };
+    format!("{noun} {}", texts.join(", "))
 }
 
 /// Whether a crawler reads whole sites and obeys `*`. One for pictures, news or the like beside the main crawler of its operator is

@@ -49,8 +49,8 @@ fn lints_about_effects() {
         "bingbot\nDisallow: /",
         "bingbot\nDisallow:",
         "bingbot\nAllow: /\nDisallow: /x",
-        // It has rules of "*", or opens what these close.
-        "bingbot\nDisallow: /x\nDisallow: /cart/",
+        // It has the rules of "*", spelled otherwise too, or opens what these close.
+        "bingbot\nDisallow: /x\nDisallow: /cart/\nDisallow: /login/",
         "bingbot\nAllow: /cart/\nDisallow: /x",
         // Not for whole sites, no crawler that obeys "*", unknown, and one that shares its group.
         "Googlebot-Image\nAllow: /x",
@@ -60,6 +60,9 @@ fn lints_about_effects() {
         "bingbot\nUser-agent: *\nDisallow: /x",
     ];
     let closed = "User-agent: *\nDisallow: /\nAllow: /x\n\nUser-agent: bingbot\nDisallow: /y\n";
+    let repaired = "User-agent: *\nDisallow: /a\nDisallow: /b\nDisallow: /.well-known/\nDisallow: /images/\nDisallow: /c\n\
+                    Disallow: /login\n\nUser-agent: bingbot\nDisallow: /x\nDisallow: /b\n";
+    let own_list: String = (0..25).map(|at| format!("Disallow: /own-{at}/\n")).collect();
     Case("star-rules-dropped", "a group that only adds to that of star opens what it closes")
         .found_each(star, &added, &["5:13"])
         .found_each(star, &meant, &[])
@@ -67,7 +70,16 @@ fn lints_about_effects() {
         .says(
             star.replace("{}", "Slurp\nUser-agent: bingbot\nAllow: /x"),
             &["\"Slurp\", \"bingbot\" ignore the group for \"*\": \"/cart/\", \"/login\" are open to them"],
-        );
+        )
+        // A repair in part: what owners mean comes first, what is never enforced and what pages are shown with not at all.
+        .says(
+            repaired,
+            &["\"bingbot\" ignores the group for \"*\", and this group repeats only a part of it: \"/login\", \"/a\", \"/c\" \
+               are open to it"],
+        )
+        // Most of it, without what pages are shown with, and a list of one's own.
+        .found(format!("{repaired}Disallow: /a\nDisallow: /c\n"), &[])
+        .found(format!("{repaired}{own_list}"), &[]);
     Case("whole-site-disallowed", "an allow that wins somewhere opens the site")
         .found_each(RULES, &["Disallow: /", "Disallow: /\nAllow: /$", "Disallow: /*\nAllow: /"], &["2:11"])
         .found_each(RULES, &["Disallow: /\nDisallow: /*\nAllow:\nAllow: a"], &["3:11"])
