@@ -75,7 +75,8 @@ impl Report {
     }
 
     /// How many errors and warnings there are, and the first three of [`Report::faults`], in one line:
-    /// `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`. `None` where there are neither.
+    /// `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`, or `2 warnings: 4:1: …; 7:1: …` where all are of one severity.
+    /// `None` where there are neither.
     pub fn summary(&self) -> Option<String> {
         let counted = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -87,7 +88,11 @@ impl Report {
             return None;
         }
         let total = self.count(Severity::Error) + self.count(Severity::Warning);
-        let shown: Vec<_> = self.faults().take(SUMMARISED).map(Finding::to_string).collect();
+        let show = |finding: &Finding| match counts.len() {
+            1 => format!("{}:{}: {}", finding.line, finding.column, finding.message),
+            _ => finding.to_string(),
+        };
+        let shown: Vec<_> = self.faults().take(SUMMARISED).map(show).collect();
         let more = match total - shown.len() {
             0 => String::new(),
             more => format!("; and {more} more"),
@@ -194,5 +199,7 @@ mod tests {
         let found = summary(file).expect("faults");
         assert!(found.starts_with("3 errors and 2 warnings: 5:11: error: "), "{found}");
         assert!(found.contains("; 6:11: error: ") && found.ends_with("; and 2 more"), "{found}");
+        let found = summary(b"User-agent: *\nDisallow: /backup/x.sql\n").expect("a warning");
+        assert!(found.starts_with("1 warning: 2:11: \"/backup/x.sql\" points"), "{found}");
     }
 }
