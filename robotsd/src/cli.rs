@@ -6,18 +6,20 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::agents::{self, AgentsArgs};
+use crate::commands::audit::{self, AuditArgs};
 use crate::commands::board::{self, BoardArgs};
 use crate::commands::check::{self, CheckArgs};
 use crate::commands::command_line::{CompletionsArgs, ManArgs, completions, man};
 use crate::commands::config::{self, ConfigCommand};
-use crate::commands::decisions::{AcceptArgs, EnforceArgs, accept, enforce, rollback};
+use crate::commands::decisions::{AcceptArgs, EnforceArgs, RollbackArgs, accept, enforce, rollback};
 use crate::commands::diff::{self, DiffArgs};
 use crate::commands::edit::{self, EditArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::replay::{self, ReplayArgs};
-use crate::commands::running::{ReloadArgs, Running, RunningSite, history, reload, upgrade};
+use crate::commands::running::{ReloadArgs, RunningSite, UpgradeArgs, history, reload, upgrade};
 use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
+use crate::commands::token::{self, TokenCommand};
 use crate::exit;
 use crate::render::printable;
 use crate::serve::{self, ServeArgs};
@@ -38,15 +40,20 @@ enum CliCommand {
     /// Reload robots.txt in a running robotsd, and show the result
     Reload(ReloadArgs),
     /// Replace a running robotsd with a new process of the program
-    Upgrade(Running),
+    Upgrade(UpgradeArgs),
     /// Publish the version of a site's robots.txt that waits for acceptance
     Accept(AcceptArgs),
     /// Go back to the version of a site's robots.txt that was live before
-    Rollback(RunningSite),
+    Rollback(RollbackArgs),
     /// Turn enforcement off or on, for one site or for all
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
     History(RunningSite),
+    /// Show who changed what, and who was refused to
+    Audit(AuditArgs),
+    /// Make a token for the admin interface
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Show what crawlers read of robots.txt, and what they requested then
     Board(BoardArgs),
     /// Check robots.txt files before they are published
@@ -86,6 +93,8 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Rollback(args) => rollback(&args),
         CliCommand::Enforce(args) => enforce(&args),
         CliCommand::History(args) => history(&args),
+        CliCommand::Audit(args) => audit::run(&args),
+        CliCommand::Token(command) => token::run(&command),
         CliCommand::Board(args) => board::run(&args),
         CliCommand::Check(args) => check::run(&args),
         CliCommand::Explain(args) => explain::run(&args),

@@ -19,6 +19,7 @@ pub mod shared_rate;
 
 mod admin;
 mod ask;
+mod audit;
 mod board;
 mod cli;
 mod commands;

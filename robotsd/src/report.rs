@@ -296,6 +296,9 @@ pub(crate) struct ChangeReport {
     pub(crate) waiting: Option<String>,
     /// The new position of the switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
+    /// Its position before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) enforcement_before: Option<String>,
     /// Whether a running robotsd did it; else it holds from the next start.
     #[serde(default)]
     pub(crate) running: bool,

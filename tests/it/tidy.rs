@@ -51,6 +51,8 @@ const ROBOTSD_ROOMS: &[Room] = &[
     // The files and sitemaps of pages that matter.
     ("pages", &["render", "input", "target_url"]),
     ("metrics", &[]),
+    // Who changed what: written by `admin` and by commands where no server runs.
+    ("audit", &["date", "files"]),
     ("exchange", &[]),
     ("edge", &["date", "metrics", "files", "socket", "exchange", "word_enum"]),
     ("upstream", &["files", "metrics", "socket", "exchange", "word_enum"]),
@@ -60,6 +62,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     (
         "config",
         &[
+            "audit",
             "exit",
             "files",
             "names",
@@ -106,7 +109,24 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "board",
         ],
     ),
-    ("admin", &["date", "report", "socket", "metrics", "edge", "config", "log", "board", "sites", "word_enum"]),
+    (
+        "admin",
+        &[
+            "audit",
+            "date",
+            "files",
+            "report",
+            "socket",
+            "upstream",
+            "metrics",
+            "edge",
+            "config",
+            "log",
+            "board",
+            "sites",
+            "word_enum",
+        ],
+    ),
     (
         "serve",
         &[
@@ -129,6 +149,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     (
         "commands",
         &[
+            "audit",
             "date",
             "exit",
             "names",

@@ -7,10 +7,13 @@
 //! on the socket too: it may be forwarded to a port of the machine that a browser runs on.
 //!
 //! A proxy that can be made to forward here would let its clients in. Proxies add fields that say for whom they
-//! forward (robotsd's own listeners always do), and are refused for them. So is robotsd's own fetcher: a robots.txt URL that leads
-//! here, by a redirect or by mistake, would publish an answer of this interface.
+//! forward (robotsd's own listeners always do), and are refused for them, but for the one that a listener is for. So is robotsd's own
+//! fetcher: a robots.txt URL that leads here, by a redirect or by mistake, would publish an answer of this interface.
+//!
+//! Who a client is, and what it may do, is [`authority`](super::authority)'s.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::header::{FORWARDED, HOST, ORIGIN, USER_AGENT};
 use http::request::Parts;
@@ -18,7 +21,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
 use super::reply::AdminReply;
-use crate::config::AdminAccess;
+use crate::config::{AdminAccess, AdminListenerConfig, AdminProxy};
 
 /// The field that a request to change something must have over TCP, with the value `1`.
 pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
@@ -37,10 +40,36 @@ const FETCHER: &[u8] = b"robotsd/";
 /// The rule for the listener that a request came by.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
-    /// The address a TCP connection arrived at, the names by which it may be called, and its purpose.
-    Address(IpAddr, std::sync::Arc<[String]>, AdminAccess),
-    /// A socket that only its owner can open: other users do not get this far, nor do browsers by themselves.
-    Socket,
+    Address(TcpPeer, Arc<AddressTerms>),
+    /// A Unix socket: browsers do not get this far by themselves.
+    Socket(SocketPeer),
+}
+
+/// The user at the other end of a Unix socket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SocketPeer {
+    pub(super) uid: u32,
+    pub(super) group: u32,
+    /// Whether it is the socket's owner, the user of this process, or root.
+    pub(super) is_owner: bool,
+}
+
+/// The two ends of a TCP connection.
+#[derive(Clone, Debug)]
+pub(super) struct TcpPeer {
+    /// The address that it arrived at.
+    pub(super) local: IpAddr,
+    pub(super) remote: IpAddr,
+    /// The name in its certificate.
+    pub(super) certificate: Option<String>,
+}
+
+/// What holds for the clients of an address.
+#[derive(Debug)]
+pub(super) struct AddressTerms {
+    /// The names by which it may be called.
+    pub(super) names: Vec<String>,
+    pub(super) config: AdminListenerConfig,
 }
 
 impl AccessRule {
@@ -48,14 +77,15 @@ impl AccessRule {
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
         // Before anything that depends on the form of a request: nothing admits what a page sent.
-        if let Some(message) = foreign_page(&head.headers) {
+        if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
         }
         // An authority in the target would stand in for the Host (RFC 9112, section 3.2.2); no client of ours sends one.
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
             return Err(AdminReply::bad_request("the target is a path, such as /status"));
         }
-        if let Some(name) = FORWARDING.iter().find(|name| head.headers.contains_key(*name)) {
+        let forwarding = FORWARDING.into_iter().find(|name| head.headers.contains_key(name));
+        if let Some(name) = forwarding.filter(|_| self.proxy().is_none()) {
             return refuse(&format!("{name}: the admin interface does not answer through a proxy"));
         }
         let is_fetcher = |agent: &HeaderValue| {
@@ -67,7 +97,7 @@ impl AccessRule {
                  upstreams of the site, and where they redirect to",
             );
         }
-        let Self::Address(local, names, _) = self else { return Ok(()) };
+        let Self::Address(peer, terms) = self else { return Ok(()) };
         let mut hosts = head.headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host,
@@ -76,7 +106,7 @@ impl AccessRule {
             _ => return Err(AdminReply::bad_request("exactly one Host is needed")),
         };
         let Some(authority) = authority(host) else { return refuse("the Host is malformed") };
-        if !is_ours(&authority, *local, names) {
+        if !is_ours(&authority, peer.local, &terms.names) {
             return refuse(&format!(
                 "{authority}: not a name or address of this interface: use the address it listens on"
             ));
@@ -88,7 +118,7 @@ impl AccessRule {
     pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
         let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
         match self {
-            Self::Address(_, _, AdminAccess::Read) => Err(AdminReply::error(
+            Self::Address(_, terms) if terms.config.access == AdminAccess::Read => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
                 "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket",
             )),
@@ -99,13 +129,31 @@ impl AccessRule {
             _ => Ok(()),
         }
     }
+
+    /// The proxy that the listener is for.
+    pub(super) fn proxy(&self) -> Option<&AdminProxy> {
+        match self {
+            Self::Address(_, terms) => terms.config.proxy.as_ref(),
+            Self::Socket(_) => None,
+        }
+    }
+
+    /// How the origin of a page of this listener may begin. A proxy may speak TLS to browsers.
+    fn schemes(&self) -> &'static [&'static str] {
+        match self {
+            Self::Address(_, terms) if terms.config.proxy.is_some() => &["http://", "https://"],
+            Self::Address(_, terms) if terms.config.certificates.is_some() => &["https://"],
+            _ => &["http://"],
+        }
+    }
 }
 
 /// Why a request is one of a web page elsewhere. Without a Host to compare with, every `Origin` is another.
-fn foreign_page(fields: &HeaderMap) -> Option<&'static str> {
+fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {
-        let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+        let origin = origin.to_str().ok();
+        let origin = origin.and_then(|origin| schemes.iter().find_map(|scheme| origin.strip_prefix(scheme)));
         origin.zip(host.as_ref()).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host.as_str()))
     };
     if !fields.get_all(ORIGIN).iter().all(is_own) {
@@ -133,8 +181,6 @@ fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use http::Request;
 
     use super::*;
@@ -151,8 +197,16 @@ mod tests {
         }
     }
 
+    const SOCKET: AccessRule = AccessRule::Socket(SocketPeer { uid: 0, group: 0, is_owner: true });
+
+    fn rule(access: AdminAccess) -> AccessRule {
+        let config = AdminListenerConfig { address: (LOCAL, 1).into(), access, certificates: None, proxy: None };
+        let terms = AddressTerms { names: vec!["admin.internal".to_owned()], config };
+        AccessRule::Address(TcpPeer { local: LOCAL, remote: LOCAL, certificate: None }, Arc::new(terms))
+    }
+
     fn over_tcp() -> AccessRule {
-        AccessRule::Address(LOCAL, ["admin.internal".to_owned()].into(), AdminAccess::Full)
+        rule(AdminAccess::Full)
     }
 
     #[test]
@@ -201,7 +255,7 @@ mod tests {
         let pages = [&pages[..], &[("sec-fetch-site", "cross-site")]].concat();
         let hosts: [&[(&str, &str)]; 4] =
             [&[], &[("host", "")], &[("host", "127.0.0.1:9145")], &[("host", "localhost"), ("host", "127.0.0.1:9145")]];
-        for rule in [over_tcp(), AccessRule::Socket] {
+        for rule in [over_tcp(), SOCKET] {
             for version in [Version::HTTP_10, Version::HTTP_11] {
                 for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
                     for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
@@ -228,10 +282,9 @@ mod tests {
         assert_eq!(status(&over_tcp(), &[host]), 403);
         assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "yes")]), 403);
         assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "1")]), 200);
-        let reading = AccessRule::Address(LOCAL, Arc::default(), AdminAccess::Read);
-        assert_eq!(status(&reading, &[host, ("robotsd-admin", "1")]), 403);
-        assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd")]), 200);
-        assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd"), ("x-forwarded-for", "192.0.2.1")]), 403);
-        assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd"), ("user-agent", "robotsd/0.1.0")]), 403);
+        assert_eq!(status(&rule(AdminAccess::Read), &[host, ("robotsd-admin", "1")]), 403);
+        assert_eq!(status(&SOCKET, &[("host", "robotsd")]), 200);
+        assert_eq!(status(&SOCKET, &[("host", "robotsd"), ("x-forwarded-for", "192.0.2.1")]), 403);
+        assert_eq!(status(&SOCKET, &[("host", "robotsd"), ("user-agent", "robotsd/0.1.0")]), 403);
     }
 }

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
-use http::{Method, Request, StatusCode};
+use http::header::{AUTHORIZATION, HOST};
+use http::uri::Authority;
+use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -24,8 +25,10 @@ use tokio::time::timeout;
 use tokio_util::io::{InspectReader, InspectWriter};
 
 use super::access_rule::ADMIN;
-use crate::config::AdminSettings;
+use super::token::token_of_environment;
+use crate::config::{AdminSettings, is_open};
 use crate::socket::Socket;
+use crate::upstream::{Trust, secured};
 
 /// For a connection; a process on this machine answers at once or not at all.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -42,6 +45,9 @@ const SILENT: Duration = Duration::from_secs(1);
 /// Interim answers (1xx) before the answer; robotsd sends none, and hyper would read them without end.
 const INTERIM: usize = 16;
 
+/// The variable that names a file of authorities, in place of those of the system.
+const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
+
 /// Connections for one request: robotsd closes the longest idle one where too many are open, and that may be this one
 /// where the command is slow to write.
 const ATTEMPTS: usize = 5;
@@ -54,6 +60,8 @@ const MOST: usize = 128 * 1024 * 1024;
 pub(crate) enum AdminEndpoint {
     Address(SocketAddr),
     Socket(PathBuf),
+    /// Behind TLS, by the host that its certificate is for, and the port.
+    Tls(String, u16),
 }
 
 /// Why there is no answer.
@@ -82,6 +90,15 @@ impl AdminEndpoint {
             (_, None) => Self::Address(AdminSettings::usual_address()),
         }
     }
+
+    /// Whether a token is sent there: nobody can read it on the way, and the user of a socket is known without.
+    fn takes_token(&self) -> bool {
+        match self {
+            Self::Address(address) => !is_open(*address),
+            Self::Socket(_) => false,
+            Self::Tls(..) => true,
+        }
+    }
 }
 
 impl FromStr for AdminEndpoint {
@@ -90,6 +107,12 @@ impl FromStr for AdminEndpoint {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return Ok(Self::Socket(path.into()));
+        }
+        if let Some(authority) = text.strip_prefix("https://") {
+            let parsed = authority.trim_end_matches('/').parse::<Authority>().ok();
+            let parts = parsed.and_then(|authority| Some((authority.host().to_owned(), authority.port_u16()?)));
+            let parts = parts.filter(|_| !authority.contains('@'));
+            return parts.map(|(host, port)| Self::Tls(host, port)).ok_or_else(|| "write https://HOST:PORT".to_owned());
         }
         let address = text.strip_prefix("http://").unwrap_or(text);
         if let Ok(address) = address.trim_end_matches('/').parse() {
@@ -102,7 +125,9 @@ impl FromStr for AdminEndpoint {
         if let Some(port) = address.strip_prefix("localhost:").filter(|port| port.parse::<u16>().is_ok()) {
             return Err(format!("names are not looked up: write 127.0.0.1:{port}"));
         }
-        Err("write an address such as 127.0.0.1:9145, or the path of a socket such as /run/robotsd/admin.sock".into())
+        Err("write an address such as 127.0.0.1:9145, https://HOST:PORT, or the path of a socket such as \
+             /run/robotsd/admin.sock"
+            .into())
     }
 }
 
@@ -111,6 +136,7 @@ impl fmt::Display for AdminEndpoint {
         match self {
             Self::Address(address) => write!(f, "{address}"),
             Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Tls(host, port) => write!(f, "https://{host}:{port}"),
         }
     }
 }
@@ -214,18 +240,33 @@ async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Resul
     }
 }
 
+/// The authorities by which an interface behind TLS is known.
+fn trust() -> Result<Trust, String> {
+    std::env::var_os(AUTHORITIES).map_or(Ok(Trust::System), |path| Trust::file(path.as_ref()))
+}
+
 /// A connection, and the `Host` of requests on it.
 async fn connect(place: &AdminEndpoint) -> Result<(Socket, String), AskError> {
     let broken = |message: &str| AskError::Broken(place.clone(), message.to_owned());
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
-        ErrorKind::PermissionDenied => {
-            broken("permission denied: the socket is for the user that robotsd runs as, and for root")
-        }
+        ErrorKind::PermissionDenied => broken(
+            "permission denied: the socket is for the user that robotsd runs as, for root, and for each [[admin.user]]",
+        ),
         _ => broken(&error.to_string()),
     };
     let late = |_| broken("no connection in time");
     match place {
+        AdminEndpoint::Tls(host, port) => {
+            let name = host.trim_start_matches('[').trim_end_matches(']');
+            let securing = async {
+                let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
+                let trust = trust().map_err(|why| broken(&why))?;
+                secured(&trust, name, stream).await.map_err(|error| broken(&error.to_string()))
+            };
+            let stream = timeout(CONNECT, securing).await.map_err(late)??;
+            Ok((Socket::Tls(Box::new(stream.into())), format!("{host}:{port}")))
+        }
         AdminEndpoint::Address(address) => {
             let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(late)?.map_err(failed)?;
             Ok((Socket::Tcp(stream), address.to_string()))
@@ -257,6 +298,13 @@ async fn send(
         .header(ADMIN, "1")
         .body(Empty::<Bytes>::new())
         .map_err(|error| broken(&error))?;
+    if place.takes_token()
+        && let Some(token) = token_of_environment().map_err(|why| broken(&why))?
+    {
+        let mut field = HeaderValue::try_from(format!("Bearer {token}")).map_err(|error| broken(&error))?;
+        field.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, field);
+    }
     let (interim, too_many) = (AtomicUsize::new(0), Arc::new(Notify::new()));
     let flooded = too_many.clone();
     hyper::ext::on_informational(&mut request, move |_| {
@@ -409,6 +457,7 @@ mod tests {
     fn places_are_addresses_or_paths() {
         let address = |text: &str| Ok(AdminEndpoint::Address(text.parse().unwrap()));
         let socket = |text: &str| Ok(AdminEndpoint::Socket(text.into()));
+        let tls = |host: &str, port| Ok(AdminEndpoint::Tls(host.to_owned(), port));
         for (text, want) in [
             ("127.0.0.1:9145", address("127.0.0.1:9145")),
             ("http://[::1]:9145/", address("[::1]:9145")),
@@ -416,10 +465,21 @@ mod tests {
             ("./a.sock", socket("./a.sock")),
             ("unix:a.sock", socket("a.sock")),
             ("admin.sock", socket("admin.sock")),
+            ("https://127.0.0.1:1", tls("127.0.0.1", 1)),
+            ("https://[::1]:9145/", tls("[::1]", 9145)),
+            ("https://admin.internal:9146", tls("admin.internal", 9146)),
         ] {
             assert_eq!(text.parse::<AdminEndpoint>(), want, "{text}");
         }
-        for text in ["", "localhost", "9145", "https://127.0.0.1:1", "http://admin.internal/"] {
+        for text in [
+            "",
+            "localhost",
+            "9145",
+            "https://admin.internal",
+            "https://a@b:1",
+            "https://a:1/x",
+            "http://admin.internal/",
+        ] {
             assert!(text.parse::<AdminEndpoint>().is_err(), "{text}");
         }
     }

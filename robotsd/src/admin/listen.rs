@@ -10,8 +10,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::access_rule::AddressTerms;
 use super::connection_slots::ConnectionSlots;
-use crate::config::{AdminAccess, AdminSettings};
+use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
 #[cfg(unix)]
 use crate::config::{connect_now, staging_socket};
 
@@ -41,8 +42,7 @@ pub(crate) struct OpenListener {
 
 #[derive(Debug)]
 pub(super) enum AdminListener {
-    /// With the names by which it may be called, and its purpose.
-    Address(tokio::net::TcpListener, Arc<[String]>, AdminAccess),
+    Address(tokio::net::TcpListener, Arc<AddressTerms>),
     /// With the user whose socket it is.
     #[cfg(unix)]
     Socket(tokio::net::UnixListener, Option<u32>),
@@ -142,20 +142,23 @@ impl AddressSocket {
         Ok(Self { socket, local })
     }
 
-    /// A listener on the socket, for clients that may do so much and call it by these names. It must be called in a runtime.
-    pub(crate) fn listen(&self, names: &[String], access: AdminAccess) -> Result<OpenListener, String> {
+    /// A listener on the socket, which may be called by these names. It must be called in a runtime.
+    pub(crate) fn listen(&self, names: &[String], config: &AdminListenerConfig) -> Result<OpenListener, String> {
         let cannot = |error| cannot_listen(self.local, &error);
         let socket = self.socket.try_clone().map_err(cannot)?;
         socket.set_nonblocking(true).map_err(cannot)?;
         let listener = tokio::net::TcpListener::from_std(socket).map_err(cannot)?;
-        let local = self.local;
-        let address = match access {
-            AdminAccess::Full => format!("http://{local}"),
-            AdminAccess::Read => format!("http://{local} (for reading)"),
+        let scheme = if config.certificates.is_some() { "https" } else { "http" };
+        let purpose = match config.access {
+            AdminAccess::Full => "",
+            AdminAccess::Read => " (for reading)",
+            AdminAccess::Token => " (with a token)",
+            AdminAccess::Proxy => " (for a proxy)",
         };
+        let terms = AddressTerms { names: names.to_vec(), config: config.clone() };
         Ok(OpenListener {
-            listener: AdminListener::Address(listener, names.into(), access),
-            address,
+            listener: AdminListener::Address(listener, Arc::new(terms)),
+            address: format!("{scheme}://{}{purpose}", self.local),
             slots: Arc::default(),
         })
     }
@@ -194,6 +197,10 @@ impl CommandSocket {
     pub(crate) fn listen(&self) -> Result<OpenListener, String> {
         match *self {}
     }
+
+    pub(crate) fn share(&self, _: bool) {
+        match *self {}
+    }
 }
 
 #[cfg(unix)]
@@ -210,6 +217,17 @@ impl CommandSocket {
             address: self.path.display().to_string(),
             slots: Arc::default(),
         })
+    }
+
+    /// Lets every user of the machine connect, where it is known who may do what; else only the owner. The mode of a file that a
+    /// supervisor made is left as it is.
+    pub(crate) fn share(&self, with_others: bool) {
+        use std::os::unix::fs::PermissionsExt;
+        if self.is_predecessors || self.file.as_ref().is_some_and(SocketFile::is_there) {
+            let mode = if with_others { 0o666 } else { 0o600 };
+            // Without it only the owner gets in.
+            let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
+        }
     }
 
     /// The socket once more, and whether its file was made here.

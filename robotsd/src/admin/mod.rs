@@ -1,12 +1,15 @@
 //! The admin interface of a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or both.
 //!
 //! It can change what is served, so access is restricted: [`access_rule`] refuses what a web page, a proxy or a stray client
-//! could send. [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
+//! could send, [`authority`] knows clients and what they may do, [`change`] has what they change written down. [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
 //! the answers; [`state`] is what they are made from, [`metrics`] the same for Prometheus.
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
 
 mod access_rule;
+mod audit_writer;
+mod authority;
+mod change;
 mod connection_slots;
 mod listen;
 mod metrics;
@@ -14,6 +17,7 @@ mod reply;
 mod routes;
 mod server;
 mod state;
+mod token;
 
 pub(crate) mod client;
 
@@ -23,3 +27,4 @@ pub(crate) use self::server::serve;
 pub(crate) use self::state::{
     CONFIG_PATIENCE, ControlRequests, Phase, ReloadWaiter, ServerState, Serving, UpgradeWaiter,
 };
+pub(crate) use self::token::new_token;

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, REFRESH,
-    VARY, X_CONTENT_TYPE_OPTIONS,
+    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
@@ -15,6 +15,17 @@ use serde_json::json;
 /// An answer to a request.
 #[derive(Debug)]
 pub(super) struct AdminReply(Box<Response<Full<Bytes>>>);
+
+/// What was changed, for the audit: the position of a switch, or the hash of a version.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+}
+
+/// Why there is no answer, as its body says it.
+#[derive(Clone, Debug)]
+struct ErrorMessage(String);
 
 /// An answer, or a refusal.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
@@ -60,12 +71,37 @@ impl AdminReply {
 
     /// Why there is no answer.
     pub(super) fn error(status: StatusCode, message: &str) -> Self {
-        Self::new(status, "application/json", format!("{}\n", json!({ "error": message })))
+        let mut reply = Self::new(status, "application/json", format!("{}\n", json!({ "error": message })));
+        reply.0.extensions_mut().insert(ErrorMessage(message.to_owned()));
+        reply
+    }
+
+    /// The same, with what was changed.
+    pub(super) fn of_change(mut self, outcome: Outcome) -> Self {
+        self.0.extensions_mut().insert(outcome);
+        self
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    pub(super) fn error_message(&self) -> Option<String> {
+        self.0.extensions().get::<ErrorMessage>().map(|message| message.0.clone())
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        self.0.extensions().get::<Outcome>().cloned().unwrap_or_default()
     }
 
     /// The request asks for what there is not.
     pub(super) fn bad_request(message: &str) -> Self {
         Self::error(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// Who asks is not known.
+    pub(super) fn unauthorized(message: &str) -> Self {
+        Self::error(StatusCode::UNAUTHORIZED, message).with(WWW_AUTHENTICATE, "Bearer")
     }
 
     /// There is no answer now.

@@ -16,53 +16,90 @@ use tower_robots::rules::ValueError;
 
 use super::connection_slots::Urgency;
 use super::metrics;
-use super::reply::{AdminReply, Answer};
+use super::reply::{AdminReply, Answer, Outcome};
 use super::state::{Phase, ServerState, Serving};
 use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, csv, seconds, style};
-use crate::report::{ChangeReport, ReloadReport};
+use crate::config::AdminRole::{Admin, Operate, Read};
+use crate::config::{AdminRole, Grant};
+use crate::report::{ChangeReport, ReloadReport, StatusReport};
 use crate::sites::{ChangeError, Sites};
 
 /// Every path there is.
 pub(super) const ROUTES: &[Route] = &[
-    Route::reads("/", |state, _| {
+    Route::reads("/", Need::Nothing, |state, _| {
         let page = if state.board.get().is_some() { "/board" } else { "/status" };
         Box::pin(async move { Ok(AdminReply::redirect(page)) })
     }),
-    Route::reads("/livez", |_, _| Box::pin(async { Ok(AdminReply::text(StatusCode::OK, "alive\n")) })),
-    Route::reads("/readyz", |state, asked| Box::pin(async move { ready(&state, &asked.query) })),
-    Route::reads("/status", |state, _| Box::pin(async move { Ok(AdminReply::json(&state.report())) })),
-    Route::reads("/metrics", |state, asked| Box::pin(async move { metrics::answer(state, &asked.fields).await })),
-    Route::reads("/history", |state, asked| Box::pin(async move { history(&state, &asked.query) })),
-    Route::reads("/board", |state, asked| Box::pin(async move { board_page(state, &asked.query).await })),
-    Route::reads("/board.css", |_, _| Box::pin(async { Ok(AdminReply::css(style())) })),
-    Route::reads("/board.json", |state, asked| {
+    Route::reads("/livez", Need::Nothing, |_, _| Box::pin(async { Ok(AdminReply::text(StatusCode::OK, "alive\n")) })),
+    Route::reads("/readyz", Need::Nothing, |state, asked| Box::pin(async move { ready(&state, &asked.query) })),
+    Route::reads("/status", Need::Own, |state, asked| {
+        Box::pin(async move { Ok(AdminReply::json(&status(&state, &asked.grant))) })
+    }),
+    Route::reads("/metrics", Need::All(Read), |state, asked| {
+        Box::pin(async move { metrics::answer(state, &asked.fields).await })
+    }),
+    Route::reads("/history", Need::Site(Read), |state, asked| Box::pin(async move { history(&state, &asked.query) })),
+    Route::reads("/board", Need::Site(Read), |state, asked| Box::pin(async move { board_page(state, asked).await })),
+    Route::reads("/board.css", Need::Nothing, |_, _| Box::pin(async { Ok(AdminReply::css(style())) })),
+    Route::reads("/board.json", Need::Site(Read), |state, asked| {
         Box::pin(async move { board(state, &asked.query, |_, report| AdminReply::json(report)).await })
     }),
-    Route::reads("/board.csv", |state, asked| {
+    Route::reads("/board.csv", Need::Site(Read), |state, asked| {
         Box::pin(async move { board(state, &asked.query, |_, report| AdminReply::csv(csv(report))).await })
     }),
-    Route::changes("/accept", |state, asked| Box::pin(async move { accept(&state, &asked.query).await })),
-    Route::changes("/rollback", |state, asked| Box::pin(async move { roll_back(&state, &asked.query).await })),
+    Route {
+        is_written_first: true,
+        ..Route::changes("/accept", Need::Site(Operate), |state, asked| {
+            Box::pin(async move { accept(&state, &asked.query).await })
+        })
+    },
+    Route {
+        is_written_first: true,
+        ..Route::changes("/rollback", Need::Site(Operate), |state, asked| {
+            Box::pin(async move { roll_back(&state, &asked.query).await })
+        })
+    },
     Route {
         work: Urgency::Urgent,
-        ..Route::changes("/enforce", |state, asked| Box::pin(async move { enforce(&state, &asked.query).await }))
+        is_written_first: true,
+        ..Route::changes("/enforce", Need::Site(Operate), |state, asked| {
+            Box::pin(async move { enforce(&state, &asked.query).await })
+        })
     },
-    Route {
-        is_of_process: true,
-        ..Route::changes("/upgrade", |state, asked| Box::pin(async move { upgrade(&state, &asked.query).await }))
-    },
-    Route::changes("/reload", |state, asked| Box::pin(async move { reload(&state, &asked.query).await })),
+    Route::changes("/upgrade", Need::Process(Admin), |state, asked| {
+        Box::pin(async move { upgrade(&state, &asked.query).await })
+    }),
+    Route::changes("/reload", Need::Site(Operate), |state, asked| {
+        Box::pin(async move { reload(&state, &asked.query).await })
+    }),
 ];
 
 /// A path and its handler.
 pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) kind: RouteKind,
+    /// What its client has to be allowed to do.
+    need: Need,
     /// Whether it is answered however many others are worked on.
     pub(super) work: Urgency,
-    /// Whether what it changes is the process, and no site.
-    pub(super) is_of_process: bool,
+    /// Whether it is only done once the audit has it.
+    is_written_first: bool,
     pub(super) answer: Handler,
+}
+
+/// The right that a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// None: a probe, a style sheet.
+    Nothing,
+    /// To look at the sites that the client may look at, which are all that is shown.
+    Own,
+    /// The role; it is about the process, and no site.
+    Process(AdminRole),
+    /// The role for every site, whatever the query says.
+    All(AdminRole),
+    /// The role, for `?site=`, or for every site where the query names none.
+    Site(AdminRole),
 }
 
 /// Whether asking changes something.
@@ -79,17 +116,35 @@ type Handler = fn(Arc<ServerState>, Asked) -> Pin<Box<dyn Future<Output = Answer
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) fields: HeaderMap,
+    /// What the client may do.
+    pub(super) grant: Grant,
 }
 
 impl Route {
     /// GET and HEAD.
-    const fn reads(path: &'static str, answer: Handler) -> Self {
-        Self { path, kind: RouteKind::Reads, work: Urgency::Usual, is_of_process: false, answer }
+    const fn reads(path: &'static str, need: Need, answer: Handler) -> Self {
+        Self { path, kind: RouteKind::Reads, need, work: Urgency::Usual, is_written_first: false, answer }
     }
 
     /// POST, and over TCP with the field that says so.
-    const fn changes(path: &'static str, answer: Handler) -> Self {
-        Self { kind: RouteKind::Changes, ..Self::reads(path, answer) }
+    const fn changes(path: &'static str, need: Need, answer: Handler) -> Self {
+        Self { kind: RouteKind::Changes, ..Self::reads(path, need, answer) }
+    }
+
+    /// The right that a request needs. To enforce again for every site takes more than to stop: stopping must be easy.
+    pub(super) fn need(&self, query: &Query) -> Need {
+        let starts_all = self.work == Urgency::Urgent && !query.stops() && query.site().is_none();
+        if starts_all { Need::Site(Admin) } else { self.need }
+    }
+
+    /// Whether it is only done once the audit has it. Nothing keeps enforcement from being turned off.
+    pub(super) fn is_written_first(&self, query: &Query) -> bool {
+        self.is_written_first && !(self.work == Urgency::Urgent && query.stops())
+    }
+
+    /// Whether what it changes is the process, and no site.
+    pub(super) const fn is_of_process(&self) -> bool {
+        matches!(self.need, Need::Process(_))
     }
 }
 
@@ -165,6 +220,14 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::text(status, lines.join("\n") + "\n"))
 }
 
+/// The status, with the sites that the client may look at.
+fn status(state: &ServerState, grant: &Grant) -> StatusReport {
+    let mut report = state.report();
+    report.sites.retain(|site| grant.covers(Some(&site.name)));
+    report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
+    report
+}
+
 /// Reads the config and robots.txt again, of all sites, or robots.txt of `?site=` one, and waits for the outcome.
 async fn reload(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site"])?;
@@ -230,7 +293,11 @@ async fn change(
     let serving = serving(state)?;
     let made = spawn_blocking(move || make(&serving.sites)).await;
     let report = made.map_err(|error| AdminReply::fault(&format_args!("{error}: see the status")))?.map_err(refused)?;
-    Ok(AdminReply::json(&report))
+    let (before, after) = match &report.enforcement {
+        Some(after) => (&report.enforcement_before, Some(after.clone())),
+        None => (&report.before, report.hash.clone()),
+    };
+    Ok(AdminReply::json(&report).of_change(Outcome { before: before.clone(), after }))
 }
 
 fn serving(state: &ServerState) -> Result<Arc<Serving>, AdminReply> {
@@ -259,6 +326,22 @@ impl Query {
                 .map(|(name, value)| (decoded(name), decoded(value)))
                 .collect(),
         )
+    }
+
+    /// The site that is named.
+    pub(super) fn site(&self) -> Option<&str> {
+        self.value("site").filter(|site| !site.is_empty())
+    }
+
+    /// Whether it turns enforcement off.
+    fn stops(&self) -> bool {
+        self.value("to") == Some("off")
+    }
+
+    /// Takes the value of a name out.
+    pub(super) fn take(&mut self, name: &str) -> Option<String> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.remove(at).1)
     }
 
     /// The value of a name; the first one.
@@ -328,16 +411,16 @@ async fn board(
 const RELOADS: [&str; 2] = ["5", "60"];
 
 /// The board for a browser, which loads it again with `?reload=5`.
-async fn board_page(state: Arc<ServerState>, query: &Query) -> Answer {
-    let asked = board_query(query)?;
+async fn board_page(state: Arc<ServerState>, Asked { query, grant, .. }: Asked) -> Answer {
+    let asked = board_query(&query)?;
     let reload = query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
     let reload = reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("there are reload=5 and reload=60")));
     let reload = reload.transpose()?;
-    board(state, query, move |state, report| {
+    board(state, &query, move |state, report| {
         let serving = state.serving();
         let history = |site: &str| serving.as_ref()?.sites.history(site).ok();
         let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
-        let status = state.report();
+        let status = status(state, &grant);
         let page = BoardPage { status: &status, board: report, histories: &histories, query: &asked, reload };
         AdminReply::page(page.to_string(), reload)
     })

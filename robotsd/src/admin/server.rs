@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::request::Parts;
 use http::{Request, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
@@ -12,14 +13,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use super::access_rule::AccessRule;
+use super::access_rule::{AccessRule, AddressTerms, SocketPeer, TcpPeer};
+use super::change::Attempt;
 use super::connection_slots::{Closing, ConnectionSlot, PeerRole, SlotError};
 use super::listen::{AdminListener, OpenListener};
 use super::reply::{AdminReply, Answer};
-use super::routes::{Asked, Query, ROUTES, RouteKind};
+use super::routes::{ROUTES, Route};
 use super::state::ServerState;
 use crate::date;
 use crate::log::{LogEvent, LogLevel};
@@ -41,11 +44,12 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     let slots = Arc::clone(&listening.slots);
     loop {
         match &listening.listener {
-            AdminListener::Address(listener, names, access) => match listener.accept().await {
+            AdminListener::Address(listener, terms) => match listener.accept().await {
                 // Without an address of its own it is gone again.
-                Ok((socket, _)) => {
+                Ok((socket, remote)) => {
                     if let (Ok(local), Some(slot)) = (socket.local_addr(), slots.take(PeerRole::Other)) {
-                        open(socket, AccessRule::Address(local.ip(), Arc::clone(names), *access), &state, slot);
+                        let peer = TcpPeer { local: local.ip(), remote: remote.ip(), certificate: None };
+                        open_address(socket, peer, Arc::clone(terms), &state, slot);
                     }
                 }
                 Err(error) => pause(&state, &error).await,
@@ -53,8 +57,10 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
             #[cfg(unix)]
             AdminListener::Socket(listener, owner) => match listener.accept().await {
                 Ok((socket, _)) => {
-                    if let Some(slot) = slots.take(peer(&socket, *owner)) {
-                        open(socket, AccessRule::Socket, &state, slot);
+                    let peer = peer(&socket, *owner);
+                    let role = if peer.is_owner { PeerRole::Owner } else { PeerRole::Other };
+                    if let Some(slot) = slots.take(role) {
+                        tokio::spawn(converse(socket, AccessRule::Socket(peer), Arc::clone(&state), slot));
                     }
                 }
                 Err(error) => pause(&state, &error).await,
@@ -65,13 +71,12 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     }
 }
 
-/// Whether a connection is of the socket's owner, or of root.
+/// The user at the other end. Of whom the kernel says nothing is nobody.
 #[cfg(unix)]
-fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> PeerRole {
-    match socket.peer_cred() {
-        Ok(peer) if peer.uid() == 0 || Some(peer.uid()) == owner => PeerRole::Owner,
-        _ => PeerRole::Other,
-    }
+fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> SocketPeer {
+    let Ok(peer) = socket.peer_cred() else { return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false } };
+    let (uid, own) = (peer.uid(), rustix::process::geteuid().as_raw());
+    SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner }
 }
 
 /// Most often the process is out of descriptors: accepting again at once would only spin.
@@ -81,11 +86,41 @@ async fn pause(state: &ServerState, error: &std::io::Error) {
     sleep(Duration::from_secs(1)).await;
 }
 
-fn open<T>(socket: T, access: AccessRule, state: &Arc<ServerState>, (slot, mut closing): (Arc<ConnectionSlot>, Closing))
-where
+/// Answers a connection to an address, behind a handshake where that speaks TLS.
+fn open_address(
+    socket: TcpStream,
+    peer: TcpPeer,
+    terms: Arc<AddressTerms>,
+    state: &Arc<ServerState>,
+    slot: (Arc<ConnectionSlot>, Closing),
+) {
+    let state = Arc::clone(state);
+    let Some(certificates) = terms.config.certificates.clone() else {
+        tokio::spawn(converse(socket, AccessRule::Address(peer, terms), state, slot));
+        return;
+    };
+    tokio::spawn(async move {
+        let (slot, mut closing) = slot;
+        let secured = tokio::select! {
+            secured = timeout(READ, certificates.secure(socket)) => secured,
+            _ = &mut closing => return,
+        };
+        // A client that speaks no TLS, or has no certificate, has been answered as far as possible.
+        if let Ok(Ok((socket, certificate))) = secured {
+            let access = AccessRule::Address(TcpPeer { certificate, ..peer }, terms);
+            converse(socket, access, state, (slot, closing)).await;
+        }
+    });
+}
+
+async fn converse<T>(
+    socket: T,
+    access: AccessRule,
+    state: Arc<ServerState>,
+    (slot, mut closing): (Arc<ConnectionSlot>, Closing),
+) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let state = Arc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
         let (state, access, slot) = (Arc::clone(&state), access.clone(), Arc::clone(&slot));
         async move {
@@ -94,21 +129,19 @@ where
             Ok::<_, Infallible>(reply.into_response())
         }
     });
-    tokio::spawn(async move {
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(READ)
-            .keep_alive(false)
-            .max_buf_size(HEAD)
-            .max_headers(FIELDS)
-            .auto_date_header(date::is_clock_set())
-            .serve_connection(TokioIo::new(socket), service);
-        tokio::select! {
-            // A client that breaks off, or sends no HTTP, has been answered as far as possible.
-            _ = timeout(WHOLE, connection) => {}
-            _ = &mut closing => {}
-        }
-    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(READ)
+        .keep_alive(false)
+        .max_buf_size(HEAD)
+        .max_headers(FIELDS)
+        .auto_date_header(date::is_clock_set())
+        .serve_connection(TokioIo::new(socket), service);
+    tokio::select! {
+        // A client that breaks off, or sends no HTTP, has been answered as far as possible.
+        _ = timeout(WHOLE, connection) => {}
+        _ = &mut closing => {}
+    }
 }
 
 async fn reply(
@@ -118,7 +151,35 @@ async fn reply(
     slot: &ConnectionSlot,
 ) -> Answer {
     let (head, body) = request.into_parts();
-    access.admit(&head)?;
+    let path = head.uri.path();
+    let route = ROUTES.iter().find(|route| route.path == path);
+    let mut attempt = Attempt::new(&head, access, route);
+    let mut answer = admit(&head, body, access, route, slot).await;
+    if let Ok(Some(route)) = answer {
+        answer = match attempt.answer(Arc::clone(&state), access, head, route).await {
+            Ok(reply) => return Ok(reply),
+            Err(reply) => Err(reply),
+        };
+    }
+    match answer {
+        // Nothing is done for a connection that cannot receive the outcome.
+        Ok(_) => std::future::pending().await,
+        Err(reply) => {
+            attempt.refused(state, &reply).await;
+            Err(reply)
+        }
+    }
+}
+
+/// Admits a request to a path, or refuses it; none where its connection is being closed.
+async fn admit(
+    head: &Parts,
+    body: Incoming,
+    access: &AccessRule,
+    route: Option<&'static Route>,
+    slot: &ConnectionSlot,
+) -> Result<Option<&'static Route>, AdminReply> {
+    access.admit(head)?;
     let too_large = || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body of this size");
     if body.size_hint().lower() > BODY as u64 {
         return Err(too_large());
@@ -127,8 +188,7 @@ async fn reply(
     let read = timeout(READ, Limited::new(body, BODY).collect()).await;
     let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
     read.map_err(late)?.map_err(|_| too_large())?;
-    let path = head.uri.path();
-    let Some(route) = ROUTES.iter().find(|route| route.path == path) else {
+    let Some(route) = route else {
         let known = ROUTES.iter().map(|route| route.path).collect::<Vec<_>>().join(", ");
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &format!("there is nothing here; there is {known}")));
     };
@@ -136,29 +196,10 @@ async fn reply(
         return Err(AdminReply::wrong_method(route.kind.allow()));
     }
     match slot.begin(route.work) {
-        Ok(()) => {}
-        Err(SlotError::Busy) => {
-            return Err(AdminReply::unavailable(
-                "too many requests are being worked on: try again, or turn enforcement off, which always works",
-            ));
-        }
-        // Nothing is done for a connection that cannot receive the outcome.
-        Err(SlotError::Closed) => std::future::pending().await,
+        Ok(()) => Ok(Some(route)),
+        Err(SlotError::Busy) => Err(AdminReply::unavailable(
+            "too many requests are being worked on: try again, or turn enforcement off, which always works",
+        )),
+        Err(SlotError::Closed) => Ok(None),
     }
-    let mut _change = None;
-    if route.kind == RouteKind::Changes {
-        access.admit_change(&head)?;
-        let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
-        state.log.say(LogEvent::Admin, format!("{} {target}", head.method));
-        if !route.is_of_process {
-            // While a new process is about to take this one's place, it is not known who makes the change.
-            _change = Some(Arc::clone(&state.changes).read_owned().await);
-            if let Some(process) = state.successor() {
-                let message = format!("process {process} has taken the place of this one: ask again");
-                return Err(AdminReply::unavailable(&message));
-            }
-        }
-    }
-    let asked = Asked { query: Query::new(head.uri.query()), fields: head.headers };
-    (route.answer)(state, asked).await
 }

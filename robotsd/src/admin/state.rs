@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use tokio::sync::{RwLock, mpsc, oneshot};
 use tokio::time::timeout;
 use tower_robots::live::AgentLookups;
 
+use super::audit_writer::AuditWriter;
 use crate::board::Board;
-use crate::config::SettingChange;
+use crate::config::{AdminRights, SettingChange};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::Log;
@@ -44,6 +45,9 @@ pub(crate) struct ServerState {
     /// It is made once, with the sites; none where the config wants none.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
+    /// Whom the admin interface knows; by the config that is served.
+    pub(crate) rights: ArcSwap<AdminRights>,
+    pub(crate) audit: AuditWriter,
     /// Lines that the log of requests has lost; none where there is no such log.
     lost: Option<Arc<AtomicU64>>,
 }
@@ -88,6 +92,8 @@ impl ServerState {
             changes: Arc::default(),
             config: ConfigState::new(path),
             board: OnceLock::new(),
+            rights: ArcSwap::default(),
+            audit: AuditWriter::new(log.clone()),
             log,
             lost,
         };

@@ -13,8 +13,9 @@ use tower_robots::live::{Enforcement, StateDir, StateError, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::output::{Page, say, say_json, say_report};
-use super::running::{Running, RunningSite, asked, query, refusal};
+use super::running::{Reason, Running, RunningSite, asked, query, refusal};
 use crate::admin::client::{AskError, ask};
+use crate::audit::{self, AuditRecord};
 use crate::config::{Config, StatePlace};
 use crate::exit::{self, complain};
 use crate::render::short_hash;
@@ -23,13 +24,20 @@ use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 
 type AtRest<'a> = &'a dyn Fn(&Running) -> Result<ChangeReport, String>;
 
+/// A decision: the path that it is sent to, with its query, and why it is made.
+struct Decision<'a> {
+    path: &'a str,
+    pairs: Vec<(&'a str, &'a str)>,
+    reason: &'a Reason,
+}
+
 /// Sends what `at_rest` does with the config where no robotsd runs.
-pub(super) fn decide(
+fn decide(
     running: &Running,
-    target: &str,
+    decision: &Decision<'_>,
     at_rest: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>,
 ) -> io::Result<ExitCode> {
-    send(running, target, &|running| {
+    send(running, decision, &|running| {
         let path = running.config_path().ok_or_else(without_config)?;
         let config = Config::load(&path).map_err(|error| error.to_string())?;
         if config.state_dir.is_none() {
@@ -40,13 +48,14 @@ pub(super) fn decide(
 }
 
 /// Sends a decision to the running robotsd, or applies it to the state directory where none runs.
-pub(super) fn send(running: &Running, target: &str, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
+fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
     let place = running.place().map_err(refusal)?;
+    let target = &*decision.reason.on(query(decision.path, &decision.pairs));
     let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target, complain) {
         Ok(report) => (report, None),
         Err(error @ AskError::NotRunning(_)) => {
             let unreachable = error.to_string();
-            let rested = at_rest(running);
+            let rested = audited(running, decision, at_rest);
             match (ask(&place, &Method::POST, target, complain), rested) {
                 // It started meanwhile, and may have read what was there before, or have the state directory open.
                 (Ok(report), _) => (report, None),
@@ -58,6 +67,45 @@ pub(super) fn send(running: &Running, target: &str, at_rest: AtRest<'_>) -> io::
     };
     let code = exit::answer(report.trouble.is_none());
     say_report(&report, running.json, || text(&report, note.as_deref(), running), code)
+}
+
+/// Makes it where no robotsd runs, with its lines in the audit. Turning enforcement off is not held up by that.
+fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
+    let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    let place = running.config_path().and_then(|path| StatePlace::load(&path).ok()).and_then(|place| place.audit);
+    let record = AuditRecord {
+        who: user(),
+        site: Some(value("site").unwrap_or("*").to_owned()),
+        reason: decision.reason.reason.as_deref().map(audit::cut),
+        ..AuditRecord::new("command", decision.path.trim_start_matches('/'))
+    };
+    let write = |record: &AuditRecord| place.as_deref().map_or(Ok(()), |place| audit::append(place, record));
+    if value("to") != Some("off") {
+        write(&record.with("started")).map_err(|why| format!("{why}; nothing was changed"))?;
+    }
+    let made = at_rest(running);
+    let outcome = match &made {
+        Ok(report) => AuditRecord {
+            before: report.before.clone(),
+            after: report.enforcement.clone().or_else(|| report.hash.clone()),
+            ..record.with("done")
+        },
+        Err(message) => AuditRecord { message: Some(message.clone()), ..record.with("failed") },
+    };
+    if let Err(why) = write(&outcome) {
+        complain(&why);
+    }
+    made
+}
+
+#[cfg(unix)]
+fn user() -> Option<String> {
+    Some(format!("uid {}", rustix::process::getuid().as_raw()))
+}
+
+#[cfg(not(unix))]
+fn user() -> Option<String> {
+    std::env::var("USERNAME").ok()
 }
 
 fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String {
@@ -87,7 +135,7 @@ fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String 
     page.into_string()
 }
 
-pub(super) fn without_config() -> String {
+fn without_config() -> String {
     "with --config FILE it is written to the state directory, for the next start".to_owned()
 }
 
@@ -102,13 +150,18 @@ pub(crate) struct AcceptArgs {
 
     /// The version that waits, by the 16 hex digits of its hash that messages have; without it, the version that waits is shown
     hash: Option<String>,
+
+    #[command(flatten)]
+    reason: Reason,
 }
 
 pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(hash) = &args.hash else { return show_waiting(args) };
     let hash: VersionHashPrefix = hash.parse().map_err(|error: ValueError| refusal(error))?;
-    let target = query("/accept", &[("site", &args.of.site), ("hash", &hash.to_string())]);
-    decide(&args.of.running, &target, &|config| accept_at_rest(config, &args.of.site, &hash))
+    let written = hash.to_string();
+    let pairs = vec![("site", &*args.of.site), ("hash", &*written)];
+    let decision = Decision { path: "/accept", pairs, reason: &args.reason };
+    decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash))
 }
 
 /// Shows what waits. That is a question, and no decision: exit status 0 where nothing waits, 1 where a version does.
@@ -148,9 +201,18 @@ fn effect(args: &AcceptArgs, hash: &str) -> Option<String> {
     history.entries.into_iter().rev().find(|entry| entry.hash.as_deref() == Some(hash))?.effect
 }
 
-pub(crate) fn rollback(args: &RunningSite) -> io::Result<ExitCode> {
-    let target = query("/rollback", &[("site", &args.site)]);
-    decide(&args.running, &target, &|config| roll_back_at_rest(config, &args.site))
+#[derive(Debug, clap::Args)]
+pub(crate) struct RollbackArgs {
+    #[command(flatten)]
+    of: RunningSite,
+
+    #[command(flatten)]
+    reason: Reason,
+}
+
+pub(crate) fn rollback(RollbackArgs { of, reason }: &RollbackArgs) -> io::Result<ExitCode> {
+    let decision = Decision { path: "/rollback", pairs: vec![("site", &*of.site)], reason };
+    decide(&of.running, &decision, &|config| roll_back_at_rest(config, &of.site))
 }
 
 #[derive(Debug, clap::Args)]
@@ -164,6 +226,9 @@ pub(crate) struct EnforceArgs {
     /// Switch this site only
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
+
+    #[command(flatten)]
+    reason: Reason,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -181,10 +246,11 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     };
     let mut pairs = vec![("to", to.as_str())];
     pairs.extend(args.site.as_deref().map(|site| ("site", site)));
-    send(&args.running, &query("/enforce", &pairs), &|running| {
+    let decision = Decision { path: "/enforce", pairs, reason: &args.reason };
+    send(&args.running, &decision, &|running| {
         // Read by itself: the switch has to work while the rest of the config does not.
         let path = running.config_path().ok_or_else(without_config)?;
-        let StatePlace { folder, sites } = StatePlace::load(&path).map_err(|error| error.to_string())?;
+        let StatePlace { folder, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
         let folder = folder.ok_or_else(|| without_state(&path))?;
         let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
         let (of, written) = match &args.site {

@@ -2,9 +2,10 @@
 //!
 //! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need no server. `status`, `history`,
 //! `reload`, `accept`, `rollback` and `enforce` query a running robotsd, which [`running`] finds; the last three
-//! are [`decisions`]. `completions` and `man` describe the [`command_line`] itself. `serve` is a room of its own.
+//! are [`decisions`]. `audit` reads who made them, and `token` makes a token for those who do. `completions` and `man` describe the [`command_line`] itself. `serve` is a room of its own.
 
 pub(crate) mod agents;
+pub(crate) mod audit;
 pub(crate) mod board;
 pub(crate) mod check;
 pub(crate) mod command_line;
@@ -14,6 +15,7 @@ pub(crate) mod edit;
 pub(crate) mod explain;
 pub(crate) mod replay;
 pub(crate) mod test;
+pub(crate) mod token;
 
 pub(crate) mod decisions;
 pub(crate) mod running;

@@ -130,6 +130,23 @@ pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
 }
 
+/// Why something is changed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reason {
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT")]
+    pub(in crate::commands) reason: Option<String>,
+}
+
+impl Reason {
+    /// A target with it.
+    pub(in crate::commands) fn on(&self, target: String) -> String {
+        let Some(reason) = &self.reason else { return target };
+        let with = query(&target, &[("reason", reason)]);
+        if target.contains('?') { with.replacen("?reason=", "&reason=", 1) } else { with }
+    }
+}
+
 /// A site of it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunningSite {
@@ -178,12 +195,24 @@ pub(crate) struct ReloadArgs {
     /// Reload this site only
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
+
+    #[command(flatten)]
+    reason: Reason,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpgradeArgs {
+    #[command(flatten)]
+    running: Running,
+
+    #[command(flatten)]
+    reason: Reason,
 }
 
 /// Exit status: 0 when everything was accepted, 1 when something was not, 2 when robotsd could not be reached.
 pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let target = args.site.as_deref().map_or_else(|| "/reload".to_owned(), |site| query("/reload", &[("site", site)]));
-    let report: ReloadReport = asked(&args.running, &Method::POST, &target)?;
+    let report: ReloadReport = asked(&args.running, &Method::POST, &args.reason.on(target))?;
     let is_accepted = |outcome: &str| matches!(outcome, "published" | "unchanged");
     let sites = report.sites.iter().all(|site| is_accepted(&site.outcome));
     let mut others = report.config.iter().chain(&report.registry);
@@ -210,8 +239,8 @@ fn reload_text(report: &ReloadReport) -> String {
 }
 
 /// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.
-pub(crate) fn upgrade(running: &Running) -> io::Result<ExitCode> {
-    let report: UpgradeReport = asked(running, &Method::POST, "/upgrade")?;
+pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Result<ExitCode> {
+    let report: UpgradeReport = asked(running, &Method::POST, &reason.on("/upgrade".to_owned()))?;
     let text = || format!("{}: {}\n", printable(&report.state), printable(&report.message));
     say_report(&report, running.json, text, answer(report.state == "done"))
 }

@@ -7,12 +7,22 @@
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use http::HeaderName;
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
+use tower_robots::policy::Network;
 
-use super::{ConfigError, Fault, Kind, Place, Placed, Reader, USUAL_CONFIG, Value, reader, salvage, tables, words};
+use super::admin_rights::{self, AdminRights, RawAdminToken, RawAdminUser};
+use super::listener::{RawCertificate, pairs};
+use super::{
+    ConfigError, Fault, Kind, Place, Placed, Reader, USUAL_CONFIG, Value, parsed, reader, salvage, tables, words,
+};
+use crate::audit;
+use crate::edge::{ClientAuthorities, LiveCertificates};
+use crate::upstream::Trust;
 
 tables! {
     /// The admin interface; on a socket in the runtime folder where the table is absent.
@@ -22,14 +32,25 @@ tables! {
         socket: Option<Spanned<PathBuf>>,
         hosts: Vec<Spanned<String>>,
         reach: Reach,
+        /// Where who changed what is written; below the state directory by default.
+        audit: Option<PathBuf>,
+        token: Vec<RawAdminToken>,
+        user: Vec<RawAdminUser>,
         listener: Vec<RawAdminListener>,
     }
 
     /// A further address of the admin interface.
     RawAdminListener {
         address: Spanned<SocketAddr>,
-        /// Default: `full` on a loopback address, `read` on any other.
-        access: Option<AdminAccess>,
+        /// Default: `read` where other machines can reach it; else `token` where there are tokens, and `full` where there are none.
+        access: Option<Spanned<AdminAccess>>,
+        certificate: Vec<RawCertificate>,
+        /// The authorities of which each client needs a certificate.
+        client_ca: Option<Spanned<PathBuf>>,
+        /// The addresses of the proxy.
+        from: Vec<Spanned<String>>,
+        /// The field in which the proxy names its user.
+        user_header: Option<Spanned<String>>,
     }
 }
 
@@ -43,13 +64,24 @@ words! {
         Network = "network",
     }
 
-    /// The rights of a client of an admin listener.
+    /// What clients of an admin listener may do, and how they say who they are.
     AdminAccess {
-        /// Nothing is changed.
+        /// Anyone may look, and nothing is changed.
         #[default]
         Read = "read",
-        /// Versions are accepted and rolled back, enforcement is switched, files are read again.
+        /// Anyone may do anything; a token says who it is, and what they may do.
         Full = "full",
+        /// Nothing but probes is answered without a token.
+        Token = "token",
+        /// A proxy says who its users are.
+        Proxy = "proxy",
+    }
+}
+
+impl RawAdmin {
+    /// The addresses of the interface, as they are written.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &Spanned<SocketAddr>> {
+        self.address.iter().chain(self.listener.iter().map(|listener| &listener.address))
     }
 }
 
@@ -57,7 +89,7 @@ words! {
 const PORT: u16 = 9145;
 
 /// The places at which the admin interface listens: an address, a socket, or both.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) socket: Option<PathBuf>,
@@ -67,13 +99,27 @@ pub(crate) struct AdminSettings {
     pub(crate) is_usual: bool,
     /// Further addresses.
     pub(crate) listeners: Vec<AdminListenerConfig>,
+    pub(crate) rights: Arc<AdminRights>,
+    /// Where the audit is written, if the config says so.
+    pub(crate) audit: Option<PathBuf>,
 }
 
-/// A further address of the admin interface, and what its clients may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An address of the admin interface, and what its clients may do.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
     pub(crate) access: AdminAccess,
+    /// None without TLS.
+    pub(crate) certificates: Option<LiveCertificates>,
+    /// Of a proxy; none where none may forward.
+    pub(crate) proxy: Option<AdminProxy>,
+}
+
+/// The proxy that says who its users are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AdminProxy {
+    pub(crate) from: Vec<Network>,
+    pub(crate) user_header: HeaderName,
 }
 
 impl AdminSettings {
@@ -132,7 +178,7 @@ impl AdminSettings {
             return self;
         }
         match Self::usual(path) {
-            Some(usual) => Self { hosts: self.hosts, listeners: self.listeners, ..usual },
+            Some(Self { socket, is_usual, .. }) => Self { socket, is_usual, ..self },
             None => Self { address: Some(Self::usual_address()), ..self },
         }
     }
@@ -155,8 +201,14 @@ impl AdminSettings {
         found
     }
 
-    const fn on_usual_socket(socket: PathBuf) -> Self {
-        Self { address: None, socket: Some(socket), hosts: Vec::new(), is_usual: true, listeners: Vec::new() }
+    fn on_usual_socket(socket: PathBuf) -> Self {
+        Self { socket: Some(socket), is_usual: true, ..Self::default() }
+    }
+
+    /// The address at which commands ask, as a listener.
+    pub(crate) fn command_listener(&self) -> Option<AdminListenerConfig> {
+        let access = if self.rights.tokens.is_empty() { AdminAccess::Full } else { AdminAccess::Token };
+        self.address.map(|address| AdminListenerConfig { address, access, certificates: None, proxy: None })
     }
 
     /// The default address.
@@ -165,11 +217,13 @@ impl AdminSettings {
     }
 }
 
-/// The state directory and the names of the sites, read alone: the kill switch must work after the config was broken
+/// The state directory, the audit and the names of the sites, read alone: the kill switch must work after the config was broken
 /// elsewhere.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
+    /// Where the audit is.
+    pub(crate) audit: Option<PathBuf>,
     /// The names of the sites.
     pub(crate) sites: Vec<String>,
 }
@@ -179,18 +233,22 @@ impl StatePlace {
         tables! {
             Part {
                 state_dir: Option<PathBuf>,
+                admin: Option<RawAdmin>,
                 site: Vec<SiteName>,
             }
         }
         let text = reader::read_text(path)?;
-        let (Part { state_dir, site }, faults) = salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let folder = state_dir.map(|state_dir| folder.join(state_dir));
+        let (Part { state_dir, admin, site }, faults) =
+            salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
+        let of_config = path.parent().unwrap_or(Path::new(""));
+        let folder = state_dir.map(|state_dir| of_config.join(state_dir));
         // It may be there, and be what cannot be read.
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
-        Ok(Self { folder, sites: site.into_iter().map(|site| site.0).collect() })
+        let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit));
+        let audit = audit::place(audit, folder.as_deref());
+        Ok(Self { folder, audit, sites: site.into_iter().map(|site| site.0).collect() })
     }
 }
 
@@ -212,15 +270,14 @@ impl Value for SiteName {
 }
 
 /// The settings of a table; `None` if it turns the interface off.
-pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
+fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     if !admin.enabled {
         return Ok(None);
     }
     let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
     let address = match &admin.address {
         Some(address) => {
-            let open = !address.get_ref().ip().to_canonical().is_loopback();
-            if open && admin.reach == Reach::Loopback {
+            if is_open(*address.get_ref()) && admin.reach == Reach::Loopback {
                 let message = format!(
                     "{} can be reached from other machines, and any client of the admin interface can change what is \
                      served: write a loopback address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if that is meant",
@@ -243,15 +300,83 @@ pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSet
         }
         hosts.push(name);
     }
-    let listeners = admin.listener.iter().map(further).collect();
-    Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners }))
+    let rights = Arc::new(admin_rights::resolve(&admin.token, &admin.user)?);
+    if let Some(open) =
+        admin.address.as_ref().filter(|address| is_open(*address.get_ref()) && !rights.tokens.is_empty())
+    {
+        return Err(open.fault(in_the_clear(*open.get_ref())));
+    }
+    let listeners = admin.listener.iter().map(|listener| further(listener, &rights)).collect::<Result<_, _>>()?;
+    let audit = admin.audit.as_ref().map(|audit| folder.join(audit));
+    Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners, rights, audit }))
+}
+
+/// Whether other machines can reach an address.
+pub(crate) fn is_open(address: SocketAddr) -> bool {
+    !address.ip().to_canonical().is_loopback()
+}
+
+fn in_the_clear(address: SocketAddr) -> String {
+    format!(
+        "{address} can be reached from other machines, and a token would be sent in the clear: write an [[admin.listener]] with an \
+         [[admin.listener.certificate]], or a loopback address"
+    )
 }
 
 /// A listener that other machines can reach changes nothing, unless the config says otherwise.
-fn further(listener: &RawAdminListener) -> AdminListenerConfig {
+fn further(listener: &RawAdminListener, rights: &AdminRights) -> Result<AdminListenerConfig, Fault> {
     let address = *listener.address.get_ref();
-    let usual = if address.ip().to_canonical().is_loopback() { AdminAccess::Full } else { AdminAccess::Read };
-    AdminListenerConfig { address, access: listener.access.unwrap_or(usual) }
+    let usual = match (is_open(address), &*rights.tokens) {
+        (true, _) => AdminAccess::Read,
+        (false, []) => AdminAccess::Full,
+        (false, _) => AdminAccess::Token,
+    };
+    let access = listener.access.as_ref().map_or(usual, |access| *access.get_ref());
+    let written = listener.access.as_ref().map_or_else(|| listener.address.span(), Spanned::span);
+    if access == AdminAccess::Token && is_open(address) && listener.certificate.is_empty() {
+        return Err(Fault::new(written, in_the_clear(address)));
+    }
+    let proxy = match (access, &*listener.from, &listener.user_header) {
+        (AdminAccess::Proxy, [_, ..], Some(header)) => {
+            let from = listener.from.iter().map(parsed).collect::<Result<_, _>>()?;
+            Some(AdminProxy { from, user_header: parsed(header)? })
+        }
+        (AdminAccess::Proxy, ..) => {
+            let message = "access = \"proxy\" needs from = [\"10.0.0.5\"], the addresses of the proxy, and user_header = \
+                           \"X-Forwarded-User\", the field in which it names its user";
+            return Err(Fault::new(written, message));
+        }
+        (_, [], None) => None,
+        (_, [first, ..], _) => return Err(first.fault(FOR_PROXIES)),
+        (_, _, Some(header)) => return Err(header.fault(FOR_PROXIES)),
+    };
+    match &listener.client_ca {
+        Some(file) if listener.certificate.is_empty() => {
+            Err(file.fault("client_ca goes with TLS: write an [[admin.listener.certificate]] too"))
+        }
+        _ => Ok(AdminListenerConfig { address, access, certificates: None, proxy }),
+    }
+}
+
+const FOR_PROXIES: &str = "from and user_header go with access = \"proxy\"";
+
+/// The settings of a process that serves, which alone has to read the certificates of the listeners, and may.
+pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
+    let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
+    for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
+        let authorities = |file: &Spanned<PathBuf>| match Trust::file(&folder.join(file.get_ref())) {
+            Ok(Trust::File(path, roots)) => Ok(Some(ClientAuthorities { path, roots })),
+            Ok(Trust::System) => Ok(None),
+            Err(why) => Err(file.fault(why)),
+        };
+        let clients = raw.client_ca.as_ref().map(authorities).transpose()?.flatten();
+        let pairs = pairs(&raw.certificate, folder)?;
+        if let Some(first) = raw.certificate.first() {
+            let made = LiveCertificates::for_operators(pairs, clients);
+            listener.certificates = Some(made.map_err(|error| first.chain.fault(error.to_string()))?);
+        }
+    }
+    Ok(Some(settings))
 }
 
 /// The socket that a server with this config opens.

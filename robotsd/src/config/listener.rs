@@ -9,7 +9,7 @@ use http::HeaderName;
 use toml::Spanned;
 use tower_robots::policy::Network;
 
-use super::{Fault, Faults, Placed, RawAdmin, parsed, tables, unplaced, words};
+use super::{Fault, Faults, Placed, parsed, tables, unplaced, words};
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
 tables! {
@@ -111,7 +111,7 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
 }
 
 /// Notes names and addresses that two listeners have, and trusted proxies that are no network.
-pub(super) fn conflicts(listeners: &[RawListener], admin: Option<&RawAdmin>, faults: &mut Faults) {
+pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAddr>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
         if name.get_ref().is_empty() {
@@ -136,15 +136,11 @@ pub(super) fn conflicts(listeners: &[RawListener], admin: Option<&RawAdmin>, fau
             faults.push(Fault::new(span, message));
         }
     }
-    let of_admin = || {
-        let further = admin.into_iter().flat_map(|admin| &admin.listener).map(|listener| &listener.address);
-        admin.and_then(|admin| admin.address.as_ref()).into_iter().chain(further)
-    };
-    for (number, address) in of_admin().enumerate() {
+    for (number, address) in of_admin.iter().enumerate() {
         let takes = |taken: &&Spanned<SocketAddr>| overlap(*taken.get_ref(), *address.get_ref());
         let message = if let Some(taken) = addresses().find(takes) {
             format!("a listener has the address {} already: [admin] needs one of its own", taken.get_ref())
-        } else if let Some(taken) = of_admin().take(number).find(takes) {
+        } else if let Some(taken) = of_admin.iter().copied().take(number).find(takes) {
             format!(
                 "the admin interface has the address {} already: each of its listeners needs one of its own",
                 taken.get_ref()
@@ -166,6 +162,12 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
 
 fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
     let Some(first) = files.first() else { return Ok(None) };
+    let pairs = pairs(files, folder)?;
+    LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
+}
+
+/// The pairs in these files.
+pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(PairPaths, CertificatePair)>, Fault> {
     let mut pairs = Vec::new();
     for file in files {
         let paths = PairPaths { chain: folder.join(file.chain.get_ref()), key: folder.join(file.key.get_ref()) };
@@ -186,7 +188,7 @@ fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCe
         }
         pairs.push((paths, pair));
     }
-    LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
+    Ok(pairs)
 }
 
 fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {

@@ -5,6 +5,7 @@
 //! [`resolve`] every one of values, each with its line, column and what would be right.
 
 mod admin;
+mod admin_rights;
 mod board;
 mod error;
 mod file;
@@ -28,9 +29,12 @@ mod tables;
 mod translation;
 mod values;
 
-pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminSettings, RawAdmin, StatePlace};
+pub(crate) use self::admin::{
+    AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, StatePlace, is_open,
+};
 #[cfg(unix)]
 pub(crate) use self::admin::{connect_now, staging_socket};
+pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant};
 pub(crate) use self::board::BoardConfig;
 pub(crate) use self::error::{
     CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, Placed, USUAL_CONFIG, config_if_any,

@@ -10,9 +10,10 @@ use toml::Spanned;
 
 use super::file::Reviewable;
 use super::{
-    AdminSettings, Config, ConfigError, Fault, Faults, RawConfig, RegistrySources, Value as _, admin, board, identity,
-    listener, log, rate_store, reader, registry, review, site, translation,
+    AdminSettings, Config, ConfigError, Fault, Faults, RawAdmin, RawConfig, RegistrySources, Value as _, admin, board,
+    identity, listener, log, rate_store, reader, registry, review, site, translation,
 };
+use crate::audit;
 
 /// A config file that was read, once: whatever is made of it is made of the same text.
 #[derive(Debug)]
@@ -125,6 +126,11 @@ impl Config {
         ConfigFile::read(path).map_or_else(|error| (None, Some(error)), |file| file.examined())
     }
 
+    /// Where the audit is.
+    pub(crate) fn audit_place(&self) -> Option<PathBuf> {
+        audit::place(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
+    }
+
     /// A config file with every default written out, after it was validated.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path)?;
@@ -163,7 +169,8 @@ fn collect(
     if file.site.is_empty() {
         faults.push(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
     }
-    listener::conflicts(&file.listener, file.admin.as_ref(), faults);
+    let of_admin: Vec<_> = file.admin.iter().flat_map(RawAdmin::addresses).collect();
+    listener::conflicts(&file.listener, &of_admin, faults);
     let listeners = file.listener.iter().filter_map(|listener| faults.keep(listener::resolve(listener, folder)));
     let listeners: Vec<_> = listeners.collect();
     site::hosts(&file.site, faults);
@@ -186,7 +193,7 @@ fn collect(
         let trusted = listeners.iter().flat_map(|listener| listener.trusted.networks.clone());
         identity::resolve(identity, trusted.collect(), folder, faults)
     });
-    let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve(settings, folder)));
+    let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
     let board = faults.keep(board::resolve(&file.board));
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let limits = file.limits.resolve(faults);

@@ -23,8 +23,9 @@ pub(crate) const AT_START: [&str; 5] = ["workers", "state_dir", "admin", "board"
 /// Those of them that are opened at once, beside what is open.
 const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
 
-/// How the settings of the further listeners of `[admin]` begin, which have effect at once.
-const ADMIN_LISTENER: &str = "admin.listener[";
+/// The tables of `[admin]` that are repeated, which have effect at once: their keys, and how their settings begin.
+const ADMIN_TABLES: [(&str, &str); 3] =
+    [("listener", "admin.listener"), ("token", "admin.token"), ("user", "admin.user")];
 
 /// The keys that have effect at once on all listeners of `[admin]`: the names they go by, and whether others may reach them.
 const ADMIN_AT_ONCE: [&str; 2] = ["admin.hosts", "admin.reach"];
@@ -80,8 +81,8 @@ impl SettingChange {
     pub(crate) fn is_for_start(&self) -> bool {
         let table = self.setting.split('.').next().unwrap_or_default();
         let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
-        let is_now = is_opened || self.setting.starts_with(ADMIN_LISTENER);
-        let is_now = is_now || ADMIN_AT_ONCE.contains(&&*self.setting);
+        let is_now = is_opened || ADMIN_AT_ONCE.contains(&&*self.setting);
+        let is_now = is_now || ADMIN_TABLES.iter().any(|(_, start)| self.setting.starts_with(start));
         self.site.is_none() && AT_START.contains(&table) && !is_now
     }
 
@@ -92,7 +93,7 @@ impl SettingChange {
 
     /// Whether a site or a listener has come or gone, rather than changed.
     pub(crate) fn is_of_whole_table(&self) -> bool {
-        let is_of_listener = ["listener[", ADMIN_LISTENER].iter().any(|start| self.setting.starts_with(start));
+        let is_of_listener = ["listener[", "admin.listener["].iter().any(|start| self.setting.starts_with(start));
         self.setting == "site" || (is_of_listener && self.setting.ends_with(']'))
     }
 }
@@ -118,16 +119,20 @@ impl Settings {
         // Differences are logged.
         raw.site.iter_mut().for_each(|site| site.get_mut().robots.hide_secrets());
         raw.agents.registry_url.iter_mut().for_each(|url| hide_behind(url.get_mut(), QUERY));
+        let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
+        tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));
         // A table that comes or goes differs in what it sets: its other keys are what they are without it.
         raw.admin = raw.admin.or_else(RawAdmin::absent);
         // Fails for a path that is not UTF-8 only, and a text is.
         let mut config = Table::try_from(&raw).ok()?;
         let mode = config.get("mode").map(shown).unwrap_or_default();
         let (sites, listeners) = (take_tables(&mut config, "site"), take_tables(&mut config, "listener"));
-        let admin_listeners = match config.get_mut("admin") {
-            Some(Value::Table(admin)) => take_tables(admin, "listener"),
-            _ => Vec::new(),
-        };
+        let mut of_admin = Vec::new();
+        if let Some(Value::Table(admin)) = config.get_mut("admin") {
+            for (key, kind) in ADMIN_TABLES {
+                of_admin.extend(take_tables(admin, key).into_iter().map(|table| (kind, table)));
+            }
+        }
         // All of it comes and goes at once, and is one change then.
         let identity = config.remove("identity").and_then(|identity| identity.try_into().ok());
         let mut settings = Self::of_table(config);
@@ -135,10 +140,9 @@ impl Settings {
             settings.add("identity", String::new(), Self::of_table(identity));
         }
         let listeners = listeners.into_iter().map(|listener| ("listener", listener));
-        let admin_listeners = admin_listeners.into_iter().map(|listener| ("admin.listener", listener));
-        for (kind, listener) in listeners.chain(admin_listeners) {
-            let name = text_of(&listener, "name").or_else(|| text_of(&listener, "address")).unwrap_or_default();
-            settings.add(kind, name, Self::of_table(listener));
+        for (kind, table) in listeners.chain(of_admin) {
+            let name = ["name", "address", "uid", "group"].into_iter().find_map(|key| table.get(key)).map(shown);
+            settings.add(kind, name.unwrap_or_default(), Self::of_table(table));
         }
         for (mut site, raw) in sites.into_iter().zip(&raw.site) {
             let name = text_of(&site, "name").unwrap_or_default();
@@ -249,6 +253,7 @@ impl RepeatedTable {
     fn summary(&self) -> String {
         let key = match self.kind {
             "listener" | "admin.listener" => "address",
+            "admin.token" | "admin.user" => "role",
             "modes" => "mode",
             "identity" => return "on".to_owned(),
             _ => "name",

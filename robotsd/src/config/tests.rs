@@ -152,6 +152,21 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
 }
 
 #[test]
+fn with_tokens_the_loopback_asks_for_one_unless_the_config_says_otherwise() {
+    let token = format!("[[admin.token]]\nname = \"a\"\nhash = \"sha256:{}\"\nrole = \"admin\"\n", "0".repeat(64));
+    for (listener, access) in [
+        ("address = \"127.0.0.1:1\"", AdminAccess::Token),
+        ("address = \"127.0.0.1:1\"\naccess = \"full\"", AdminAccess::Full),
+        ("address = \"0.0.0.0:1\"", AdminAccess::Read),
+    ] {
+        let text = format!("{LEAST}[admin]\naddress = \"127.0.0.1:2\"\n[[admin.listener]]\n{listener}\n{token}");
+        let admin = load(&text).admin.unwrap();
+        assert_eq!(admin.listeners[0].access, access, "{listener}");
+        assert_eq!(admin.command_listener().map(|listener| listener.access), Some(AdminAccess::Token));
+    }
+}
+
+#[test]
 fn with_further_admin_listeners_alone_commands_ask_where_they_do_without_the_table() {
     let (_folder, path) = file(&format!("{LEAST}[[admin.listener]]\naddress = \"0.0.0.0:1\"\n"));
     let served = Config::load(&path).unwrap().admin.unwrap();

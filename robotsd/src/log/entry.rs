@@ -97,29 +97,40 @@ thread_local! {
 impl LogEntry<'_> {
     /// The whole line, with its end.
     pub(super) fn to_line(&self, format: LogFormat) -> String {
+        self.to_line_with(format, &[])
+    }
+
+    /// The same with further fields.
+    pub(super) fn to_line_with(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
         let mut line = String::with_capacity(LINE);
         match format {
-            LogFormat::Json => self.write_json(&mut line),
-            LogFormat::Text => self.write_text(&mut line),
+            LogFormat::Json => self.write_json(&mut line, fields),
+            LogFormat::Text => self.write_text(&mut line, fields),
         }
         line.push('\n');
         line
     }
 
     /// By hand, because every refused request has a line.
-    fn write_json(&self, out: &mut String) {
+    fn write_json(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
         out.push_str("{\"ts\":\"");
         self.write_time(out);
         out.push('"');
         push_plain(out, ",\"level\":", Some(self.level.as_str()));
         push_plain(out, ",\"event\":", Some(self.event.as_str()));
+        for (name, value) in fields {
+            push_text(out, &format!(",\"{name}\":"), value.as_ref());
+        }
         self.push_fields(out);
         out.push('}');
     }
 
-    fn write_text(&self, out: &mut String) {
+    fn write_text(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
         self.write_time(out);
         let _ = write!(out, " {:<5} {}", self.level.as_str(), self.event.as_str());
+        for (name, value) in fields {
+            let _ = value.map(|value| write!(out, " {name}={}", quoted(value.to_owned())));
+        }
         for are_last in [false, true] {
             self.each_field(|name, value| {
                 if name != "message" && LAST_IN_TEXT.contains(&name) == are_last {

@@ -89,7 +89,10 @@ events! {
     CertificateWarning = "certificate-warning", Warn;
 
     // Decisions of the operator's.
-    Admin = "admin", Info;
+    /// The admin interface cannot do something.
+    Admin = "admin", Error;
+    /// An operator changed something, or was refused to.
+    Audit = "audit", Info;
     Accept = "accept", Info;
     Rollback = "rollback", Info;
     Enforcement = "enforcement", Info;

@@ -52,6 +52,11 @@ impl Log {
         self.queue.0.push(&entry.to_line(self.format));
     }
 
+    /// Writes an event with further fields, of which some may have no value.
+    pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
+        self.queue.0.push(&entry.to_line_with(self.format, fields));
+    }
+
     /// Writes an event that is only a message, at its usual level.
     pub(crate) fn say(&self, event: LogEvent, message: impl Into<String>) {
         self.say_at(event.level(), event, message);

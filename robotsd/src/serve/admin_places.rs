@@ -17,6 +17,7 @@ use super::upgrade::HandedSockets;
 use super::upgrade::SocketPlace;
 use crate::admin::{self, AddressSocket, CommandPlace, CommandSocket, ConnectionSlots, OpenListener, ServerState};
 use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
+use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
 /// Every place that is open. Dropping it closes them.
@@ -92,12 +93,13 @@ impl AdminPlaces {
         self.hosts.clone_from(&settings.hosts);
         let CommandPlace { address: opened, socket } = CommandPlace::open(settings, inherited.for_admin(settings))?;
         self.inherited.extend(inherited.for_admin_listeners(settings));
-        if let (Some(address), Some(opened)) = (settings.address, opened) {
-            let config = AdminListenerConfig { address, access: AdminAccess::Full };
+        self.state.rights.store(Arc::clone(&settings.rights));
+        if let (Some(config), Some(opened)) = (settings.command_listener(), opened) {
             let listening = self.begin(config, PlaceRole::Commands, opened)?;
             self.log.say(LogEvent::AdminListening, listening);
         }
         if let (Some(path), Some(socket)) = (settings.socket.clone(), socket) {
+            socket.share(settings.rights.has_local_users());
             let listener = socket.listen()?;
             self.log.say(LogEvent::AdminListening, &*listener.address);
             let accepting = Some(Accepting::begin(listener, &self.state));
@@ -108,6 +110,9 @@ impl AdminPlaces {
 
     /// Opens the places of another config that are not open yet, and closes further listeners that it does not have.
     pub(super) fn follow(&mut self, settings: Option<&AdminSettings>) -> PlaceChanges {
+        let rights = settings.map(|settings| Arc::clone(&settings.rights)).unwrap_or_default();
+        self.sockets.iter().for_each(|place| place.socket.share(rights.has_local_users()));
+        self.state.rights.store(rights);
         let mut made = self.follow_addresses(settings);
         if let Some(settings) = settings {
             let socket = settings.socket.clone().filter(|path| self.sockets.iter().all(|open| open.path != *path));
@@ -150,28 +155,38 @@ impl AdminPlaces {
             };
             let place = before.remove(at);
             let is_same = place.config == config && !has_other_hosts;
-            self.keep(AddressPlace { role, ..place }, config.access, is_same, &mut made);
+            self.keep(AddressPlace { role, ..place }, config, is_same, &mut made);
         }
         for (config, role) in new {
             self.replace(config, role, &mut before, &mut made);
         }
         let is_open = made.failures.is_empty();
+        let has_tokens = settings.is_some_and(|settings| !settings.rights.tokens.is_empty());
         for place in before {
             if place.role == PlaceRole::Further && is_open {
                 made.changes.push(place.close());
                 continue;
             }
-            let access = place.config.access;
+            let mut config = place.config.clone();
+            if place.role == PlaceRole::Commands && config.access == AdminAccess::Full && has_tokens {
+                config.access = AdminAccess::Token;
+            }
             if place.role == PlaceRole::Further {
                 let address = place.config.address;
                 made.failures.push(format!("the admin interface goes on on {address} until the others can be opened"));
             }
-            self.keep(place, access, !has_other_hosts, &mut made);
+            let is_same = place.config == config && !has_other_hosts;
+            self.keep(place, config, is_same, &mut made);
         }
         if has_other_hosts && !self.addresses.is_empty() {
             made.changes.push("the admin interface takes other names in Host".to_owned());
         }
         made
+    }
+
+    /// The certificates of the addresses.
+    pub(super) fn certificates(&self) -> impl Iterator<Item = LiveCertificates> {
+        self.addresses.iter().filter_map(|place| place.config.certificates.clone())
     }
 
     /// Accepts no more; requests that have come are answered. The sockets stay open, so that connections wait for this process or
@@ -190,7 +205,7 @@ impl AdminPlaces {
         let of_sockets = of_sockets.map(|place| (&mut place.accepting, place.socket.listen()));
         let of_addresses = self.addresses.iter_mut().filter(|place| place.accepting.is_none());
         let of_addresses = of_addresses.map(|place| {
-            let listener = place.socket.listen(hosts, place.config.access);
+            let listener = place.socket.listen(hosts, &place.config);
             (&mut place.accepting, listener)
         });
         for (accepting, listener) in of_sockets.chain(of_addresses) {
@@ -256,17 +271,17 @@ impl AdminPlaces {
         Ok(sockets)
     }
 
-    /// Keeps a socket, for clients that may do so much.
-    fn keep(&mut self, place: AddressPlace, access: AdminAccess, is_same: bool, made: &mut PlaceChanges) {
+    /// Keeps a socket, for what the config says now.
+    fn keep(&mut self, place: AddressPlace, wanted: AdminListenerConfig, is_same: bool, made: &mut PlaceChanges) {
         if is_same {
             return self.addresses.push(place);
         }
         let AddressPlace { config, role, socket, accepting } = place;
         // First: nothing that it accepted goes on with the access it had.
         drop(accepting);
-        let wanted = AdminListenerConfig { access, ..config };
+        let is_other = config != wanted;
         match self.begin(wanted, role, socket) {
-            Ok(listening) if config.access != access => {
+            Ok(listening) if is_other => {
                 self.log.say(LogEvent::AdminListening, &listening);
                 made.changes.push(format!("the admin interface listens on {listening}"));
             }
@@ -286,9 +301,11 @@ impl AdminPlaces {
         made: &mut PlaceChanges,
     ) {
         let is_in_the_way = |place: &mut AddressPlace| overlap(place.config.address, config.address);
-        let closed: Vec<_> =
-            before.extract_if(.., is_in_the_way).map(|place| (place.config, place.role, place.close())).collect();
-        match self.add(config, role) {
+        let closed: Vec<_> = before
+            .extract_if(.., is_in_the_way)
+            .map(|place| (place.config.clone(), place.role, place.close()))
+            .collect();
+        match self.add(config.clone(), role) {
             Ok(listening) => {
                 self.log.say(LogEvent::AdminListening, &listening);
                 made.changes.push(format!("the admin interface listens on {listening}"));
@@ -297,11 +314,14 @@ impl AdminPlaces {
             Err(error) => {
                 made.failures.push(error);
                 for (before, role, _) in closed {
-                    let access = if config.access == AdminAccess::Read { config.access } else { before.access };
-                    made.failures.push(match self.add(AdminListenerConfig { access, ..before }, role) {
-                        Ok(listening) => format!("the admin interface goes on on {listening}"),
-                        Err(error) => error,
-                    });
+                    // With no more access than the config has for it.
+                    let of = if config.access == AdminAccess::Full { &before } else { &config };
+                    made.failures.push(
+                        match self.add(AdminListenerConfig { address: before.address, ..of.clone() }, role) {
+                            Ok(listening) => format!("the admin interface goes on on {listening}"),
+                            Err(error) => error,
+                        },
+                    );
                 }
             }
         }
@@ -311,12 +331,13 @@ impl AdminPlaces {
     fn add(&mut self, config: AdminListenerConfig, role: PlaceRole) -> Result<String, String> {
         let passed = self.inherited.iter().position(|(address, _)| *address == config.address);
         let passed = passed.map(|at| self.inherited.swap_remove(at).1);
-        self.begin(config, role, AddressSocket::open(config.address, passed)?)
+        let socket = AddressSocket::open(config.address, passed)?;
+        self.begin(config, role, socket)
     }
 
     /// Accepts connections on a socket; where that is, for people.
     fn begin(&mut self, config: AdminListenerConfig, role: PlaceRole, socket: AddressSocket) -> Result<String, String> {
-        let listener = socket.listen(&self.hosts, config.access)?;
+        let listener = socket.listen(&self.hosts, &config)?;
         let listening = listener.address.clone();
         let accepting = Some(Accepting::begin(listener, &self.state));
         self.addresses.push(AddressPlace { config, role, socket, accepting });
@@ -349,9 +370,8 @@ impl Drop for Accepting {
 
 /// The addresses that settings have.
 fn wanted(settings: &AdminSettings) -> Vec<(AdminListenerConfig, PlaceRole)> {
-    let commands = settings.address.map(|address| AdminListenerConfig { address, access: AdminAccess::Full });
-    let further = settings.listeners.iter().map(|config| (*config, PlaceRole::Further));
-    commands.map(|config| (config, PlaceRole::Commands)).into_iter().chain(further).collect()
+    let further = settings.listeners.iter().map(|config| (config.clone(), PlaceRole::Further));
+    settings.command_listener().map(|config| (config, PlaceRole::Commands)).into_iter().chain(further).collect()
 }
 
 /// Whether only one of them can be bound, because one is every address.

@@ -261,7 +261,7 @@ impl ActiveConfig {
             self.log.say(LogEvent::SearchEngines, engines);
         }
         drop(before);
-        let (opened, reports, certificates) = {
+        let (opened, reports, mut certificates) = {
             let mut listeners = self.listeners.lock();
             let opened = listeners.apply(plan, &mut self.workers, &self.edge, &self.log);
             listeners.set_limits(&config.edge);
@@ -279,6 +279,7 @@ impl ActiveConfig {
             self.leaves();
         }
         changes.extend(admin.changes);
+        certificates.extend(self.admin.certificates());
         let is_deferred = deferred(&settings).is_some();
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);

@@ -255,13 +255,7 @@ mod tests {
     #[test]
     fn the_admin_has_sockets_too() {
         let (mut passed, places) = passed(&[Some("admin"), None, Some("web")]);
-        let settings = config::AdminSettings {
-            address: Some(places[1]),
-            socket: None,
-            hosts: Vec::new(),
-            is_usual: false,
-            listeners: Vec::new(),
-        };
+        let settings = config::AdminSettings { address: Some(places[1]), ..Default::default() };
         assert_eq!(passed.for_admin(&settings).len(), 2);
         assert_eq!(passed.sockets.len(), 1);
     }

@@ -52,6 +52,7 @@ pub(super) async fn serve(
     log_warnings(config, log);
     let (state, requests) = ServerState::new(path.to_owned(), log.clone(), access.map(|access| access.lost.clone()));
     let state = Arc::new(state);
+    state.audit.keep_in(config.audit_place());
     if let Some(predecessor) = predecessor {
         ListenerPlan::rehearse(config, &inherited)?;
         let asking = Arc::clone(predecessor);
@@ -124,10 +125,11 @@ pub(super) async fn serve(
     for address in listeners.apply(plan, &mut workers, &edge, log)? {
         log.say(LogEvent::Listening, address);
     }
+    let certificates: Vec<_> = listeners.certificates().into_iter().chain(admin.certificates()).collect();
     let serving = Serving {
         sites: Arc::clone(&sites),
         listeners: listeners.reports(),
-        certificates: listeners.certificates(),
+        certificates: certificates.clone(),
         agent_lookups: workers.agent_lookups(),
         edge: edge.clone(),
     };
@@ -146,7 +148,7 @@ pub(super) async fn serve(
     if let Some(keeper) = &board {
         let _ = state.board.set(Arc::clone(&keeper.board));
     }
-    let certificates = CertificateWatch::introduce(listeners.certificates(), log);
+    let certificates = CertificateWatch::introduce(certificates, log);
     let active = ActiveConfig {
         path: path.to_owned(),
         config: Arc::clone(config),

@@ -72,6 +72,7 @@ impl Sites {
         let report = ChangeReport {
             site: site.map(|site| site.name.to_string()),
             enforcement: Some(to.as_str().to_owned()),
+            enforcement_before: Some(before.as_str().to_owned()),
             trouble: written.err().map(|error| error.to_string()),
             ..ChangeReport::new(message)
         };

@@ -124,12 +124,15 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
     });
 }
 
-/// The file of each switch is there from the first start on, and is overwritten in place.
+/// The file of each switch is there from the first start on, and is overwritten in place. The audit is on another disk: what it cannot
+/// take is not turned on.
 #[test]
 fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
     SmallDisk::with("full_disk::the_switches_hold_on_a_full_disk_and_after_a_kill", |disk| {
-        let site = shop(&disk.path().join("state"));
-        let own = disk.path().join("state/sites/shop");
+        let state = disk.path().join("state");
+        let config = Config::new().keys(format!("state_dir = {state:?}")).admin().tables("audit = \"audit.jsonl\"");
+        let site = config.files_of("shop").robots(FIRST).folder();
+        let own = state.join("sites/shop");
         let mut running = site.start();
         wait_until("the first version on the disk", || own.join("live").exists());
         wait_until("the first files of the site", || own.join("enforcement").exists());

@@ -148,7 +148,7 @@ fn every_event_is_written_as_documented() {
 
     // The operator and the config.
     command(&["enforce", "off"]);
-    seen(&["enforcement", "admin"]);
+    seen(&["enforcement", "audit"]);
     certify(folder.path(), &["a.test"]);
     folder.configure("mode = 1\n");
     seen(&["config-rejected"]);
@@ -186,7 +186,8 @@ fn without_a_file() -> BTreeSet<String> {
 
 /// The events of a process with few descriptors, a state directory that is a file, and a log that cannot be opened again.
 fn with_little() -> BTreeSet<String> {
-    let config = Config::new().keys("state_dir = \"state\"").site("a", "root = \".\"\nrobots.text = \"# all\"");
+    let config =
+        Config::new().keys("state_dir = \"state\"").admin_socket().site("a", "root = \".\"\nrobots.text = \"# all\"");
     let config = config.tables("[limits]\nconnections = 100000").log_requests().tables("access_path = \"access.log\"");
     let folder = config.file("state", "a file").folder();
     let mut command = std::process::Command::new("sh");
@@ -195,6 +196,9 @@ fn with_little() -> BTreeSet<String> {
     let running = Running::spawn(&mut command);
     running.event("connections-bounded");
     running.event("state");
+    // The audit is below it.
+    folder.with_config(&["enforce", "on"]).failed(2);
+    running.event("admin");
     let log = folder.at("access.log");
     wait_until("the access log", || log.exists());
     fs::remove_file(&log).unwrap();

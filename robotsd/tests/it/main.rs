@@ -26,6 +26,7 @@ mod prometheus;
 mod admin;
 mod agents;
 mod answers;
+mod authority;
 mod beside;
 mod board;
 mod board_browser;

@@ -22,11 +22,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_rustls::StartHandshake;
 use tokio_rustls::rustls::server::{Accepted, Acceptor};
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
 use super::certificates::{HTTP_2, LiveCertificates, ServedCertificate};
+use super::pair::name_of;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
 
@@ -124,12 +125,7 @@ impl TlsAcceptor {
         let failed = |error: io::Error| (ConnectionErrorKind::Handshake, error.into());
         let accepted = accept(&mut socket, hello).await.map_err(failed)?;
         let start = StartHandshake::from_parts(accepted, socket);
-        let certificates = self.certificates.current();
-        let hello = start.client_hello();
-        let schemes = hello.signature_schemes();
-        let chosen =
-            certificates.choose(hello.server_name(), |shown| shown.pair.key.key.choose_scheme(schemes).is_some());
-        let Some((number, shown)) = chosen else {
+        let Some((number, shown)) = self.certificates.chosen(&start.client_hello()) else {
             return Err((ConnectionErrorKind::Handshake, "there is no certificate".into()));
         };
         let stream = start.into_stream(shown.config.clone()).await.map_err(failed)?;
@@ -138,7 +134,7 @@ impl TlsAcceptor {
         let is_http2 = session.alpn_protocol() == Some(HTTP_2);
         let secured = Secured {
             certificates: self.certificates.clone(),
-            served: shown.clone(),
+            served: shown,
             place: number,
             name: session.server_name().map(Box::from),
             protocol: if is_http2 { SettledProtocol::Http2 } else { SettledProtocol::Http1 },
@@ -162,6 +158,25 @@ impl TlsAcceptor {
                 () = sleep(next) => {}
             }
         }
+    }
+}
+
+impl LiveCertificates {
+    /// Secures a connection to the admin interface, whose connections are few and bounded. With it comes the name in the client's
+    /// certificate, where one was asked for.
+    pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
+        let mut first = [0];
+        if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
+            explain(socket).await;
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a request without TLS"));
+        }
+        let start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+        let chosen = self.chosen(&start.client_hello());
+        let (_, shown) = chosen.ok_or_else(|| io::Error::other("there is no certificate"))?;
+        let stream = start.into_stream(Arc::clone(&shown.config)).await?;
+        let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        let name = certificate.map(name_of);
+        Ok((stream, name))
     }
 }
 

@@ -18,9 +18,10 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
-use tokio_rustls::rustls::server::{NoServerSessionStorage, ProducesTickets};
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
 use tokio_rustls::rustls::sign::SingleCertAndKey;
-use tokio_rustls::rustls::{Error, ServerConfig};
+use tokio_rustls::rustls::{Error, RootCertStore, ServerConfig};
 
 use super::pair::{CertificatePair, PairPaths, PairVersion, provider, version};
 
@@ -81,6 +82,19 @@ const DEFAULT: usize = 0;
 pub(super) const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
 
+/// The authorities of which clients need a certificate.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientAuthorities {
+    pub(crate) path: PathBuf,
+    pub(crate) roots: Arc<RootCertStore>,
+}
+
+impl PartialEq for ClientAuthorities {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path && self.roots.roots == other.roots.roots
+    }
+}
+
 /// A pair, and the rustls configuration for handshakes with it.
 #[derive(Debug)]
 pub(super) struct ServedCertificate {
@@ -94,20 +108,32 @@ pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
     /// Tickets outlive a reload: resuming needs no certificate. Their keys are replaced every six hours.
     tickets: Arc<dyn ProducesTickets>,
+    clients: Arc<dyn ClientCertVerifier>,
+    protocols: &'static [&'static [u8]],
 }
 
 impl HandshakeConfig {
     /// Fails where the system has no randomness to give.
     pub(super) fn new() -> Result<Self, Error> {
-        Ok(Self { provider: Arc::new(provider()), tickets: ring::Ticketer::new()? })
+        let (tickets, clients) = (ring::Ticketer::new()?, WebPkiClientVerifier::no_client_auth());
+        Ok(Self { provider: Arc::new(provider()), tickets, clients, protocols: &[HTTP_2, HTTP_1] })
+    }
+
+    /// For HTTP/1.1 alone, and clients with certificates of these authorities.
+    fn for_operators(clients: Option<&ClientAuthorities>) -> Result<Self, Error> {
+        let made = Self { protocols: &[HTTP_1], ..Self::new()? };
+        let Some(ClientAuthorities { roots, .. }) = clients else { return Ok(made) };
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(&made.provider)).build();
+        Ok(Self { clients: verifier.map_err(|error| Error::General(error.to_string()))?, ..made })
     }
 
     pub(super) fn shown(&self, pair: CertificatePair) -> Result<Arc<ServedCertificate>, Error> {
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(Arc::clone(&self.clients))
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&pair.key))));
-        config.alpn_protocols = [HTTP_2, HTTP_1].map(<[u8]>::to_vec).into();
+        config.alpn_protocols = self.protocols.iter().map(|protocol| protocol.to_vec()).collect();
         config.ticketer = Arc::clone(&self.tickets);
         // Tickets keep sessions where they cost us nothing: at the client.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -122,6 +148,7 @@ pub(crate) struct LiveCertificates(Arc<CertificateState>);
 #[derive(Debug)]
 struct CertificateState {
     paths: Vec<PairPaths>,
+    clients: Option<ClientAuthorities>,
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
@@ -155,19 +182,34 @@ pub(crate) enum CertificateEventKind {
 /// Of the same files, in their order, whatever they hold.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
-        self.0.paths == other.0.paths
+        self.0.paths == other.0.paths && self.0.clients == other.0.clients
     }
 }
 
 impl LiveCertificates {
     /// The first pair is the default; fails where the system has no randomness to give.
     pub(crate) fn new(pairs: Vec<(PairPaths, CertificatePair)>) -> Result<Self, Error> {
-        let making = HandshakeConfig::new()?;
+        Self::made_by(HandshakeConfig::new()?, None, pairs)
+    }
+
+    /// Those of an admin listener, whose clients need certificates where there are authorities of them.
+    pub(crate) fn for_operators(
+        pairs: Vec<(PairPaths, CertificatePair)>,
+        clients: Option<ClientAuthorities>,
+    ) -> Result<Self, Error> {
+        Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
+    }
+
+    fn made_by(
+        making: HandshakeConfig,
+        clients: Option<ClientAuthorities>,
+        pairs: Vec<(PairPaths, CertificatePair)>,
+    ) -> Result<Self, Error> {
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
         let reports = Mutex::new(vec![PairReport::default(); paths.len()]);
         let current = ArcSwap::from_pointee(by_name(shown));
-        Ok(Self(Arc::new(CertificateState { paths, current, making, reports })))
+        Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports })))
     }
 
     /// Whether they are the same, not only alike.
@@ -218,6 +260,13 @@ impl LiveCertificates {
         // The operator gets all reports, those that were made before included.
         reports.fill(PairReport::default());
         self.take(&mut reports, |place| self.0.paths.get(place).and_then(version), now)
+    }
+
+    /// The certificate for a client, and its place.
+    pub(super) fn chosen(&self, hello: &ClientHello<'_>) -> Option<(usize, Arc<ServedCertificate>)> {
+        let (current, schemes) = (self.current(), hello.signature_schemes());
+        let chosen = current.choose(hello.server_name(), |shown| shown.pair.key.key.choose_scheme(schemes).is_some());
+        chosen.map(|(place, shown)| (place, Arc::clone(shown)))
     }
 
     /// As they are now.

@@ -139,6 +139,16 @@ impl PairVersion {
     }
 }
 
+/// The first DNS name of a client's certificate, else how its hash begins.
+pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
+    let parsed = EndEntityCert::try_from(certificate).ok();
+    let name = parsed.as_ref().and_then(|parsed| parsed.valid_dns_names().next().map(str::to_owned));
+    name.unwrap_or_else(|| {
+        let hash = hmac_sha256::Hash::hash(certificate);
+        format!("sha256:{:016x}", hash.iter().take(8).fold(0, |sum: u64, octet| sum << 8 | u64::from(*octet)))
+    })
+}
+
 /// The one of ring, passed explicitly: the process has no default that a library could change.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()

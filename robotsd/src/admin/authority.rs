@@ -1,0 +1,169 @@
+//! Who sent a request, and whether they may do what it asks for.
+//!
+//! A user of the Unix socket is known by the kernel's word, a user of the proxy by the proxy's, any other client by its token. A listener
+//! says what clients may do of whom nothing is known. A token is taken where none can read it on the way: over TLS, or on the loopback.
+
+use std::borrow::Cow;
+use std::time::SystemTime;
+
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+
+use super::access_rule::{AccessRule, AddressTerms, SocketPeer, TcpPeer};
+use super::reply::AdminReply;
+use super::routes::Need;
+use crate::config::{AdminAccess, AdminProxy, AdminRights, AdminRole, AdminUser, Grant};
+
+/// Who sent a request, and what they may do.
+#[derive(Clone, Debug)]
+pub(super) struct AdminClient {
+    pub(super) who: String,
+    /// How that is known: `socket`, `token`, `certificate`, `proxy`; `address` where it is not.
+    pub(super) how: &'static str,
+    pub(super) grant: Grant,
+}
+
+impl AccessRule {
+    /// The address that a request came from; none on a Unix socket.
+    pub(super) fn from(&self) -> Option<String> {
+        match self {
+            Self::Address(peer, _) => Some(peer.remote.to_canonical().to_string()),
+            Self::Socket(_) => None,
+        }
+    }
+
+    /// How a client of it is known, if by nothing that it says.
+    pub(super) fn way(&self) -> &'static str {
+        match self {
+            Self::Socket(_) => "socket",
+            Self::Address(..) if self.proxy().is_some() => "proxy",
+            Self::Address(..) => "address",
+        }
+    }
+
+    /// Who sent a request.
+    pub(super) fn client(&self, head: &Parts, rights: &AdminRights) -> Result<AdminClient, AdminReply> {
+        let client = match (self, self.proxy()) {
+            (Self::Socket(peer), _) => peer.client(rights),
+            (Self::Address(peer, _), Some(proxy)) => user_of_proxy(proxy, peer, head, rights),
+            (Self::Address(peer, terms), None) => by_token(peer, terms, head, rights),
+        }?;
+        if client.grant.has_ended(SystemTime::now()) {
+            return Err(refused(&format!("{}: what [admin] lets them do has ended: see until", client.who)));
+        }
+        Ok(client)
+    }
+}
+
+impl SocketPeer {
+    fn client(self, rights: &AdminRights) -> Result<AdminClient, AdminReply> {
+        let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
+            // Where no user is named, whoever can open the socket may do anything: its mode decides.
+            _ if self.is_owner || !rights.has_local_users() => Some(Grant::everywhere(AdminRole::Admin)),
+            known => known.cloned(),
+        };
+        let who = format!("uid {}", self.uid);
+        let unknown = || {
+            let Self { uid, group, .. } = self;
+            refused(&format!(
+                "the socket is for its owner and root; no [[admin.user]] has uid = {uid} or group = {group}"
+            ))
+        };
+        grant.map(|grant| AdminClient { who, how: "socket", grant }).ok_or_else(unknown)
+    }
+}
+
+/// The user whom a proxy names, which has to be the one that the listener is for.
+fn user_of_proxy(
+    proxy: &AdminProxy,
+    peer: &TcpPeer,
+    head: &Parts,
+    rights: &AdminRights,
+) -> Result<AdminClient, AdminReply> {
+    if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
+        return Err(refused(&format!(
+            "{}: this listener is for its proxy: from does not hold this address",
+            peer.remote
+        )));
+    }
+    let header = &proxy.user_header;
+    let mut names = head.headers.get_all(header).iter();
+    let name = match (names.next().and_then(|name| name.to_str().ok()), names.next()) {
+        (Some(name), None) if !name.is_empty() => name.to_owned(),
+        _ => return Err(AdminReply::unauthorized(&format!("the proxy has to name its user in {header}, once"))),
+    };
+    let known = rights.user(&[AdminUser::Named(name.clone())]);
+    let unknown = || refused(&format!("no [[admin.user]] has name = {name:?}"));
+    let grant = known.cloned().ok_or_else(unknown)?;
+    Ok(AdminClient { who: name, how: "proxy", grant })
+}
+
+/// The client whose token it is. Without a token it may do what the listener lets anyone do.
+fn by_token(
+    peer: &TcpPeer,
+    terms: &AddressTerms,
+    head: &Parts,
+    rights: &AdminRights,
+) -> Result<AdminClient, AdminReply> {
+    let access = terms.config.access;
+    // A field of a client that is used to send one counts only where there are tokens.
+    let given = head.headers.get(AUTHORIZATION).filter(|_| access == AdminAccess::Token || !rights.tokens.is_empty());
+    let Some(given) = given else {
+        let role = match access {
+            AdminAccess::Full => AdminRole::Admin,
+            AdminAccess::Read => AdminRole::Read,
+            AdminAccess::Token | AdminAccess::Proxy => {
+                return Err(AdminReply::unauthorized(
+                    "a token is needed: \"Authorization: Bearer rbd_…\"; for commands in ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE",
+                ));
+            }
+        };
+        let grant = Grant::everywhere(role);
+        return Ok(match &peer.certificate {
+            Some(name) => AdminClient { who: name.clone(), how: "certificate", grant },
+            None => AdminClient { who: "anyone".to_owned(), how: "address", grant },
+        });
+    };
+    if terms.config.certificates.is_none() && !peer.local.to_canonical().is_loopback() {
+        return Err(AdminReply::unauthorized(
+            "tokens are taken over TLS or on the loopback only: this one came in the clear, so make a new one",
+        ));
+    }
+    let unknown = || AdminReply::unauthorized("no [[admin.token]] has this token");
+    let token = bearer(given).and_then(|token| rights.token(&hmac_sha256::Hash::hash(token))).ok_or_else(unknown)?;
+    let grant = if access == AdminAccess::Read { token.grant.at_most(AdminRole::Read) } else { token.grant.clone() };
+    Ok(AdminClient { who: token.name.clone(), how: "token", grant })
+}
+
+fn bearer(field: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = field.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+impl AdminClient {
+    /// Admits or refuses what a request needs, for the site that it names.
+    pub(super) fn permit(&self, need: Need, site: Option<&str>) -> Result<(), AdminReply> {
+        let (role, site) = match need {
+            Need::Nothing => return Ok(()),
+            Need::Own => (AdminRole::Read, None),
+            Need::Process(role) => (role, None),
+            Need::All(role) => (role, Some(None)),
+            Need::Site(role) => (role, Some(site)),
+        };
+        let of: Cow<'_, str> = match site {
+            Some(Some(site)) => format!(" for site {site:?}").into(),
+            Some(None) => " for every site".into(),
+            None => "".into(),
+        };
+        if self.grant.role.includes(role) && site.is_none_or(|site| self.grant.covers(site)) {
+            return Ok(());
+        }
+        let Self { who, grant, .. } = self;
+        Err(refused(&format!("this takes the role {}{of}; {who} has {grant}", role.as_str())))
+    }
+}
+
+fn refused(message: &str) -> AdminReply {
+    AdminReply::error(StatusCode::FORBIDDEN, message)
+}

@@ -1,0 +1,123 @@
+//! A request on its way: whether its client may send it, and a change with its lines in the audit.
+//!
+//! A change is made also when its client has gone, so it has a task of its own. To accept, to roll back and to turn enforcement on is not
+//! done if it cannot be written down first. To turn it off is: that is written afterwards, and not waited for on a disk that hangs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use http::request::Parts;
+use tokio::time::timeout;
+
+use super::access_rule::AccessRule;
+use super::reply::{AdminReply, Answer, Outcome};
+use super::routes::{Asked, Need, Query, Route, RouteKind};
+use super::state::ServerState;
+use crate::audit::{AuditRecord, cut};
+use crate::config::{AdminRole, Grant};
+use crate::log::{LogEvent, LogLevel};
+
+/// How long writing down what was done may hold up its answer.
+const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
+
+/// What is known of a request so far.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    query: Query,
+    record: AuditRecord,
+    is_change: bool,
+}
+
+impl Attempt {
+    pub(super) fn new(head: &Parts, access: &AccessRule, route: Option<&Route>) -> Self {
+        let mut query = Query::new(head.uri.query());
+        let is_change = route.is_some_and(|route| route.kind == RouteKind::Changes);
+        let action = route.map_or("?", |route| route.path.trim_start_matches('/'));
+        let is_of_sites = route.is_some_and(|route| matches!(route.need(&query), Need::Site(_) | Need::All(_)));
+        let record = AuditRecord {
+            from: access.from(),
+            site: is_of_sites.then(|| cut(query.site().unwrap_or("*"))),
+            reason: is_change.then(|| query.take("reason")).flatten().as_deref().map(cut),
+            ..AuditRecord::new(access.way(), action)
+        };
+        Self { query, record, is_change }
+    }
+
+    /// Writes that a request was refused, if that is what its answer says.
+    pub(super) async fn refused(self, state: Arc<ServerState>, reply: &AdminReply) {
+        let is_refusal = matches!(reply.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED);
+        // Whoever may only look, and looks where they may not, is none of an audit of changes; one who is not known is.
+        if is_refusal
+            && (self.is_change || reply.status() == StatusCode::UNAUTHORIZED)
+            && let Some(left_out) = state.audit.admit_refusal()
+        {
+            let (message, left_out) = (reply.error_message(), Some(left_out).filter(|count| *count > 0));
+            note(state, AuditRecord { message, left_out, ..self.record.with("refused") }).await;
+        }
+    }
+
+    /// Answers a request to a path, if its client may send it.
+    pub(super) async fn answer(
+        &mut self,
+        state: Arc<ServerState>,
+        access: &AccessRule,
+        head: Parts,
+        route: &'static Route,
+    ) -> Answer {
+        let need = route.need(&self.query);
+        let query = std::mem::take(&mut self.query);
+        let mut grant = Grant::everywhere(AdminRole::Read);
+        if need != Need::Nothing {
+            let client = access.client(&head, &state.rights.load())?;
+            (self.record.who, self.record.how) = (Some(cut(&client.who)), client.how.to_owned());
+            if self.is_change {
+                access.admit_change(&head)?;
+            }
+            client.permit(need, query.site())?;
+            grant = client.grant;
+        }
+        let asked = Asked { query, fields: head.headers, grant };
+        if !self.is_change {
+            return (route.answer)(state, asked).await;
+        }
+        let made = tokio::spawn(change(state, route, asked, self.record.clone()));
+        made.await.unwrap_or_else(|error| Err(AdminReply::fault(&error)))
+    }
+}
+
+/// Makes a change, with its lines in the audit.
+async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: AuditRecord) -> Answer {
+    if route.is_written_first(&asked.query)
+        && let Err(why) = state.audit.append(record.with("started")).await
+    {
+        let message = format!("{why}; nothing was changed: only to turn enforcement off is not held up by that");
+        state.log.say_at(LogLevel::Error, LogEvent::Admin, &*message);
+        return Err(AdminReply::error(StatusCode::INSUFFICIENT_STORAGE, &message));
+    }
+    let answer = make(&state, route, asked).await;
+    let (Ok(reply) | Err(reply)) = &answer;
+    let result = if reply.status() == StatusCode::OK { "done" } else { "failed" };
+    let (Outcome { before, after }, message) = (reply.outcome(), reply.error_message());
+    note(state, AuditRecord { before, after, message, ..record.with(result) }).await;
+    answer
+}
+
+/// Writes what came of something. Its answer waits no longer than a disk takes that works.
+async fn note(state: Arc<ServerState>, record: AuditRecord) {
+    let noting = tokio::spawn(async move { state.audit.note(record).await });
+    let _ = timeout(WITHOUT_HOLDING_UP, noting).await;
+}
+
+async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
+    let mut _change = None;
+    if !route.is_of_process() {
+        // While a new process is about to take this one's place, it is not known who makes the change.
+        _change = Some(Arc::clone(&state.changes).read_owned().await);
+        if let Some(process) = state.successor() {
+            let message = format!("process {process} has taken the place of this one: ask again");
+            return Err(AdminReply::unavailable(&message));
+        }
+    }
+    (route.answer)(Arc::clone(state), asked).await
+}

@@ -1,0 +1,28 @@
+//! `token`: makes a token for the admin interface. It is shown once; the config has its hash.
+
+use std::io;
+use std::process::ExitCode;
+
+use super::output::say;
+use super::running::refusal;
+use crate::admin::new_token;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token: it is shown once, with the table by which the config knows it
+    New {
+        /// Whose token it is; every line of the audit has the name
+        name: String,
+    },
+}
+
+pub(crate) fn run(TokenCommand::New { name }: &TokenCommand) -> io::Result<ExitCode> {
+    let (token, hash) = new_token().map_err(refusal)?;
+    let name = toml::Value::from(name.as_str());
+    say(&format!(
+        "{token}\n\n# It is shown this once. Commands take it from ROBOTSD_TOKEN, or from the file that ROBOTSD_TOKEN_FILE names.\n\n\
+         [[admin.token]]\nname  = {name}\nhash  = \"{hash}\"\nrole  = \"operate\"  # or read, or admin, which is for every site\n\
+         sites = [\"*\"]      # every site\n# until = 2027-03-31\n"
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,280 @@
+//! Who may do what over the admin interface: tokens, which the config knows by their hash, and users of the Unix socket or of an
+//! authenticating proxy.
+//!
+//! A token is 256 random bits, so a fast hash of it is as good as a slow one: there is nothing to guess.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use toml::Spanned;
+use toml::value::Datetime;
+
+use super::site::end;
+use super::{Fault, Placed, tables, words};
+use crate::names::QuotedList;
+
+tables! {
+    /// A token for clients over TCP: `robotsd token new NAME` makes one.
+    RawAdminToken {
+        name: Spanned<String>,
+        hash: Spanned<String>,
+        role: AdminRole,
+        sites: Vec<Spanned<String>>,
+        until: Option<Spanned<Datetime>>,
+    }
+
+    /// A user of the Unix socket, or one that a proxy names.
+    RawAdminUser {
+        uid: Option<Spanned<u32>>,
+        /// The number of a group.
+        group: Option<Spanned<u32>>,
+        /// A user as a proxy names them; `*` stands for any characters.
+        name: Option<Spanned<String>>,
+        role: AdminRole,
+        sites: Vec<Spanned<String>>,
+        until: Option<Spanned<Datetime>>,
+    }
+}
+
+words! {
+    /// What a client may do.
+    AdminRole {
+        /// Look.
+        #[default]
+        Read = "read",
+        /// Accept, roll back, reload, and turn enforcement off and on, for its sites.
+        Operate = "operate",
+        /// Everything, for every site.
+        Admin = "admin",
+    }
+}
+
+impl AdminRole {
+    /// Whether this role includes another.
+    pub(crate) const fn includes(self, other: Self) -> bool {
+        self as u8 >= other as u8
+    }
+}
+
+/// Whom the admin interface knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AdminRights {
+    pub(crate) tokens: Vec<AdminToken>,
+    users: Vec<(AdminUser, Grant)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AdminToken {
+    pub(crate) name: String,
+    hash: [u8; 32],
+    pub(crate) grant: Grant,
+}
+
+/// A user, by what is known of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AdminUser {
+    Uid(u32),
+    Group(u32),
+    /// Of a proxy; in the config it may be a pattern.
+    Named(String),
+}
+
+/// What a client may do, for which sites, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) role: AdminRole,
+    sites: Arc<[String]>,
+    until: Option<SystemTime>,
+}
+
+impl AdminRights {
+    /// The token with this hash. Every hash is compared whole, so that the time says nothing.
+    pub(crate) fn token(&self, hash: &[u8; 32]) -> Option<&AdminToken> {
+        let is_equal = |token: &&AdminToken| {
+            let differing = token.hash.iter().zip(hash).fold(0, |differing, (one, other)| differing | (one ^ other));
+            std::hint::black_box(differing) == 0
+        };
+        self.tokens.iter().filter(is_equal).last()
+    }
+
+    /// What the first of these users that is known may do.
+    pub(crate) fn user(&self, users: &[AdminUser]) -> Option<&Grant> {
+        let is_it = |known: &AdminUser, user: &AdminUser| match (known, user) {
+            (AdminUser::Named(pattern), AdminUser::Named(name)) => fits(pattern, name),
+            _ => known == user,
+        };
+        users.iter().find_map(|user| self.users.iter().find(|(known, _)| is_it(known, user))).map(|(_, grant)| grant)
+    }
+
+    /// Whether it is known which users of the Unix socket may do what.
+    pub(crate) fn has_local_users(&self) -> bool {
+        self.users.iter().any(|(user, _)| !matches!(user, AdminUser::Named(_)))
+    }
+}
+
+impl Grant {
+    /// A role for every site, without an end.
+    pub(crate) fn everywhere(role: AdminRole) -> Self {
+        Self { role, sites: ["*".to_owned()].into(), until: None }
+    }
+
+    /// The same with no more than this role.
+    pub(crate) fn at_most(&self, role: AdminRole) -> Self {
+        let role = if role.includes(self.role) { self.role } else { role };
+        Self { role, ..self.clone() }
+    }
+
+    pub(crate) fn has_ended(&self, now: SystemTime) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// Whether it is for a site, or for every site.
+    pub(crate) fn covers(&self, site: Option<&str>) -> bool {
+        let is_covered = |pattern: &String| match site {
+            None => pattern == "*",
+            // The robots.txt of a host, `SITE/HOST`, is its site's.
+            Some(name) => fits(pattern, name) || name.split_once('/').is_some_and(|(site, _)| fits(pattern, site)),
+        };
+        self.sites.iter().any(is_covered)
+    }
+}
+
+/// As in a refusal: `operate for "shop", "blog-*"`.
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.role.as_str())?;
+        if !self.covers(None) {
+            write!(f, " for {}", QuotedList::of(self.sites.iter()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name is one of a pattern, in which `*` stands for any characters.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((first, others)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
+    for part in middle.split('*') {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Result<AdminRights, Fault> {
+    let mut rights = AdminRights::default();
+    for token in tokens {
+        let name = token.name.get_ref();
+        if name.is_empty() || rights.tokens.iter().any(|other| other.name == *name) {
+            let message =
+                "each token needs a name of its own, such as that of the person: it stands in every line of the audit";
+            return Err(token.name.fault(message));
+        }
+        let Some(hash) = hash(token.hash.get_ref()) else {
+            let message =
+                "this is no hash of a token: `robotsd token new NAME` prints one, \"sha256:\" and 64 hex digits";
+            return Err(token.hash.fault(message));
+        };
+        let grant = grant(&token.name, token.role, &token.sites, token.until.as_ref())?;
+        rights.tokens.push(AdminToken { name: name.clone(), hash, grant });
+    }
+    for RawAdminUser { uid, group, name, role, sites, until } in users {
+        let uids = uid.iter().map(|uid| (AdminUser::Uid(*uid.get_ref()), uid.span()));
+        let groups = group.iter().map(|group| (AdminUser::Group(*group.get_ref()), group.span()));
+        let names = name.iter().map(|name| (AdminUser::Named(name.get_ref().clone()), name.span()));
+        let mut of: Vec<_> = uids.chain(groups).chain(names).collect();
+        let message = "an [[admin.user]] is one of uid = 1000 and group = 990, of the Unix socket, and name = \"alice\", of a proxy";
+        let at = of.last().map_or(0..0, |(_, span)| span.clone());
+        let Some((user, span)) = of.pop().filter(|_| of.is_empty()) else { return Err(Fault::new(at, message)) };
+        rights.users.push((user, grant(&Spanned::new(span, String::new()), *role, sites, until.as_ref())?));
+    }
+    Ok(rights)
+}
+
+fn grant(
+    of: &Spanned<String>,
+    role: AdminRole,
+    sites: &[Spanned<String>],
+    until: Option<&Spanned<Datetime>>,
+) -> Result<Grant, Fault> {
+    let all = Grant { until: until.map(end).transpose()?, ..Grant::everywhere(role) };
+    match (role, sites) {
+        (AdminRole::Admin, []) => Ok(all),
+        (AdminRole::Admin, [first, ..]) => {
+            Err(first.fault("role = \"admin\" is for every site: leave sites out, or write role = \"operate\""))
+        }
+        (_, []) => Err(of.fault(format!(
+            "role = \"{}\" needs the sites it is for: sites = [\"shop\", \"blog-*\"], or [\"*\"] for every site",
+            role.as_str()
+        ))),
+        (_, sites) => Ok(Grant { sites: sites.iter().map(|site| site.get_ref().clone()).collect(), ..all }),
+    }
+}
+
+/// The octets of `sha256:` and 64 hex digits.
+fn hash(text: &str) -> Option<[u8; 32]> {
+    let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64 && digits.is_ascii())?;
+    let mut hash = [0; 32];
+    for (octet, at) in hash.iter_mut().zip((0..64).step_by(2)) {
+        *octet = u8::from_str_radix(digits.get(at..at + 2).filter(|pair| !pair.starts_with('+'))?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_for_the_names_that_it_says() {
+        for (pattern, names, others) in [
+            ("shop", "shop", "shops sho  SHOP"),
+            ("*", "a shop/a.test ", ""),
+            ("blog-*", "blog- blog-a blog-a/b.test", "blog ablog-a"),
+            ("*-eu", "a-eu -eu", "a-eu2 eu"),
+            ("a*b*c", "abc axxbxxc abbcc", "ab acb abcd"),
+            ("a*a", "aa aba", "a"),
+        ] {
+            for (names, want) in [(names, true), (others, false)] {
+                for name in names.split(' ').filter(|name| !name.is_empty()) {
+                    assert_eq!(fits(pattern, name), want, "{pattern} {name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_site_covers_its_hosts_and_only_a_star_every_site() {
+        let of = |sites: &[&str]| Grant {
+            sites: sites.iter().map(ToString::to_string).collect(),
+            ..Grant::everywhere(AdminRole::Operate)
+        };
+        let shop = of(&["shop", "blog-*"]);
+        for (site, want) in [
+            (Some("shop"), true),
+            (Some("shop/a.test"), true),
+            (Some("blog-2"), true),
+            (Some("shops"), false),
+            (Some("other/shop"), false),
+            (Some(""), false),
+            (None, false),
+        ] {
+            assert_eq!(shop.covers(site), want, "{site:?}");
+        }
+        assert!(of(&["*"]).covers(None) && of(&["*"]).covers(Some("any")));
+        assert!(!of(&["**", "s*"]).covers(None));
+        assert!(!of(&[]).covers(Some("")));
+    }
+
+    #[test]
+    fn a_hash_is_64_digits() {
+        let digits = "0123456789abcdefABCDEF0123456789".repeat(2);
+        assert_eq!(hash(&format!("sha256:{digits}")).map(|hash| hash[..3].to_vec()), Some(vec![0x01, 0x23, 0x45]));
+        for text in [&digits[..], "sha256:", &format!("sha256:{}", &digits[1..]), &format!("sha256:+{}", &digits[1..])]
+        {
+            assert_eq!(hash(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! Who may do what over the admin interface, as a table that is generated: every path × client × site × way in, each tried at a real
+//! listener. And the audit of it.
+
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::harness::*;
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
+
+/// The right that a request needs, as the chapter `operating` has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Needs {
+    Nothing,
+    /// To look; no site is named.
+    Look,
+    /// A role, 1 to 3, for the site that is named, or for every site.
+    Role(u8),
+    /// A role for every site, whichever the query names.
+    All(u8),
+    /// A role for the process.
+    Process(u8),
+}
+
+/// Every request: method, path, query, and what it needs for a site and for every site.
+const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
+    ("GET", "/", "", Needs::Nothing, Needs::Nothing),
+    ("GET", "/livez", "", Needs::Nothing, Needs::Nothing),
+    ("GET", "/readyz", "", Needs::Nothing, Needs::Nothing),
+    ("GET", "/board.css", "", Needs::Nothing, Needs::Nothing),
+    ("GET", "/status", "", Needs::Look, Needs::Look),
+    ("GET", "/metrics", "", Needs::All(1), Needs::All(1)),
+    ("GET", "/history", "", Needs::Role(1), Needs::Role(1)),
+    ("GET", "/board", "", Needs::Role(1), Needs::Role(1)),
+    ("GET", "/board.json", "", Needs::Role(1), Needs::Role(1)),
+    ("GET", "/board.csv", "", Needs::Role(1), Needs::Role(1)),
+    ("POST", "/accept", "hash=0123456789abcdef", Needs::Role(2), Needs::Role(2)),
+    ("POST", "/rollback", "", Needs::Role(2), Needs::Role(2)),
+    ("POST", "/reload", "", Needs::Role(2), Needs::Role(2)),
+    ("POST", "/enforce", "to=off", Needs::Role(2), Needs::Role(2)),
+    ("POST", "/enforce", "to=on", Needs::Role(2), Needs::Role(3)),
+    // It makes no sense, and needs no less for that.
+    ("POST", "/enforce", "to=half", Needs::Role(2), Needs::Role(3)),
+    ("POST", "/upgrade", "no-such-key=", Needs::Process(3), Needs::Process(3)),
+];
+
+/// Sites as a query names them: of `shop`, of a host of it, of another, of none, of every site, of every site by an empty name.
+const SITES: [Option<&str>; 6] = [Some("shop"), Some("shop/a.test"), Some("blog-1"), Some("nowhere"), None, Some("")];
+
+/// Clients: their name, role and sites.
+const CLIENTS: &[(&str, u8, &[&str])] = &[
+    ("reader", 1, &["*"]),
+    ("shop-reader", 1, &["shop"]),
+    ("operator", 2, &["*"]),
+    ("shop-operator", 2, &["shop"]),
+    ("blog-operator", 2, &["blog-*", "none"]),
+    ("root", 3, &["*"]),
+];
+
+fn covers(sites: &[&str], site: Option<&str>) -> bool {
+    match site {
+        None | Some("") => sites.contains(&"*"),
+        Some(site) => sites.iter().any(|known| {
+            *known == "*"
+                || *known == site
+                || *known == "shop" && site == "shop/a.test"
+                || *known == "blog-*" && site == "blog-1"
+        }),
+    }
+}
+
+fn may(needs: Needs, role: u8, sites: &[&str], site: Option<&str>) -> bool {
+    match needs {
+        Needs::Nothing => true,
+        Needs::Look => role >= 1,
+        Needs::Role(needed) => role >= needed && covers(sites, site),
+        Needs::All(needed) => role >= needed && covers(sites, None),
+        Needs::Process(needed) => role >= needed,
+    }
+}
+
+fn role(number: u8) -> &'static str {
+    ["read", "operate", "admin"][usize::from(number) - 1]
+}
+
+/// How a client comes, and how it says who it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Token,
+    TokenOverTls,
+    TokenForReading,
+    Proxy,
+    /// Without a token: what the listener lets anyone do.
+    Anyone(u8),
+    /// A certificate is needed, and no token.
+    Certificate,
+}
+
+struct Scene {
+    folder: Folder,
+    running: Running,
+    tokens: Vec<String>,
+    reading: SocketAddr,
+    full: SocketAddr,
+    tls: SocketAddr,
+    mutual: SocketAddr,
+    proxy: SocketAddr,
+    authority: Authority,
+}
+
+impl Scene {
+    fn start() -> Self {
+        let [reading, full, tls, mutual, proxy] = std::array::from_fn(|_| free());
+        let (mut tables, mut tokens) = (String::new(), Vec::new());
+        for (name, number, sites) in CLIENTS {
+            let made = run(robotsd().args(["token", "new", name])).succeeded();
+            tokens.push(made.lines().next().unwrap().to_owned());
+            let hash = made.lines().find(|line| line.starts_with("hash")).unwrap();
+            let sites = sites.iter().filter(|_| *number < 3);
+            let sites: Vec<_> = sites.collect();
+            let sites = if sites.is_empty() { String::new() } else { format!("sites = {sites:?}\n") };
+            let grant = format!("role = \"{}\"\n{sites}", role(*number));
+            tables += &format!("[[admin.token]]\nname = {name:?}\n{hash}\n{grant}");
+            tables += &format!("[[admin.user]]\nname = \"{name}@*\"\n{grant}");
+        }
+        let certificate = "[[admin.listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
+        tables += &format!("[[admin.listener]]\naddress = \"{reading}\"\naccess = \"read\"\n");
+        tables += &format!("[[admin.listener]]\naddress = \"{full}\"\naccess = \"full\"\n");
+        tables += &format!(
+            "[[admin.listener]]\naddress = \"{proxy}\"\naccess = \"proxy\"\nfrom = [\"127.0.0.1\"]\nuser_header = \"X-User\"\n"
+        );
+        tables += &format!("[[admin.listener]]\naddress = \"{tls}\"\naccess = \"token\"\n{certificate}");
+        tables += &format!(
+            "[[admin.listener]]\naddress = \"{mutual}\"\naccess = \"full\"\nclient_ca = \"ca.pem\"\n{certificate}"
+        );
+        let authority = Authority::new();
+        let config = Config::refusing().keys("state_dir = \"state\"").admin().tables(tables);
+        let site = |config: Config, name: &str| {
+            config.site(name, format!("hosts = [\"{name}.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\""))
+        };
+        let folder = ["shop", "blog-1"].into_iter().fold(config, site).robots(ROBOTS).folder();
+        folder.write("ca.pem", authority.pem());
+        let (chain, key) = authority.sign(&certificate_for(&["localhost"]));
+        folder.write("a.pem", chain.pem());
+        folder.write("a.key", key.serialize_pem());
+        let running = folder.start();
+        Self { folder, running, tokens, reading, full, tls, mutual, proxy, authority }
+    }
+
+    /// The answer to a client of a number.
+    fn ask(&self, way: Way, client: usize, request: &str, fields: &str) -> Answer {
+        let token = format!("Authorization: Bearer {}\r\n", self.tokens[client]);
+        let (address, fields) = match way {
+            Way::Token => (self.running.admin(), token + fields),
+            Way::TokenOverTls => (self.tls, token + fields),
+            Way::TokenForReading => (self.reading, token + fields),
+            Way::Proxy => (
+                self.proxy,
+                format!("X-User: {}@corp.test\r\nX-Forwarded-For: 192.0.2.1\r\n{fields}", CLIENTS[client].0),
+            ),
+            Way::Anyone(0) => (self.running.admin(), fields.to_owned()),
+            Way::Anyone(1) => (self.reading, fields.to_owned()),
+            Way::Anyone(_) => (self.full, fields.to_owned()),
+            Way::Certificate => (self.mutual, fields.to_owned()),
+        };
+        let request =
+            format!("{request} HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\nConnection: close\r\n{fields}\r\n");
+        match way {
+            Way::TokenOverTls => Answer::parse(&self.over_tls(address, false, &request).unwrap()),
+            Way::Certificate => Answer::parse(&self.over_tls(address, true, &request).unwrap()),
+            _ => exchange(address, request),
+        }
+    }
+
+    /// Sends a request over TLS, by a client with a certificate or one without.
+    fn over_tls(&self, address: SocketAddr, has_certificate: bool, request: &str) -> std::io::Result<Vec<u8>> {
+        use std::io::{Read, Write};
+        let mut roots = RootCertStore::empty();
+        let pem: CertificateDer<'static> =
+            tokio_rustls::rustls::pki_types::pem::PemObject::from_pem_slice(self.authority.pem().as_bytes()).unwrap();
+        roots.add(pem).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+        let config = if has_certificate {
+            let (certificate, key) = self.authority.sign(&certificate_for(&["deploy.corp.test"]));
+            let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+            builder.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
+        } else {
+            builder.with_no_client_auth()
+        };
+        let session = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+        let mut stream: StreamOwned<ClientConnection, TcpStream> = StreamOwned::new(session, connect(address));
+        stream.write_all(request.as_bytes())?;
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            Err(error) if answer.is_empty() => Err(error),
+            _ => Ok(answer),
+        }
+    }
+
+    fn audit(&self) -> Vec<Value> {
+        let text = self.folder.read("state/audit.jsonl");
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+#[test]
+fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
+    let scene = Scene::start();
+    // No path without a row: the server says which it has.
+    let known = scene.ask(Way::Token, 0, "GET /no-such-path", "").json()["error"].as_str().unwrap().to_owned();
+    let mut known: Vec<_> = known
+        .split_once("there is /")
+        .map(|(_, paths)| format!("/{paths}"))
+        .unwrap()
+        .split(", ")
+        .map(str::to_owned)
+        .collect();
+    let mut rows: Vec<_> = REQUESTS.iter().map(|(_, path, ..)| (*path).to_owned()).collect();
+    known.sort();
+    rows.sort();
+    rows.dedup();
+    assert_eq!(known, rows, "a path without a row, or a row without a path");
+
+    let (mut tried, mut refused) = (0, 0);
+    let ways = [Way::Token, Way::TokenOverTls, Way::TokenForReading, Way::Proxy];
+    let of_clients = ways.into_iter().flat_map(|way| (0..CLIENTS.len()).map(move |client| (way, client)));
+    let of_anyone = [Way::Anyone(0), Way::Anyone(1), Way::Anyone(3), Way::Certificate].map(|way| (way, 0));
+    for (way, client) in of_clients.chain(of_anyone) {
+        let (_, given, given_sites) = CLIENTS[client];
+        let (role, sites): (u8, &[&str]) = match way {
+            Way::TokenForReading => (given.min(1), given_sites),
+            Way::Anyone(role) => (role, &["*"]),
+            Way::Certificate => (3, &["*"]),
+            _ => (given, given_sites),
+        };
+        for (method, path, query, of_site, of_all) in REQUESTS {
+            for site in SITES {
+                let needs = if site.is_none_or(str::is_empty) { of_all } else { of_site };
+                let site_pair = site.map(|site| format!("site={}", site.replace('/', "%2F"))).unwrap_or_default();
+                let request = format!("{method} {path}?{query}&{site_pair}");
+                let status = scene.ask(way, client, &request, "").status;
+                let want = may(*needs, role, sites, site);
+                let is_admitted = !matches!(status, 401 | 403);
+                assert_eq!(is_admitted, want, "{way:?} {:?} {request}: {status}", CLIENTS[client]);
+                // Admitted is answered: done, or there is no such site, no such version, no such key.
+                assert!(!is_admitted || matches!(status, 200 | 302 | 400 | 404 | 409), "{way:?} {request}: {status}");
+                tried += 1;
+                refused += usize::from(!is_admitted);
+            }
+        }
+    }
+    assert_eq!(
+        (tried, refused > tried / 4),
+        (REQUESTS.len() * SITES.len() * (4 * CLIENTS.len() + 4), true),
+        "{refused}"
+    );
+    println!("{tried} requests, {refused} refused");
+}
+
+#[test]
+fn whoever_is_not_known_gets_nothing_but_probes() {
+    let scene = Scene::start();
+    let admin = scene.running.admin();
+    let asked = |address: SocketAddr, fields: &str| {
+        exchange(
+            address,
+            format!("POST /enforce?to=off HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n{fields}\r\n"),
+        )
+    };
+    let good = &scene.tokens[2];
+    for (fields, want) in [
+        (String::new(), 401),
+        ("Authorization: Bearer\r\n".to_owned(), 401),
+        (format!("Authorization: Bearer {}\r\n", &good[..good.len() - 1]), 401),
+        (format!("Authorization: Bearer {good}0\r\n"), 401),
+        (format!("Authorization: Bearer {}\r\n", good.to_uppercase()), 401),
+        (format!("Authorization: Basic {good}\r\n"), 401),
+        (format!("Authorization: {good}\r\n"), 401),
+        (format!("X-User: root@corp.test\r\nAuthorization: Bearer {}\r\n", "rbd_".to_owned() + &"0".repeat(72)), 401),
+        (format!("authorization: bearer {good}\r\n"), 200),
+        // A proxy that forwards a token gets no further than without one.
+        (format!("Authorization: Bearer {good}\r\nX-Forwarded-For: 192.0.2.1\r\n"), 403),
+    ] {
+        let answer = asked(admin, &fields);
+        assert_eq!(answer.status, want, "{fields} {answer:?}");
+        assert_eq!(answer.field("www-authenticate"), (want == 401).then_some("Bearer"), "{fields}");
+    }
+    // Of a proxy: its user once, by that field, from that address.
+    for (fields, want) in [
+        ("", 401),
+        ("X-User: \r\n", 401),
+        ("X-User: root@a\r\nX-User: reader@a\r\n", 401),
+        ("X-User: nobody@a\r\n", 403),
+        ("X-User: reader@a\r\n", 403),
+        ("X-User: operator@a\r\n", 200),
+    ] {
+        assert_eq!(asked(scene.proxy, fields).status, want, "{fields}");
+    }
+    let elsewhere = SocketAddr::from(([127, 0, 0, 2], 0));
+    let mut stream = connect_from([127, 0, 0, 2], scene.proxy).unwrap();
+    let request = format!(
+        "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n"
+    );
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    assert_eq!(Answer::parse(&rest(stream)).status, 403, "{elsewhere}");
+    // A certificate of the authority, or no connection; and TLS, or a word about it.
+    assert!(scene.over_tls(scene.mutual, false, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").is_err());
+    assert_eq!(asked(scene.tls, "").status, 400);
+    // The pages of other sites and robotsd's own fetches are refused before that, with a token too.
+    let page = format!("Authorization: Bearer {good}\r\nOrigin: https://evil.test\r\n");
+    assert_eq!([admin, scene.proxy].map(|address| asked(address, &page).status), [403; 2]);
+}
+
+#[test]
+fn a_config_that_is_read_again_takes_up_its_tokens_and_forgets_others() {
+    let scene = Scene::start();
+    let operator = 2;
+    let asked = || scene.ask(Way::Token, operator, "POST /reload?site=shop", "").status;
+    assert_eq!(asked(), 200);
+    let text = scene.folder.read("robotsd.toml");
+    let hash = text.lines().skip_while(|line| *line != "name = \"operator\"").nth(1).unwrap();
+    scene.folder.configure(text.replace(hash, &format!("{hash}\nuntil = 2020-01-01")));
+    scene.running.wait_for_message("config", "admin.token[operator].until: not set → 2020-01-01");
+    let answer = scene.ask(Way::Token, operator, "POST /reload?site=shop", "");
+    assert_eq!(answer.status, 403);
+    assert_has(&answer.body, &["operator: what [admin] lets them do has ended"]);
+    scene.folder.configure(text.replace(hash, &format!("hash = \"sha256:{}\"", "0".repeat(64))));
+    scene.running.wait_for_message("config", "admin.token[operator].hash: …");
+    assert_eq!(asked(), 401);
+    scene.folder.configure(&text);
+    wait_until("the token is taken again", || asked() == 200);
+    // Neither tokens nor their hashes are in what is logged or reported.
+    scene.folder.with_config(&["config", "check"]);
+    let status = scene.ask(Way::Token, 5, "GET /status", "").body;
+    let logged: String = ["config", "config-changed", "audit"]
+        .iter()
+        .flat_map(|event| scene.running.all(event))
+        .map(|line| line.to_string())
+        .collect();
+    let audit = scene.folder.read("state/audit.jsonl");
+    let digits = hash.trim_start_matches("hash  = \"sha256:").trim_end_matches('"');
+    assert_eq!(digits.len(), 64);
+    for secret in scene.tokens.iter().map(|token| token.trim_start_matches("rbd_")).chain([digits]) {
+        for (what, text) in [("status", &status), ("log", &logged), ("audit", &audit)] {
+            assert!(!text.contains(&secret[..16]), "{what}");
+        }
+    }
+}
+
+#[test]
+fn the_audit_says_who_did_what_and_who_was_refused() {
+    let scene = Scene::start();
+    let command = |client: usize, arguments: &[&str]| {
+        let mut command = robotsd();
+        let token = scene.folder.at("token");
+        fs::write(&token, format!("{}\n", scene.tokens[client])).unwrap();
+        command.args(arguments).arg("--admin").arg(scene.running.admin().to_string()).env("ROBOTSD_TOKEN_FILE", &token);
+        run(&mut command)
+    };
+    command(3, &["enforce", "off", "--site", "shop", "--reason", "Googlebot gets 403 & more"]).succeeded();
+    let error = command(3, &["enforce", "off"]).failed(2);
+    assert_has(
+        &error,
+        &["robotsd answered 403", "this takes the role operate for every site; shop-operator has operate for \"shop\""],
+    );
+    command(2, &["enforce", "off"]).succeeded();
+    assert_has(command(2, &["enforce", "on"]).failed(2), &["this takes the role admin for every site"]);
+    command(5, &["enforce", "on", "--reason", "checked"]).succeeded();
+    scene.folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+    let waiting = scene.running.wait_for_event("gated", |line| line["site"] == "shop")["robots_hash"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    command(3, &["accept", "shop", &waiting, "--reason", "intended"]).succeeded();
+    command(3, &["rollback", "shop"]).succeeded();
+    assert_has(command(3, &["rollback", "shop"]).failed(2), &["409"]);
+    let seen: Vec<_> = scene
+        .audit()
+        .iter()
+        .map(|line| {
+            assert_eq!(
+                (&line["event"], &line["how"], &line["from"]),
+                (&json!("audit"), &json!("token"), &json!("127.0.0.1"))
+            );
+            let text = |key: &str| line[key].as_str().unwrap_or("-").chars().take(40).collect::<String>();
+            ["who", "action", "site", "result", "reason"].map(text).join(" ")
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            "shop-operator enforce shop done Googlebot gets 403 & more",
+            "shop-operator enforce * refused -",
+            "operator enforce * done -",
+            "operator enforce * refused -",
+            "root enforce * started checked",
+            "root enforce * done checked",
+            "shop-operator accept shop started intended",
+            "shop-operator accept shop done intended",
+            "shop-operator rollback shop started -",
+            "shop-operator rollback shop done -",
+            "shop-operator rollback shop started -",
+            "shop-operator rollback shop failed -",
+        ]
+    );
+    let audit = scene.audit();
+    assert_part(&audit[5], &json!({"id": audit[4]["id"], "before": "off", "after": "on"}));
+    assert_ne!(audit[5]["id"], audit[6]["id"]);
+    let (accepted, rolled_back) = (&audit[7], &audit[9]);
+    assert!(accepted["after"].as_str().unwrap().contains(&waiting), "{accepted}");
+    assert_eq!((&accepted["before"], &accepted["after"]), (&rolled_back["after"], &rolled_back["before"]));
+    // The log has the outcomes too, in the same words.
+    let outcomes = audit.iter().filter(|line| line["result"] != "started").count();
+    wait_until("every outcome in the log", || scene.running.events("audit") == outcomes);
+    let logged = scene.running.all("audit");
+    assert_part(
+        &logged[0],
+        &json!({"level": "info", "who": "shop-operator", "site": "shop", "before": "on", "after": "off", "id": audit[0]["id"]}),
+    );
+    assert_part(&logged[1], &json!({"level": "warn", "result": "refused"}));
+
+    let read = |arguments: &[&str]| scene.folder.with_config(&[&["audit"], arguments].concat()).succeeded();
+    assert_eq!(read(&[]).lines().count(), 8);
+    let first = read(&["--who", "shop-operator", "--since", "1h"]).lines().next().unwrap().to_owned();
+    assert_has(
+        &first,
+        &[
+            "done: enforce shop (on → off), by shop-operator (token, 127.0.0.1) on ",
+            "reason \"Googlebot gets 403 & more\"",
+        ],
+    );
+    assert_eq!(read(&["--site", "blog-1"]).lines().count(), 4, "those of every site");
+    assert_eq!(read(&["--since", "2100-01-01"]), "");
+    let json: Vec<Value> =
+        read(&["--json", "--who", "root"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((json.len(), &json[0]["result"]), (1, &json!("done")));
+}
+
+#[test]
+fn a_restricted_client_sees_its_sites_in_the_status() {
+    let scene = Scene::start();
+    for (client, want) in [(0, &["shop", "blog-1"][..]), (1, &["shop"]), (4, &["blog-1"])] {
+        let status = scene.ask(Way::Token, client, "GET /status", "").json();
+        for sites in [&status["sites"], &status["traffic"]["sites"]] {
+            let names: Vec<_> = sites.as_array().unwrap().iter().map(|site| site["name"].as_str().unwrap()).collect();
+            assert_eq!(names, want);
+        }
+    }
+    // The page of the board has of the status what the client may see.
+    scene.folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+    scene.running.wait_for_event("gated", |line| line["site"] == "blog-1");
+    let page = |client: usize| scene.ask(Way::Token, client, "GET /board?site=shop", "").body;
+    assert!(page(0).contains("blog-1") && !page(1).contains("blog-1"), "{}", page(1));
+}
+
+/// Users of the socket: the kernel says who they are. Only root can be several users.
+#[test]
+fn users_of_the_socket_are_known_by_their_number() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let config = |users: &str| {
+        Config::refusing().keys("state_dir = \"state\"").admin_socket().tables(users).files_of("shop").robots(ROBOTS)
+    };
+    let users = "[[admin.user]]\nuid = 4001\nrole = \"operate\"\nsites = [\"shop\"]\n[[admin.user]]\ngroup = 4100\nrole = \"read\"\nsites = [\"*\"]\n";
+    let (folder, running) = config(users).start();
+    let socket = folder.at("admin.sock");
+    assert_eq!(mode(&socket), 0o666);
+    folder.with_config(&["enforce", "off", "--site", "shop"]).succeeded();
+    if !is_root() {
+        eprintln!("skipped: other users take root");
+        return;
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let as_user = |uid: u32, gid: u32, arguments: &[&str]| {
+        let mut command = robotsd();
+        command.current_dir("/").args(arguments).arg("--admin").arg(&socket).uid(uid).gid(gid);
+        run(&mut command)
+    };
+    if as_user(4001, 4001, &["--version"]).code.is_none() {
+        return;
+    }
+    as_user(4001, 4001, &["enforce", "on", "--site", "shop"]).succeeded();
+    as_user(4001, 4001, &["status"]).succeeded();
+    assert_has(
+        as_user(4001, 4001, &["enforce", "off"]).failed(2),
+        &["operate for every site; uid 4001 has operate for \"shop\""],
+    );
+    as_user(4002, 4100, &["status"]).succeeded();
+    assert_has(as_user(4002, 4100, &["enforce", "off", "--site", "shop"]).failed(2), &["uid 4002 has read"]);
+    assert_has(as_user(4003, 4003, &["status"]).failed(2), &["no [[admin.user]] has uid = 4003 or group = 4003"]);
+    let log = running.all("audit");
+    assert_part(log.last().unwrap(), &json!({"who": "uid 4002", "how": "socket", "result": "refused"}));
+    // Without users the socket is its owner's again.
+    folder.configure(config(""));
+    wait_until("the owner's socket", || mode(&socket) == 0o600);
+    assert_has(as_user(4001, 4001, &["status"]).failed(2), &["permission denied"]);
+    folder.with_config(&["enforce", "off"]).succeeded();
+}
+
+fn is_root() -> bool {
+    std::os::unix::fs::MetadataExt::uid(&fs::metadata("/proc/self").unwrap()) == 0
+}
+
+#[test]
+fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
+    crate::small_disk::SmallDisk::with(
+        "authority::a_full_disk_holds_nothing_up_but_what_has_to_be_written_down",
+        |disk| {
+            let audit = disk.path().join("audit.jsonl");
+            let config = Config::refusing().keys("state_dir = \"state\"").admin().tables(format!("audit = {audit:?}"));
+            let (folder, running) = config.files_of("shop").robots(ROBOTS).start();
+            // Without the file: one that is there has room to the end of its page.
+            disk.fill();
+            running.command(&["enforce", "off"]).succeeded();
+            assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off");
+            running.wait_for_message("admin", "the audit cannot be written");
+            for change in [
+                &["enforce", "on"][..],
+                &["enforce", "on", "--site", "shop"],
+                &["rollback", "shop"],
+                &["accept", "shop", "0123456789abcdef"],
+            ] {
+                let error = running.command(change).failed(2);
+                assert_has(
+                    &error,
+                    &[
+                        "robotsd answered 507",
+                        "the audit cannot be written: No space left on device",
+                        "nothing was changed",
+                    ],
+                );
+            }
+            assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off still");
+            running.command(&["reload"]).succeeded();
+            running.command(&["enforce", "off", "--site", "shop"]).succeeded();
+            disk.free();
+            running.command(&["enforce", "on"]).succeeded();
+            let ended = folder.with_config(&["audit", "--json"]).ends_with(0);
+            let results: Vec<_> = ended.json_lines().iter().map(|line| line["result"].clone()).collect();
+            assert_eq!(results.last(), Some(&json!("done")), "{ended:?}");
+        },
+    );
+}
+
+#[test]
+fn what_is_decided_while_nothing_runs_is_in_the_audit_too() {
+    let folder =
+        Config::refusing().keys("state_dir = \"state\"").admin_socket().files_of("shop").robots(ROBOTS).folder();
+    let mut running = folder.start();
+    running.event("published");
+    running.end();
+    folder.with_config(&["enforce", "off", "--reason", "before the start"]).succeeded();
+    folder.with_config(&["rollback", "shop"]).failed(2);
+    let lines = folder.with_config(&["audit", "--json"]).ends_with(0).json_lines();
+    let who = format!("uid {}", std::os::unix::fs::MetadataExt::uid(&fs::metadata(folder.path()).unwrap()));
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_part(
+        &lines[0],
+        &json!({"who": who, "how": "command", "from": null, "action": "enforce", "site": "*", "after": "off", "reason": "before the start", "result": "done"}),
+    );
+    assert_part(&lines[1], &json!({"action": "rollback", "site": "shop", "result": "failed"}));
+    // A folder in the place of the file: stopping goes on, the rest does not.
+    fs::remove_file(folder.at("state/audit.jsonl")).unwrap();
+    fs::create_dir(folder.at("state/audit.jsonl")).unwrap();
+    let ended = folder.with_config(&["enforce", "off", "--site", "shop"]).ends_with(0);
+    assert_has(&ended.error, &["the audit cannot be written"]);
+    assert_has(
+        folder.with_config(&["enforce", "on"]).failed(2),
+        &["the audit cannot be written", "nothing was changed"],
+    );
+}
