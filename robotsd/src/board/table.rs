@@ -217,7 +217,9 @@ impl Board {
                 held.watches.interrupt(now);
             }
         }
-        let is_due = now >= table.written + MINUTE || now < table.written;
+        // A disk that has room again is to be known within half a minute, like that of any other state.
+        let pause = if table.trouble.is_some() { MINUTE / 2 } else { MINUTE };
+        let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
     }
 

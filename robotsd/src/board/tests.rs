@@ -337,6 +337,26 @@ fn a_day_that_is_not_written_is_not_watched() {
     assert!(text.contains("\"hour\"") && !text.contains("\"watch\""), "{text}");
 }
 
+#[test]
+fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new(settings(true, 1), Some(folder.path()), START);
+    let due = |from: Second| {
+        let crawler = || counted(from, ("obeyer", Standing::Verified), What::Public);
+        (from + 1..).find(|now| board.add(*now, [moment(*now, vec![crawler()])])).unwrap()
+    };
+    let file = folder.path().join("board/shop").join(super::row::date_of(START) + ".jsonl");
+    std::fs::create_dir_all(&file).unwrap();
+    // The first sight is written at once.
+    let first = due(START);
+    board.write(first).unwrap_err();
+    std::fs::remove_dir(&file).unwrap();
+    let second = due(first);
+    board.write(second).unwrap();
+    assert_eq!([second - first, due(second) - second], [MINUTE / 2, MINUTE]);
+    assert!(file.is_file() && board.troubles().is_empty());
+}
+
 /// Version 2 disallows what version 1 allows, of which a verified crawler read one at a moment of a day.
 fn read_of(version: &str, at: Second) -> Counted {
     let mut counted = counted(at, ("crawler", Standing::Verified), What::Read);

@@ -1,4 +1,5 @@
-//! Keeps the board: takes what workers counted once a second, and has it written on a blocking thread once a minute.
+//! Keeps the board: takes what workers counted once a second, and has it written on a blocking thread once a minute, or
+//! after half of one where that failed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,6 +78,9 @@ impl BoardKeeper {
         let trouble = outcome.err();
         if let Some(new) = trouble.as_ref().filter(|new| self.trouble.as_ref() != Some(new)) {
             self.log.say_at(LogLevel::Warn, LogEvent::State, new);
+        }
+        if trouble.is_none() && self.trouble.is_some() {
+            self.log.say_at(LogLevel::Info, LogEvent::State, "the board is written again");
         }
         self.trouble = trouble;
     }
