@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # Holds a robotsd of its own under slow clients and at saturation, on loopback, and asks it for pages meanwhile.
 # Usage: robotsd/tests/endurance.sh ROBOTSD [SECONDS]          slow heads, slow bodies, slow readers, then saturation
-#        robotsd/tests/endurance.sh ROBOTSD --soak MINUTES     browsers, crawlers and reloads, with a curve of the memory
 # Needs slowhttptest, wrk, h2load and curl.
 set -euo pipefail
 robotsd=$1
-soak=0 seconds=${2:-10}
-if [ "${2:-}" = --soak ]; then soak=$3; fi
+seconds=${2:-10}
 
 for tool in slowhttptest wrk h2load curl; do
     command -v "$tool" > /dev/null || { echo "$tool is not here: apt-get install slowhttptest wrk nghttp2-client curl" >&2; exit 2; }
@@ -128,35 +126,6 @@ clean() {
     if grep -E '[1-9][0-9]* (failed|errored|timeout)' "$folder/output" >&2; then exit 1; fi
     grep -hE 'Requests/sec|finished in' "$folder/output" | sed 's/^/    /'
 }
-
-if [ "$soak" -gt 0 ]; then
-    echo "turn    KiB resident"
-    end=$((SECONDS + soak * 60)) turn=0
-    while [ "$SECONDS" -lt "$end" ]; do
-        wrk -t1 -c32 -d20s -H 'User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0' "$address/" > "$folder/output"
-        clean > /dev/null
-        wrk -t1 -c32 -d10s -H 'User-Agent: GPTBot/1.2' "$address/" > /dev/null
-        wrk -t1 -c16 -d10s -H 'Connection: close' "$address/large.html" > /dev/null
-        h2load -n 20000 -c 8 -m 20 "$address/" > "$folder/output"
-        clean > /dev/null
-        for n in $(seq 50); do
-            printf 'User-agent: GPTBot\nDisallow: /\nDisallow: /%s\n' "$turn-$n" > "$folder/robots.new"
-            mv "$folder/robots.new" "$folder/robots.txt"
-            sleep 0.1
-        done
-        turn=$((turn + 1))
-        resident | tee -a "$folder/curve" | sed "s/^/$turn       /"
-    done
-    # The memory that it holds after the first fifth is the memory that it needs; from there on it must stay flat.
-    awk '{ at[NR] = $1 } END {
-        from = int(NR / 5) + 1; third = int((NR - from + 1) / 3)
-        if (third < 1) exit
-        for (i = 0; i < third; i++) { first += at[from + i]; last += at[NR - i] }
-        printf "first third %d KiB, last third %d KiB\n", first / third, last / third
-        exit last > first * 1.1
-    }' "$folder/curve"
-    exit
-fi
 
 connections=1000
 beside "slow heads" slowhttptest -H -c "$connections" -r 500 -i 1 -l "$seconds" -u "$address/"
