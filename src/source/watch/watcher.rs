@@ -85,8 +85,21 @@ impl Watcher {
         watched
     }
 
-    /// Calls back when names that count have come to a folder or gone from it, and again after the time that the callback
-    /// returns.
+    /// Calls back when names that count have come to a folder or gone from it. The names at the time of this call are no change: list
+    /// them after this call.
+    pub fn names(
+        &self,
+        folder: impl Into<PathBuf>,
+        counts: impl Fn(&str) -> bool + Send + Sync + 'static,
+        changed: impl Fn() + Send + Sync + 'static,
+    ) -> Watched {
+        self.folder(folder.into(), Watcher::DEFAULT_POLL, counts, move || {
+            changed();
+            None
+        })
+    }
+
+    /// The same for names that count for as long as the callback says: it is called again after the time that it returns.
     pub(in crate::source) fn folder(
         &self,
         path: PathBuf,
