@@ -90,6 +90,20 @@ pub(crate) struct ConfigReport {
     /// The settings of the config that is served which have another value until robotsd starts again.
     #[serde(default)]
     pub(crate) next_start: Vec<HeldBackSetting>,
+    /// The included files that are not in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refused: Vec<RefusedFileReport>,
+}
+
+/// A file with sites that the config includes and that cannot be used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RefusedFileReport {
+    pub(crate) path: String,
+    pub(crate) since: String,
+    /// The first error, with path, line and column, how many more there are, and what is served in place of the file.
+    pub(crate) why: String,
+    /// Whether its last good copy is in force; else its sites are not served.
+    pub(crate) is_kept: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -170,6 +170,8 @@ impl RouteKind {
 /// with `?require=sites`, and only if the process began without. A robots.txt that a process gets or loses later does not
 /// concern a roll-out, but all replicas at once, and one bad file must not take the other sites out of rotation.
 ///
+/// So it is with an included file that is refused and has no copy: its sites are missing.
+///
 /// A config that cannot be used is named, and the one before is served: with `?require=config` it counts. Both may be required, as
 /// `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> Answer {
@@ -198,6 +200,12 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
     if let Some(trouble) = state.config.trouble() {
         lines.push(trouble);
         status = status.max(config);
+    }
+    for refused in state.config.refused() {
+        if !refused.is_kept && state.began_without(&refused.path) {
+            status = status.max(sites);
+        }
+        lines.push(format!("a file is refused since {}: {}", refused.since, refused.why));
     }
     if let Some(serving) = state.serving() {
         if serving.sites.enforcement() == Enforcement::Off {

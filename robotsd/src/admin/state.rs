@@ -14,14 +14,14 @@ use tower_robots::live::AgentLookups;
 
 use super::audit_writer::AuditWriter;
 use crate::board::Board;
-use crate::config::{AdminRights, SettingChange};
+use crate::config::{AdminRights, RefusedFile, SettingChange};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::Log;
 use crate::metrics::{Exposition, family};
 use crate::report::{
-    ConfigReport, HeldBackSetting, KindCount, ListenerReport, NextStep, RejectedConfigReport, ReloadOutcome,
-    StatusReport, TrafficReport, UpgradeReport,
+    ConfigReport, HeldBackSetting, KindCount, ListenerReport, NextStep, RefusedFileReport, RejectedConfigReport,
+    ReloadOutcome, StatusReport, TrafficReport, UpgradeReport,
 };
 use crate::sites::{Sites, write_responses};
 use crate::word_enum::word_enum;
@@ -32,7 +32,8 @@ pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
-    /// The names of the sites that had no robots.txt when every listener listened for the first time.
+    /// The names of the sites that had no robots.txt when every listener listened for the first time, and the paths of included files
+    /// whose sites were not served then.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
@@ -102,7 +103,11 @@ impl ServerState {
 
     /// Every listener listens, for these sites; also when others take their place.
     pub(crate) fn is_serving(&self, serving: Serving) {
-        self.began_without.get_or_init(|| serving.sites.without_robots().into_iter().map(|site| site.name).collect());
+        self.began_without.get_or_init(|| {
+            let refused =
+                self.config.refused().into_iter().filter(|refused| !refused.is_kept).map(|refused| refused.path);
+            serving.sites.without_robots().into_iter().map(|site| site.name).chain(refused).collect()
+        });
         self.serving.store(Some(Arc::new(serving)));
         let mut phase = self.phase.lock();
         if *phase == Phase::Starting {
@@ -110,7 +115,7 @@ impl ServerState {
         }
     }
 
-    /// Whether the process began without a robots.txt of this site.
+    /// Whether the process began without a robots.txt of this site, or without the sites of this file.
     pub(super) fn began_without(&self, site: &str) -> bool {
         self.began_without.get().is_some_and(|names| names.contains(site))
     }
@@ -289,19 +294,23 @@ struct ConfigRecord {
     rejected: Option<RejectedConfigReport>,
     /// The settings that are served with another value until the next start.
     next_start: Vec<HeldBackSetting>,
+    refused: Vec<RefusedFileReport>,
 }
 
 impl ConfigState {
     /// The config of a process that starts.
     pub(crate) fn new(path: PathBuf) -> Self {
-        let state = ConfigRecord { accepted: SystemTime::now(), rejected: None, next_start: Vec::new() };
+        let state =
+            ConfigRecord { accepted: SystemTime::now(), rejected: None, next_start: Vec::new(), refused: Vec::new() };
         Self { path, state: Mutex::new(state) }
     }
 
     /// The file is in force, but for the settings that have effect from the next start on; `is_new` says whether it differs
     /// from what was served before.
-    pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>) {
+    pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
         let mut state = self.state.lock();
+        let before = std::mem::take(&mut state.refused);
+        state.refused = refused.iter().map(|refused| refused_report(refused, &before)).collect();
         state.rejected = None;
         state.next_start = next_start.into_iter().map(held_back).collect();
         if is_new {
@@ -334,6 +343,11 @@ impl ConfigState {
         Some(format!("the config is rejected since {since}: {why}"))
     }
 
+    /// The included files that are not in force.
+    pub(super) fn refused(&self) -> Vec<RefusedFileReport> {
+        self.state.lock().refused.clone()
+    }
+
     /// When the config that is served was accepted.
     pub(super) fn accepted(&self) -> SystemTime {
         self.state.lock().accepted
@@ -347,12 +361,23 @@ impl ConfigState {
             accepted: rfc3339(state.accepted),
             rejected: state.rejected.clone(),
             next_start: state.next_start.clone(),
+            refused: state.refused.clone(),
         }
     }
 
     /// The path as it is typed from anywhere.
     fn path(&self) -> String {
         absolute(&self.path).unwrap_or_else(|_| self.path.clone()).display().to_string()
+    }
+}
+
+fn refused_report(refused: &RefusedFile, before: &[RefusedFileReport]) -> RefusedFileReport {
+    let since = before.iter().find(|before| before.path == refused.path).map(|before| before.since.clone());
+    RefusedFileReport {
+        path: refused.path.clone(),
+        since: since.unwrap_or_else(|| rfc3339(SystemTime::now())),
+        why: refused.to_string(),
+        is_kept: refused.is_kept,
     }
 }
 

@@ -1,15 +1,17 @@
 //! `robotsd config`: checks a config file as serving it would, or shows it with all its defaults.
 
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use tower_robots::check::Severity;
 
 use super::output::say;
-use crate::config::{Config, ConfigArgument, schema};
-use crate::exit::{FAILED, answer, complain};
+use crate::config::{Config, ConfigArgument, ConfigError, schema};
+use crate::exit::{FAILED, answer, complain, fail};
 use crate::pages::SitemapSource;
-use crate::render::{complain_at, plural};
+use crate::render::{FoundProblem, ProblemFormat, plural, stdout, write_problems};
 use crate::sites::{self, DryRun, Problem};
 
 #[derive(Debug, Subcommand)]
@@ -18,10 +20,11 @@ pub(crate) enum ConfigCommand {
     ///
     /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
     ///
-    /// All that does not depend on a fault is examined in spite of it: sites beside one whose keys are wrong, say, and their files.
+    /// All that does not depend on a fault is examined in spite of it: sites beside one whose keys are wrong, say, and their files. In
+    /// place of an included file with a fault its last good copy in the state directory is, as a start would have it.
     ///
     /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served, has errors or would wait at
-    /// the gate, or a kill switch in the state directory cannot be read, 2 if the config has a fault or its admin socket cannot be
+    /// the gate, or a kill switch in the state directory cannot be read, 2 if the config or a file that it includes has a fault or its admin socket cannot be
     /// made. A config with keys of an earlier robotsd is printed as it is written now.
     Check {
         #[command(flatten)]
@@ -34,6 +37,10 @@ pub(crate) enum ConfigCommand {
         /// A sitemap whose pages the gate is to watch too: a file or a URL; may be repeated
         #[arg(long, value_name = "FILE|URL", requires = "gate")]
         sitemap: Vec<SitemapSource>,
+
+        /// How problems are written; the same one of many sites is written once
+        #[arg(long, value_enum, default_value_t = ProblemFormat::Text)]
+        format: ProblemFormat,
     },
     /// Write a config file with every default that it leaves out
     Show {
@@ -46,54 +53,9 @@ pub(crate) enum ConfigCommand {
 
 pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
     match command {
-        ConfigCommand::Check { config, gate, sitemap } => {
+        ConfigCommand::Check { config, gate, sitemap, format } => {
             let run = if *gate { DryRun::AtGate(sitemap) } else { DryRun::AsServed };
-            let path = config.path();
-            let (config, error) = Config::examine(&path);
-            if let Some(error) = &error {
-                error.complain();
-                if let Some(text) = &error.translation {
-                    complain(&"the file as it is written now is on standard output");
-                    say(text);
-                }
-            }
-            let Some(config) = config else { return ExitCode::from(FAILED) };
-            let found = config.review();
-            complain_at(&found);
-            let count = |severity| found.iter().filter(|found| found.severity == severity).count();
-            let cannot_start = count(Severity::Error) > 0;
-            let (mut errors, mut warnings, mut waits, mut is_unenforced) = (0, count(Severity::Warning), 0, false);
-            for problem in sites::rehearse(&path, &config, run) {
-                match &problem {
-                    Problem::At(at) | Problem::Unenforced(at) | Problem::Waits(at, _) => complain_at([at]),
-                    Problem::Error(message) | Problem::Warning(message) => complain(message),
-                }
-                match problem {
-                    Problem::At(_) | Problem::Error(_) => errors += 1,
-                    Problem::Unenforced(_) => is_unenforced = true,
-                    Problem::Warning(_) => warnings += 1,
-                    Problem::Waits(_, others) => {
-                        waits += 1;
-                        others.iter().for_each(|other| complain(&format!("  {other}")));
-                    }
-                }
-            }
-            if error.is_some() {
-                return ExitCode::from(FAILED);
-            }
-            let (listeners, sites) = (config.listeners.len(), config.sites.len());
-            let verdict = match (errors, is_unenforced) {
-                _ if cannot_start => "cannot be served here",
-                (0, _) if waits > 0 => "has versions that would wait at the gate",
-                (0, false) => "can be served",
-                (0, true) => "can be served, but not enforced: a kill switch cannot be read",
-                _ => &*format!("{} in what its sites serve", plural(errors, "error")),
-            };
-            let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
-            let code =
-                if cannot_start { ExitCode::from(FAILED) } else { answer(errors + waits == 0 && !is_unenforced) };
-            say(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}{warned}\n", path.display()));
-            code
+            check(&config.path(), run, *format).unwrap_or_else(|error| fail(&error))
         }
         ConfigCommand::Schema => {
             say(&schema());
@@ -110,4 +72,71 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
             }
         },
     }
+}
+
+fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<ExitCode> {
+    let (config, error) = Config::examine(path);
+    let refused = config.iter().flat_map(|config| &config.included.refused);
+    let errors: Vec<_> = error.iter().chain(refused.clone().map(|refused| &refused.error)).collect();
+    let mut found: Vec<FoundProblem> = Vec::new();
+    for ConfigError { unreadable, problems, .. } in &errors {
+        found.extend(unreadable.iter().map(|message| FoundProblem::new(Severity::Error, message.clone())));
+        found.extend(problems.iter().cloned().map(FoundProblem::from));
+    }
+    let served = refused.map(|refused| FoundProblem::new(Severity::Warning, refused.outcome()));
+    found.extend(served);
+    let review = config.as_ref().map(Config::review).unwrap_or_default();
+    let count = |severity| review.iter().filter(|found| found.severity == severity).count();
+    let cannot_start = count(Severity::Error) > 0;
+    let (mut errors_of_sites, mut warnings, mut waits, mut is_unenforced) = (0, count(Severity::Warning), 0, false);
+    found.extend(review.into_iter().map(FoundProblem::from));
+    for problem in config.iter().flat_map(|config| sites::rehearse(config, run)) {
+        match problem {
+            Problem::At(at) => {
+                errors_of_sites += 1;
+                found.push(at.into());
+            }
+            Problem::Error(error) => {
+                errors_of_sites += 1;
+                found.push(error);
+            }
+            Problem::Unenforced(at) => {
+                is_unenforced = true;
+                found.push(at.into());
+            }
+            Problem::Warning(warning) => {
+                warnings += 1;
+                found.push(warning);
+            }
+            Problem::Waits(at, others) => {
+                waits += 1;
+                found.push(at.into());
+                found.extend(others.into_iter().map(|other| FoundProblem::new(Severity::Error, format!("  {other}"))));
+            }
+        }
+    }
+    let mut out = stdout();
+    write_problems(&mut out, format, found)?;
+    out.flush()?;
+    if let Some(text) = error.as_ref().and_then(|error| error.translation.as_ref()) {
+        complain(&"the file as it is written now is on standard output");
+        say(text);
+    }
+    let Some(config) = config.filter(|_| error.is_none()) else { return Ok(ExitCode::from(FAILED)) };
+    let (listeners, sites) = (config.listeners.len(), config.sites.len());
+    let refused = config.included.refused.len();
+    let verdict = match (errors_of_sites, is_unenforced) {
+        _ if cannot_start => "cannot be served here",
+        _ if refused > 0 => &*format!("can be served without what is new in {}", plural(refused, "file")),
+        (0, _) if waits > 0 => "has versions that would wait at the gate",
+        (0, false) => "can be served",
+        (0, true) => "can be served, but not enforced: a kill switch cannot be read",
+        _ => &*format!("{} in what its sites serve", plural(errors_of_sites, "error")),
+    };
+    let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
+    if format == ProblemFormat::Text {
+        say(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}{warned}\n", path.display()));
+    }
+    let is_faulty = cannot_start || refused > 0;
+    Ok(if is_faulty { ExitCode::from(FAILED) } else { answer(errors_of_sites + waits == 0 && !is_unenforced) })
 }

@@ -16,8 +16,8 @@ use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
     ConfigReport, FetchReport, HeldBackSetting, IdentityReport, KindCount, ListReport, ListenerReport as Listener,
-    NextStep, PublishedRegistryReport, RateStoreReport, RegistryReport, RequestsReport, SiteReport, SiteTraffic,
-    StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
+    NextStep, PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport, RequestsReport, SiteReport,
+    SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -45,27 +45,35 @@ pub(crate) struct StatusArgs {
     ready: bool,
 }
 
-/// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config was rejected, a kill switch that
-/// cannot be read counts as off, a site serves anything else than what its source holds (a version waits at the gate, the last good one
+/// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config or a file that it includes was
+/// rejected, a kill switch that cannot be read counts as off, a site serves anything else than what its source holds (a version waits at the gate, the last good one
 /// is in force, or there is none) or the state directory cannot be written, 2 when it cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
     let mut report: StatusReport = asked(running, &Method::GET, "/status")?;
-    let is_serving = report.state == "serving";
     if args.ready {
-        return Ok(exit::answer(is_serving));
+        return Ok(exit::answer(report.state == "serving"));
     }
     if let Some(wanted) = &args.site {
         select(&mut report, wanted).map_err(refusal)?;
     }
+    let code = exit::answer(is_well(&report));
+    say_report(&report, running.json, || text(&report, args), code)
+}
+
+fn is_well(report: &StatusReport) -> bool {
     let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
     let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
-    let is_current = |site: &SiteReport| site.state == "live" && site.pending.is_none();
     let are_current = report.sites.iter().all(is_current);
-    let is_well = !is_rejected && !is_switch_unread && are_current && report.state_writable != Some(false);
-    let code = exit::answer(is_serving && is_well);
-    say_report(&report, running.json, || text(&report, args), code)
+    let is_refused = report.config.as_ref().is_some_and(|config| !config.refused.is_empty());
+    let is_served = report.state == "serving" && are_current && report.state_writable != Some(false);
+    is_served && !is_rejected && !is_refused && !is_switch_unread
+}
+
+/// Whether a site serves what its source holds.
+fn is_current(site: &SiteReport) -> bool {
+    site.state == "live" && site.pending.is_none()
 }
 
 /// Leaves the site of this name or of this host alone, with every file of one that has a folder of them.
@@ -189,6 +197,10 @@ fn describe_published(page: &mut Page, published: &PublishedRegistryReport) {
 }
 
 fn describe_config(page: &mut Page, config: &ConfigReport, running: &Running) {
+    for RefusedFileReport { path, since, why, .. } in &config.refused {
+        page.title(&format!("FILE REFUSED since {since}: {path}"));
+        page.line("why", why);
+    }
     let Some(rejected) = &config.rejected else {
         page.line("config", &config.path);
         page.line("", &format!("accepted {}", config.accepted));

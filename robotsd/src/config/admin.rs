@@ -10,17 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::HeaderName;
-use serde::Serialize;
 use toml::Spanned;
-use toml::de::DeValue;
 use tower_robots::policy::Network;
 
 use super::admin_rights::{self, AdminRights, RawAdminToken, RawAdminUser};
 use super::listener::{RawCertificate, pairs};
-use super::{
-    ConfigError, Fault, Kind, Place, Placed, Reader, USUAL_CONFIG, Value, parsed, reader, salvage, tables, words,
-};
-use crate::audit;
+use super::{ConfigError, Fault, Placed, USUAL_CONFIG, parsed, reader, salvage, tables, words};
 use crate::edge::{ClientAuthorities, LiveCertificates};
 use crate::upstream::Trust;
 
@@ -214,58 +209,6 @@ impl AdminSettings {
     /// The default address.
     pub(crate) fn usual_address() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, PORT).into()
-    }
-}
-
-/// The state directory, the audit and the names of the sites, read alone: the kill switch must work after the config was broken
-/// elsewhere.
-#[derive(Debug)]
-pub(crate) struct StatePlace {
-    pub(crate) folder: Option<PathBuf>,
-    /// Where the audit is.
-    pub(crate) audit: Option<PathBuf>,
-    /// The names of the sites.
-    pub(crate) sites: Vec<String>,
-}
-
-impl StatePlace {
-    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        tables! {
-            Part {
-                state_dir: Option<PathBuf>,
-                admin: Option<RawAdmin>,
-                site: Vec<SiteName>,
-            }
-        }
-        let text = reader::read_text(path)?;
-        let (Part { state_dir, admin, site }, faults) =
-            salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
-        let of_config = path.parent().unwrap_or(Path::new(""));
-        let folder = state_dir.map(|state_dir| of_config.join(state_dir));
-        // It may be there, and be what cannot be read.
-        if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
-            return Err(fault.at(path, &text));
-        }
-        let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit));
-        let audit = audit::place(audit, folder.as_deref());
-        Ok(Self { folder, audit, sites: site.into_iter().map(|site| site.0).collect() })
-    }
-}
-
-/// The name of a site, whose other keys may be anything.
-#[derive(Debug, Serialize)]
-struct SiteName(String);
-
-impl Value for SiteName {
-    fn kind() -> Kind {
-        Kind::Named(Box::new(Kind::Text))
-    }
-
-    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
-        match value.get_ref().get("name") {
-            Some(name) => String::read(reader, Place { table: &place.path(), key: "name" }, name).map(Self),
-            None => reader.fault(value, "this [[site]] has no name"),
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use tower_robots::check::Severity;
 use crate::render::{Diagnostic, complain_at, printable};
 
 /// Why a config file is refused: every problem that was found.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigError {
     pub(crate) path: String,
     /// Why there is no text that could have problems.
@@ -31,6 +31,8 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     /// The right value, if the message does not say it.
     pub(crate) help: Option<String>,
+    /// The site that it is about, where others may have the same.
+    pub(crate) site: Option<String>,
 }
 
 /// The problems of a file that is resolved to its end, so that all of them are reported at once.
@@ -56,14 +58,19 @@ impl ConfigError {
     }
 
     /// The problems of a text, of which there is one at least.
-    pub(crate) fn at(path: &Path, text: &str, mut faults: Vec<Fault>) -> Self {
+    pub(crate) fn at(path: &Path, text: &str, faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
+        Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
+    }
+
+    /// The same, each as a function shows it.
+    pub(super) fn with(path: &Path, text: &str, mut faults: Vec<Fault>, shown: impl Fn(&Fault) -> Diagnostic) -> Self {
         // Stable: of two problems in one place the first found is the cause.
         faults.sort_by_key(|fault| fault.order(text));
         // Values that two parts of the settings are made from.
         faults.dedup();
-        let problems = faults.into_iter().map(|fault| fault.diagnostic(Severity::Error, &name, text)).collect();
-        Self { path: name.into_owned(), problems, command: "config check", ..Self::default() }
+        let problems = faults.iter().map(shown).collect();
+        Self { path: path.to_string_lossy().into_owned(), problems, command: "config check", ..Self::default() }
     }
 
     /// Writes every problem to standard error, each with its line of the file.
@@ -99,11 +106,15 @@ impl Fault {
     }
 
     pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), help: None }
+        Self { span, message: message.into(), help: None, site: None }
     }
 
     pub(crate) fn help(self, help: impl Into<Option<String>>) -> Self {
         Self { help: help.into(), ..self }
+    }
+
+    pub(super) fn of_site(self, site: &str) -> Self {
+        Self { site: Some(site.to_owned()), ..self }
     }
 
     /// At the value of a list that the library refuses.
@@ -117,7 +128,9 @@ impl Fault {
     }
 
     pub(super) fn diagnostic(&self, severity: Severity, name: &str, text: &str) -> Diagnostic {
-        Diagnostic::new(severity, name, text, &self.span, &self.message).help(self.help.clone())
+        Diagnostic::new(severity, name, text, &self.span, &self.message)
+            .help(self.help.clone())
+            .of_site(self.site.clone())
     }
 }
 

@@ -8,20 +8,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toml::Spanned;
+use tower_robots::check::Severity;
 use tower_robots::live::{Gate, VersionHashPrefix};
 use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
 
 use super::board::RawBoard;
 use super::identity::RawIdentity;
+use super::included::Included;
+use super::joined_text::Parts;
 use super::limits::RawLimits;
 use super::log::RawLog;
 use super::rate_store::RawRateStore;
 use super::site::RawGate;
 use super::{
-    AdminSettings, BoardConfig, Document, IdentityConfig, ListenerConfig, LogConfig, RawAdmin, RawAgents, RawCheck,
-    RawExempt, RawListener, RawSite, RegistrySources, SiteConfig, Span, bound, tables, unplaced,
+    AdminSettings, BoardConfig, Document, Fault, IdentityConfig, ListenerConfig, LogConfig, RawAdmin, RawAgents,
+    RawCheck, RawExempt, RawListener, RawSite, RegistrySources, SiteConfig, Span, bound, tables, unplaced,
 };
 use crate::edge::EdgeLimits;
+use crate::render::Diagnostic;
 use crate::shared_rate::StoreSettings;
 use crate::upstream::UpstreamLimits;
 
@@ -35,6 +39,8 @@ tables! {
         grace: Spanned<Span> = unplaced(Span::NONE),
         workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "{} workers are more than 1024: one a core is right"),
         state_dir: Option<Spanned<PathBuf>>,
+        /// Files with further sites, as `sites.d/*.toml`.
+        include: Vec<Spanned<PathBuf>>,
         listener: Vec<RawListener>,
         site: Vec<Spanned<RawSite>>,
         agents: RawAgents,
@@ -71,8 +77,11 @@ impl RawConfig {
 /// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The file, for the next one to be compared with.
+    /// The file with those that it includes, for the next one to be compared with.
     pub(crate) text: Arc<str>,
+    /// The files that the text is joined of.
+    pub(crate) parts: Parts,
+    pub(crate) included: Included,
     /// For [`Config::review`].
     pub(crate) reviewable: Option<Arc<Reviewable>>,
     /// Threads that serve.
@@ -110,11 +119,17 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
 }
 
-/// The tables of a config file and its name, kept for its review.
+impl Config {
+    /// A problem of these octets of the text.
+    pub(crate) fn diagnostic(&self, severity: Severity, span: &Range<usize>, message: &str) -> Diagnostic {
+        self.parts.diagnostic(severity, &self.text, &Fault::new(span.clone(), message))
+    }
+}
+
+/// The tables of a config file, kept for its review.
 ///
 /// The [review](super::review) reads files that the config names, whose file system may hang, so it is no part of loading.
 pub(crate) struct Reviewable {
-    pub(super) name: String,
     /// Without the sites that have problems.
     pub(super) file: RawConfig,
     /// Whether every site is there, as it is written.

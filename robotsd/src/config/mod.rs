@@ -10,6 +10,8 @@ mod board;
 mod error;
 mod file;
 mod identity;
+mod included;
+mod joined_text;
 mod keys;
 mod limits;
 mod listener;
@@ -29,9 +31,7 @@ mod tables;
 mod translation;
 mod values;
 
-pub(crate) use self::admin::{
-    AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, StatePlace, is_open,
-};
+pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, is_open};
 #[cfg(unix)]
 pub(crate) use self::admin::{connect_now, staging_socket};
 pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant};
@@ -42,6 +42,7 @@ pub(crate) use self::error::{
 };
 pub(crate) use self::file::{Config, RawConfig};
 pub(crate) use self::identity::IdentityConfig;
+pub(crate) use self::included::{GoodCopies, IncludePattern, RefusedFile, StatePlace};
 pub(crate) use self::keys::{Key, Keys, Kind};
 pub(crate) use self::listener::{ListenerConfig, ListenerKind, OnError, QuestionSettings, RawListener, UnknownHost};
 pub(crate) use self::log::{AccessFormat, AccessSettings, AddressLogging, LogConfig, LogFormat, QueryLogging};

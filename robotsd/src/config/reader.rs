@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -60,18 +60,29 @@ pub(super) type UnreadKeys = Vec<(String, usize)>;
 
 /// Reads a text, or returns its problems: those of the syntax alone, where it has any.
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
+    read_with_paths(text).map(|(document, _)| document)
+}
+
+/// The same with every path of a file or folder that is written in it.
+pub(super) fn read_with_paths<D: Document>(text: &str) -> Result<(D, Vec<Spanned<PathBuf>>), Vec<Fault>> {
     let parsed = Parsed::new(text);
     if !parsed.faults.is_empty() {
         return Err(parsed.faults);
     }
-    let (document, faults, _) = parsed.tables::<D>();
-    document.filter(|_| faults.is_empty()).ok_or(faults)
+    let (document, faults, _, paths) = parsed.tables::<D>();
+    document.filter(|_| faults.is_empty()).map(|document| (document, paths)).ok_or(faults)
+}
+
+/// Whether a text is TOML.
+pub(super) fn has_syntax(text: &str) -> bool {
+    Parsed::new(text).faults.is_empty()
 }
 
 /// Reads what there is in spite of problems, so that what else is wrong is found as well. A word that is misspelled counts as the one
 /// that it is probably meant to be, and defaults stand for what cannot be read.
 pub(super) fn read_on<D: Document>(text: &str) -> (Option<D>, Vec<Fault>, UnreadKeys) {
-    Parsed::new(text).tables()
+    let (document, faults, unread, _) = Parsed::new(text).tables();
+    (document, faults, unread)
 }
 
 /// What the parser made of a text, and the faults of its syntax.
@@ -97,16 +108,17 @@ impl<'t> Parsed<'t> {
         Self { text, document: Some(document).filter(|_| unclosed.is_none()), errors, faults }
     }
 
-    fn tables<D: Document>(self) -> (Option<D>, Vec<Fault>, UnreadKeys) {
+    fn tables<D: Document>(self) -> (Option<D>, Vec<Fault>, UnreadKeys, Vec<Spanned<PathBuf>>) {
         let Self { text, document, errors, faults } = self;
-        let Some(document) = document else { return (None, faults, Vec::new()) };
+        let Some(document) = document else { return (None, faults, Vec::new(), Vec::new()) };
         let (keys, is_certain) = (Keys { top: D::KEYS, name: D::NAME }, certain_places(text, &errors));
-        let mut reader = Reader { text, keys, is_certain: &is_certain, guesses: true, faults, unread: Vec::new() };
+        let (unread, paths) = (Vec::new(), Vec::new());
+        let mut reader = Reader { text, keys, is_certain: &is_certain, guesses: true, faults, unread, paths };
         let document = D::read_table(&mut reader, "", document.get_ref(), &document.span());
-        let Reader { mut faults, unread, .. } = reader;
+        let Reader { mut faults, unread, paths, .. } = reader;
         faults.sort_by_key(|fault| fault.order(text));
         faults.truncate(MOST);
-        (document, faults, unread)
+        (document, faults, unread, paths)
     }
 }
 
@@ -166,6 +178,8 @@ pub(crate) struct Reader<'t> {
     pub(super) guesses: bool,
     pub(super) faults: Vec<Fault>,
     pub(super) unread: UnreadKeys,
+    /// The paths that were read.
+    pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
 /// Keys that a table has, with the unknown key that is near to each, where it is hardly meant otherwise.

@@ -1,6 +1,7 @@
 //! From a config file to the settings.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,51 +10,120 @@ use std::sync::Arc;
 use toml::Spanned;
 
 use super::file::Reviewable;
+use super::included::{ChosenText, Included, IncludedFile};
+use super::joined_text::Parts;
+use super::reader::UnreadKeys;
 use super::{
-    AdminSettings, Config, ConfigError, Fault, Faults, RawAdmin, RawConfig, RegistrySources, Value as _, admin, board,
-    identity, listener, log, rate_store, reader, registry, review, site, translation,
+    AdminSettings, Config, ConfigError, Fault, Faults, GoodCopies, RawAdmin, RawConfig, RawSite, RegistrySources,
+    Value as _, admin, board, identity, included, listener, log, rate_store, reader, registry, review, site,
+    translation,
 };
 use crate::audit;
 
-/// A config file that was read, once: whatever is made of it is made of the same text.
+/// A config file that was read, once, with the files that it includes: whatever is made of it is made of the same text.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
-    pub(crate) text: Arc<str>,
+    text: Arc<str>,
+    included: Vec<IncludedFile>,
 }
 
+/// What was read of a text, its problems, and the keys that could not be read.
+type ReadText = (Option<RawConfig>, Vec<Fault>, UnreadKeys);
+
 impl ConfigFile {
+    /// With the copies of included files that the state directory has.
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
-        Ok(Self { path: path.to_owned(), text: reader::read_text(path)?.into() })
+        Self::read_with(path, None)
+    }
+
+    /// With the copies of included files that are served.
+    pub(crate) fn read_beside(path: &Path, served: &GoodCopies) -> Result<Self, ConfigError> {
+        Self::read_with(path, Some(served))
+    }
+
+    fn read_with(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
+        let text: Arc<str> = reader::read_text(path)?.into();
+        let included = included::find(path, &text, served);
+        Ok(Self { path: path.to_owned(), text, included })
+    }
+
+    /// The text, for what it would change to be found although it cannot be used: with the copies of what it includes.
+    pub(crate) fn text(&self) -> Arc<str> {
+        included::join_copies(&self.path, &self.text, &self.included)
     }
 
     /// The settings. Paths in the file are relative to its folder.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
-        let (config, error) = self.resolved(self.raw()?, Vec::new(), &[]);
-        error.map_or(Ok(config), Err)
+        self.untranslated()?;
+        let read = |text: &str| match reader::read::<RawConfig>(text) {
+            Ok(file) => (Some(file), Vec::new(), Vec::new()),
+            Err(faults) => (None, faults, Vec::new()),
+        };
+        match self.settled(read) {
+            (Some(config), None) => Ok(config),
+            (_, error) => Err(error.unwrap_or_default()),
+        }
     }
 
     /// The settings that are sound, and every problem of the others: what they are about can be examined all the same.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
-        if translation::translate(&self.text).is_some() {
-            return (None, self.raw().err());
+        match self.untranslated() {
+            Ok(()) => self.settled(reader::read_on),
+            Err(error) => (None, Some(error)),
         }
-        let (document, faults, unread) = reader::read_on(&self.text);
-        let Some(file) = document else { return (None, Some(ConfigError::at(&self.path, &self.text, faults))) };
-        let (config, error) = self.resolved(file, faults, &unread);
-        (Some(config), error)
+    }
+
+    /// Resolves the file with what it includes, until every included file that has a fault is refused.
+    fn settled(&self, read: impl Fn(&str) -> ReadText) -> (Option<Config>, Option<ConfigError>) {
+        // What follows a text that is not closed would be a part of it.
+        let is_alone = self.included.is_empty() || !reader::has_syntax(&self.text);
+        let files = if is_alone { &[] } else { &*self.included };
+        let mut chosen: Vec<_> = files.iter().map(ChosenText::of).collect();
+        loop {
+            chosen.iter_mut().for_each(|chosen| chosen.examine(&self.path));
+            let (text, parts) = included::join(&self.path, &self.text, &chosen);
+            let (document, faults, unread) = read(&text);
+            let disputes = document.as_ref().map(|file| included::disputes(&file.site, &parts, files));
+            let disputes = disputes.unwrap_or_default();
+            let (config, mut errors) = match document {
+                None => (None, parts.errors(&text, faults)),
+                Some(file) => {
+                    let (config, errors) = self.resolved((&text, &parts), file, faults, &unread, &disputes.places);
+                    (Some(config), errors)
+                }
+            };
+            let mut own = errors.remove(&0);
+            if errors.is_empty() {
+                errors = parts.errors(&text, disputes.faults);
+                own = own.or(errors.remove(&0));
+            }
+            if errors.is_empty() {
+                let config = config.map(|mut config| {
+                    let patterns = std::mem::take(&mut config.included.patterns);
+                    Config { included: Included::of(patterns, chosen), ..config }
+                });
+                return (config, own);
+            }
+            for (part, error) in errors {
+                let path = self.path.to_string_lossy().into_owned();
+                chosen[part - 1].refuse(ConfigError { path, ..error });
+            }
+        }
     }
 
     /// The settings, with the defaults in place of parts that have problems, and without listeners that have, and sites whose robots.txt
-    /// is unknown. The problems come after those of reading the file, without their consequences.
+    /// is unknown. The problems come after those of reading the file, without their consequences and those at `known` places, by the
+    /// file that has them.
     fn resolved(
         &self,
+        (text, parts): (&Arc<str>, &Parts),
         mut file: RawConfig,
         mut faults: Vec<Fault>,
         unread: &[(String, usize)],
-    ) -> (Config, Option<ConfigError>) {
-        let (path, text) = (&*self.path, &*self.text);
-        let folder = path.parent().unwrap_or(Path::new(""));
+        known: &HashSet<Range<usize>>,
+    ) -> (Config, BTreeMap<usize, ConfigError>) {
+        let path = &*self.path;
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
         // A name was read, or there is no site: no other fault is the cause.
@@ -63,7 +133,8 @@ impl ConfigFile {
         let names_source = |key: &str| matches!(key, "" | ".path" | ".text" | ".url" | ".source" | ".?");
         let of_robots = unread.iter().filter(|(key, _)| key.strip_prefix("site.robots").is_some_and(names_source));
         let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
-        let mut config = collect(&mut file, folder, &mut found, |site| without_source.contains(&unit_of(site.start)));
+        let is_source_unknown = |site: Range<usize>| without_source.contains(&unit_of(site.start));
+        let mut config = collect(&mut file, parts, &mut found, is_source_unknown);
         // Found by hash: a file may have a fault in each of ten thousand sites.
         let places: HashSet<_> = of_sites.as_flattened().iter().collect();
         let (mut of_units, mut hides_absence) = (HashMap::<_, bool>::new(), false);
@@ -77,15 +148,16 @@ impl ConfigFile {
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)
         });
-        faults.extend(found.0);
-        faults.extend(bounds.0);
-        let mut error = (!faults.is_empty()).then(|| ConfigError::at(path, text, faults));
+        faults.extend(found.0.into_iter().chain(bounds.0).filter(|fault| !known.contains(&fault.span)));
+        let mut errors = parts.errors(text, faults);
         for (site, raw) in config.sites.iter_mut().zip(&file.site) {
-            match site::resolve_refusal(&raw.get_ref().refusal, folder, path, text) {
+            let at = raw.span().start;
+            let in_config = |fault: Fault| parts.error(text, vec![fault]);
+            match site::resolve_refusal(&raw.get_ref().refusal, parts.folder(at), in_config) {
                 Ok(refusal) => site.refusal = refusal,
-                Err(of_page) => match &mut error {
-                    Some(error) => error.problems.extend(of_page.problems),
-                    None => error = Some(of_page),
+                Err(of_page) => match errors.entry(parts.of(at)) {
+                    Entry::Occupied(mut error) => error.get_mut().problems.extend(of_page.problems),
+                    Entry::Vacant(error) => drop(error.insert(of_page)),
                 },
             }
         }
@@ -94,14 +166,13 @@ impl ConfigFile {
             admin => admin.map(|admin| admin.on_usual_place(path)),
         };
         let is_whole = unread.is_empty() && config.sites.len() == of_sites.len();
-        let reviewable = Arc::new(Reviewable { name: path.to_string_lossy().into_owned(), file, is_whole });
-        (Config { admin, text: Arc::clone(&self.text), reviewable: Some(reviewable), ..config }, error)
+        let reviewable = Some(Arc::new(Reviewable { file, is_whole }));
+        (Config { admin, text: Arc::clone(text), reviewable, ..config }, errors)
     }
 
-    fn raw(&self) -> Result<RawConfig, ConfigError> {
-        let Some(translation) = translation::translate(&self.text) else {
-            return reader::read(&self.text).map_err(|faults| ConfigError::at(&self.path, &self.text, faults));
-        };
+    /// The file as it is written now is a part of the error where it has keys of before.
+    fn untranslated(&self) -> Result<(), ConfigError> {
+        let Some(translation) = translation::translate(&self.text) else { return Ok(()) };
         // The faults besides keys of before.
         let mut others = reader::read::<RawConfig>(&self.text).err().unwrap_or_default();
         others.retain(|fault| !translation.places.contains(&fault.span));
@@ -135,7 +206,8 @@ impl Config {
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path)?;
         file.config()?;
-        toml::to_string(&file.raw()?).map_err(|error| {
+        let raw: RawConfig = reader::read(&file.text).map_err(|faults| ConfigError::at(path, &file.text, faults))?;
+        toml::to_string(&raw).map_err(|error| {
             ConfigError::without_place(format!("{}: the config cannot be shown: {error}", path.display()))
         })
     }
@@ -158,7 +230,7 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
 /// Resolves every part, also after one of them has a problem. Sites whose robots.txt is unknown are left out, of the file as well.
 fn collect(
     file: &mut RawConfig,
-    folder: &Path,
+    parts: &Parts,
     faults: &mut Faults,
     is_source_unknown: impl Fn(Range<usize>) -> bool,
 ) -> Config {
@@ -166,7 +238,9 @@ fn collect(
         let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
         faults.push(fault);
     }
-    if file.site.is_empty() {
+    let folder = parts.folder(0);
+    let patterns = included::patterns(&file.include, parts.path(0), faults);
+    if file.site.is_empty() && file.include.is_empty() {
         faults.push(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
     }
     let of_admin: Vec<_> = file.admin.iter().flat_map(RawAdmin::addresses).collect();
@@ -187,7 +261,12 @@ fn collect(
         listeners: &file.listener,
         state_dir: state_dir.as_deref(),
     };
-    let mut sites: Vec<_> = file.site.iter().map(|site| site::resolve(all, site, folder, faults)).collect();
+    let resolve = |site: &Spanned<RawSite>| {
+        let resolved = site::resolve(all, site, parts.folder(site.span().start), faults)?;
+        faults.0.extend(included::robots_outside(&resolved, site.span().start, parts));
+        Some(resolved)
+    };
+    let mut sites: Vec<_> = file.site.iter().map(resolve).collect();
     let gate = faults.keep(site::resolve_gate(&file.gate));
     let identity = file.identity.as_ref().map(|identity| {
         let trusted = listeners.iter().flat_map(|listener| listener.trusted.networks.clone());
@@ -209,6 +288,8 @@ fn collect(
     file.site.retain(|_| kept.next() == Some(true));
     Config {
         text: "".into(),
+        parts: parts.clone(),
+        included: Included { patterns, ..Included::default() },
         reviewable: None,
         workers: workers(file),
         state_dir,

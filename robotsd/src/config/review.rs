@@ -5,7 +5,7 @@
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use toml::Spanned;
@@ -17,7 +17,9 @@ use tower_robots::rules::RobotsTxt;
 use super::file::Reviewable;
 use super::log::is_writable;
 use super::site::end;
-use super::{Config, Fault, ListenerKind, Placed, RawConfig, RawSite, RobotsSource, SiteConfig, load_registry};
+use super::{
+    Config, Fault, IncludePattern, ListenerKind, Placed, RawConfig, RawSite, RobotsSource, SiteConfig, load_registry,
+};
 use crate::files;
 use crate::input;
 use crate::names::did_you_mean;
@@ -28,7 +30,7 @@ impl Config {
     /// The parts of the config that are probably not meant: warnings, notes, and faults that would end a start, in the order of
     /// the file. Blocks: it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
-        let Some(Reviewable { name, file, is_whole }) = self.reviewable.as_deref() else { return Vec::new() };
+        let Some(Reviewable { file, is_whole }) = self.reviewable.as_deref() else { return Vec::new() };
         let mut found = Vec::new();
         let mut note = |severity, faults: Vec<Fault>| found.extend(faults.into_iter().map(|fault| (severity, fault)));
         if *is_whole {
@@ -42,6 +44,7 @@ impl Config {
             note(Severity::Note, bounded_impostors(file).into_iter().collect());
         }
         note(Severity::Warning, ended(file, SystemTime::now()));
+        note(Severity::Warning, without_files(file, self).collect());
         note(Severity::Warning, state_dir(file, self).into_iter().collect());
         note(Severity::Error, admin_socket(file, self).into_iter().collect());
         note(Severity::Warning, foreign_addresses(file).collect());
@@ -49,7 +52,7 @@ impl Config {
         note(Severity::Warning, everything_exempt(file).collect());
         note(Severity::Warning, secrets(file, self));
         found.sort_by_key(|(_, fault)| fault.span.start);
-        found.iter().map(|(severity, fault)| fault.diagnostic(*severity, name, &self.text)).collect()
+        found.iter().map(|(severity, fault)| self.parts.diagnostic(*severity, &self.text, fault)).collect()
     }
 }
 
@@ -184,6 +187,15 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
         .filter(has_ended)
         .map(|until| until.fault(message).help("take it out, or write a later day".to_owned()))
         .collect()
+}
+
+/// Files to include of which there is none: a folder may be empty, and a name misspelled.
+fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
+    let is_without = |(_, pattern): &(&Spanned<PathBuf>, &IncludePattern)| {
+        !config.included.paths.iter().any(|path| path.parent() == Some(&pattern.folder))
+    };
+    let patterns = file.include.iter().zip(&config.included.patterns).filter(is_without);
+    patterns.map(|(written, pattern)| written.fault(format!("there is no file {}", pattern.path().display())))
 }
 
 /// A state directory that this user cannot write.
@@ -326,7 +338,7 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
             "the site {name:?} refuses without grace: crawlers may use a cached robots.txt for 24 hours (RFC 9309, \
              section 2.4), and are refused for {unseen} that they have not seen"
         );
-        site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned())
+        site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned()).of_site(name)
     })
 }
 
@@ -355,7 +367,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
         }
         _ => "write mode = \"observe\" for the site",
     };
-    (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()))
+    (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
 /// The action for impostors, if the mode of a site does not let it.

@@ -32,7 +32,8 @@ pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     // Values alone: a table that has a faulty entry keeps the others.
     let is_certain = certain_places(&own, &errors);
     let keys = Keys { top: D::KEYS, name: "the config" };
-    let mut reader = Reader { text: &own, keys, is_certain: &is_certain, guesses: false, faults, unread: Vec::new() };
+    let (unread, paths) = (Vec::new(), Vec::new());
+    let mut reader = Reader { text: &own, keys, is_certain: &is_certain, guesses: false, faults, unread, paths };
     let part = D::read_table(&mut reader, "", document.get_ref(), &document.span());
     let mut faults = reader.faults;
     match part {

@@ -184,7 +184,6 @@ pub(super) use plain_values;
 
 plain_values! {
     String: Kind::Text, None, |value| Ok(value.as_str().map(Self::from));
-    PathBuf: Kind::Text, None, |value| Ok(value.as_str().map(Self::from));
     bool: Kind::Flag, Some(false), |value| Ok(value.as_bool());
     Datetime: Kind::Date, None, |value| Ok(value.as_datetime().copied());
     u16: Kind::Number(0), None, |value| Ok(whole_number(value));
@@ -193,6 +192,18 @@ plain_values! {
     usize: Kind::Number(0), None, |value| Ok(whole_number(value));
     NonZeroU32: Kind::Number(1), None, |value| Ok(whole_number(value).and_then(Self::new));
     NonZeroUsize: Kind::Number(1), None, |value| Ok(whole_number(value).and_then(Self::new));
+}
+
+impl Value for PathBuf {
+    fn kind() -> Kind {
+        Kind::Text
+    }
+
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        let Some(path) = value.get_ref().as_str() else { return reader.wrong::<Self>(place, value) };
+        reader.paths.push(Spanned::new(value.span(), path.into()));
+        Some(path.into())
+    }
 }
 
 impl<T: Value> Value for Spanned<T> {

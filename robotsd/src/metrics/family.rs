@@ -54,6 +54,8 @@ families! {
     BUILD = Info "robotsd_build", "The version of robotsd.";
     CONFIG_SUCCESSFUL = Gauge "robotsd_config_last_reload_successful",
         "Whether the config file is in force: 0 while it is rejected and the config before stays.";
+    CONFIG_REFUSED = Gauge "robotsd_config_refused_files",
+        "Included files that are not in force, in place of which their last good copies or no sites are served.";
     CONFIG_TIMESTAMP = Gauge "robotsd_config_last_reload_success_timestamp_seconds" ("seconds"),
         "When the config that is served was accepted, in Unix time.";
     STATE_WRITABLE = Gauge "robotsd_state_writable",

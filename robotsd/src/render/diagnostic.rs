@@ -16,13 +16,15 @@ const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 #[derive(Clone, Debug)]
 pub(crate) struct Diagnostic {
     pub(crate) severity: Severity,
-    message: String,
-    help: Option<String>,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
     /// The file, printable.
-    name: String,
-    place: (usize, usize),
+    pub(super) name: String,
+    pub(super) place: (usize, usize),
     line: String,
     span: Range<usize>,
+    /// The site that it is about, where others may have the same.
+    pub(super) site: Option<String>,
 }
 
 impl Diagnostic {
@@ -43,6 +45,7 @@ impl Diagnostic {
             place: (number, column),
             span: inside(start)..inside(floor(text, span.end.max(start))),
             line,
+            site: None,
         }
     }
 
@@ -69,6 +72,10 @@ impl Diagnostic {
     /// The correction.
     pub(crate) fn help(self, help: Option<String>) -> Self {
         Self { help: help.as_deref().map(without_passwords), ..self }
+    }
+
+    pub(crate) fn of_site(self, site: Option<String>) -> Self {
+        Self { site, ..self }
     }
 
     /// The line of the file with a caret, as for a finding.

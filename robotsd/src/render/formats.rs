@@ -34,7 +34,7 @@ pub(super) fn github_answers(out: &mut impl Write, findings: &[AnswerFinding]) -
     })
 }
 
-fn annotate(
+pub(super) fn annotate(
     out: &mut impl Write,
     severity: Severity,
     properties: &str,
@@ -61,7 +61,7 @@ fn data(text: &str) -> String {
 }
 
 /// Escapes a property of a command, which also ends at a comma or a colon.
-fn property(text: &str) -> String {
+pub(super) fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 

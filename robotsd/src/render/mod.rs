@@ -6,6 +6,7 @@
 mod answer_finding;
 mod diagnostic;
 mod formats;
+mod found_problem;
 mod printable;
 mod sarif;
 mod text;
@@ -15,6 +16,7 @@ use std::io::{self, Write};
 pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
 pub(crate) use self::formats::{csv_row, markdown_code, markdown_text};
+pub(crate) use self::found_problem::{FoundProblem, ProblemFormat, write_problems};
 pub(crate) use self::printable::{
     plural, printable, printable_path, shell_word, short_hash, stderr, stdout, styled_stdout, write_json,
     write_pretty_json,

@@ -69,10 +69,10 @@ enum StageState {
 }
 
 impl Preparation {
-    /// Begins to read the file, once it has been left alone for a moment. `before` is the text of the config that is served.
+    /// Begins to read the file and what it includes, once they have been left alone for a moment. `before` is the config that is served.
     pub(super) fn begin(
         path: PathBuf,
-        before: Arc<str>,
+        before: Arc<Config>,
         sites: Arc<Sites>,
         listeners: Arc<Mutex<Listeners>>,
         watches: &WatchedFiles,
@@ -80,11 +80,11 @@ impl Preparation {
     ) -> Self {
         let (watch, watched) = (watches.watch.clone(), watches.paths());
         Self::of(move |stage| {
-            wait_until_quiet(&path);
+            wait_until_quiet(&path, &before);
             let mut read = None;
             let mut prepared = || {
                 stage.read()?;
-                let file = ConfigFile::read(&path).map_err(|error| error.to_string())?;
+                let file = ConfigFile::read_beside(&path, &before.included.good).map_err(|error| error.to_string())?;
                 let config = read.insert(file).config().map_err(|error| error.to_string())?;
                 stage.read()?;
                 // Before they are read, so that no change of theirs goes unnoticed.
@@ -93,13 +93,13 @@ impl Preparation {
                 let renewal = sites.renew(&config)?;
                 let plan = stage.apply()?;
                 renewal.apply_settings(&sites);
-                let changes = setting_changes(&before, &config.text).unwrap_or_default();
+                let changes = setting_changes(&before.text, &config.text).unwrap_or_default();
                 Ok(PreparedConfig { config: Arc::new(config), watched, plan, renewal, changes })
             };
             let prepared = prepared();
             prepared.map_err(|why| RejectedConfig {
                 why,
-                changes: read.and_then(|file| setting_changes(&before, &file.text)),
+                changes: read.and_then(|file| setting_changes(&before.text, &file.text())),
             })
         })
     }
@@ -187,11 +187,15 @@ impl Stage {
     }
 }
 
-fn wait_until_quiet(path: &Path) {
+/// Waits for the config, for the files that are included, and for their folders, where one may be new.
+fn wait_until_quiet(path: &Path, before: &Config) {
     let age = |path: &Path| std::fs::metadata(path).ok()?.modified().ok()?.elapsed().ok();
+    let folders = before.included.patterns.iter().map(|pattern| &*pattern.folder);
+    let paths: Vec<_> = before.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect();
+    let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
     // Bounded, for a file that is written to without end.
     let end = SystemTime::now() + 5 * QUIET;
-    while let Some(rest) = age(path).and_then(|age| QUIET.checked_sub(age)).filter(|_| SystemTime::now() < end) {
+    while let Some(rest) = unrest().filter(|_| SystemTime::now() < end) {
         std::thread::sleep(rest);
     }
 }
@@ -235,7 +239,7 @@ mod tests {
     #[cfg(unix)]
     struct Served {
         folder: tempfile::TempDir,
-        config: Config,
+        config: Arc<Config>,
         sites: Arc<Sites>,
         watches: WatchedFiles,
     }
@@ -246,7 +250,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("robotsd.toml");
             std::fs::write(&path, CONFIG).unwrap();
-            let config = Config::load(&path).unwrap();
+            let config = Arc::new(Config::load(&path).unwrap());
             let sites = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
             let watches = WatchedFiles::of(&path, &config, &sites.watcher());
             Self { folder, config, sites, watches }
@@ -259,7 +263,7 @@ mod tests {
         }
 
         fn preparation(&self, path: &Path) -> Preparation {
-            let (before, listeners) = (Arc::clone(&self.config.text), Arc::default());
+            let (before, listeners) = (Arc::clone(&self.config), Arc::default());
             Preparation::begin(path.to_owned(), before, self.sites.clone(), listeners, &self.watches, NonZeroUsize::MIN)
         }
     }

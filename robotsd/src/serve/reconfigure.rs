@@ -26,7 +26,7 @@ use super::upgrade::{Predecessor, SocketPlace, Successor};
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::{CONFIG_PATIENCE, Phase, ReloadWaiter, ServerState, Serving};
-use crate::config::{AT_START, Config, SettingChange, setting_changes};
+use crate::config::{AT_START, Config, RefusedFile, SettingChange, setting_changes};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::{Log, LogEntry, LogEvent};
@@ -144,6 +144,14 @@ impl ActiveConfig {
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
             _ => self.log.say(LogEvent::Config, message.clone()),
         }
+        let refused = &self.config.included.refused;
+        let (outcome, message) = match outcome {
+            // Whoever asks wants to know of what is still refused.
+            "published" | "unchanged" if !refused.is_empty() => {
+                ("partly", refused.iter().fold(message, |message, refused| format!("{message}; {refused}")))
+            }
+            whole => (whole, message),
+        };
         if self.change.waiters.answer(outcome, &message) {
             self.prepare();
         }
@@ -231,7 +239,7 @@ impl ActiveConfig {
     fn prepare(&mut self) {
         self.change.again = None;
         let (sites, listeners) = (Arc::clone(&self.sites), Arc::clone(&self.listeners));
-        let (path, before) = (self.path.clone(), Arc::clone(&self.config.text));
+        let (path, before) = (self.path.clone(), Arc::clone(&self.config));
         self.change.preparing =
             Some(Preparation::begin(path, before, sites, listeners, &self.watches, self.workers.count()));
     }
@@ -284,6 +292,8 @@ impl ActiveConfig {
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
         self.certificates.follow(certificates.clone());
+        // An included file may have changed after it was read, and before it was watched.
+        let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
         self.state.is_serving(Serving {
             sites: Arc::clone(&self.sites),
@@ -293,12 +303,14 @@ impl ActiveConfig {
             edge: self.edge.clone(),
         });
         let is_other = self.config.text != config.text;
-        self.config = config;
+        let before = std::mem::replace(&mut self.config, config);
+        follow_included(&before.included.refused, &self.config, &self.log);
         if is_other {
             log_warnings(&self.config, &self.log);
         }
 
-        self.change.again = (!unusable.is_empty() || !admin.failures.is_empty()).then(|| Instant::now() + AGAIN);
+        let is_again = is_watched_late || !unusable.is_empty() || !admin.failures.is_empty();
+        self.change.again = is_again.then(|| Instant::now() + AGAIN);
         let is_news = self.change.logged != unusable || admin.is_news;
         let path = self.path.display();
         let outcome = if changes.is_empty() && !is_deferred && !is_news { "unchanged" } else { "published" };
@@ -317,7 +329,7 @@ impl ActiveConfig {
         if outcome == "published" {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }
-        self.state.config.accept(outcome == "published", next_start);
+        self.state.config.accept(outcome == "published", next_start, &self.config.included.refused);
         (outcome, format!("{path}: {message}{waits}"))
     }
 
@@ -341,6 +353,25 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     tokio::task::spawn_blocking(move || {
         for warning in config.review().iter().filter(|found| found.severity == Severity::Warning) {
             log.say(LogEvent::ConfigWarning, warning.to_string());
+        }
+    });
+}
+
+/// Logs the included files that are refused now and were not before, and those that are not any more; and keeps what is in force of all,
+/// on a blocking thread.
+pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log: &Log) {
+    let refused = &config.included.refused;
+    let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (were, are) = (words(before), words(refused));
+    are.iter().filter(|now| !were.contains(now)).for_each(|now| log.say(LogEvent::ConfigRejected, now));
+    for file in before.iter().filter(|file| refused.iter().all(|now| now.path != file.path)) {
+        log.say(LogEvent::Config, format!("{}: the file is not refused any more", file.path));
+    }
+    let (config, log) = (Arc::clone(config), log.clone());
+    tokio::task::spawn_blocking(move || {
+        let kept = config.state_dir.as_ref().map_or(Ok(()), |state| config.included.keep(state));
+        if let Err(error) = kept {
+            log.say(LogEvent::State, format!("the last good copies of included files cannot be written: {error}"));
         }
     });
 }

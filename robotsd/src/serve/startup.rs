@@ -12,7 +12,7 @@ use super::board_keeper::BoardKeeper;
 use super::control_loop::ControlLoop;
 use super::descriptors::{self, Descriptors};
 use super::listeners::{ListenerPlan, Listeners};
-use super::reconfigure::{ActiveConfig, PendingChange, log_warnings};
+use super::reconfigure::{ActiveConfig, PendingChange, follow_included, log_warnings};
 use super::socket_activation::InheritedSockets;
 use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade::Predecessor;
@@ -53,6 +53,7 @@ pub(super) async fn serve(
     let (state, requests) = ServerState::new(path.to_owned(), log.clone(), access.map(|access| access.lost.clone()));
     let state = Arc::new(state);
     state.audit.keep_in(config.audit_place());
+    state.config.accept(false, Vec::new(), &config.included.refused);
     if let Some(predecessor) = predecessor {
         ListenerPlan::rehearse(config, &inherited)?;
         let asking = Arc::clone(predecessor);
@@ -135,6 +136,7 @@ pub(super) async fn serve(
     };
     let summary = serving.summary();
     state.is_serving(serving);
+    follow_included(&[], config, log);
     let served = Arc::clone(&sites);
     tokio::task::spawn_blocking(move || served.announce());
     supervisor.ready(&summary);

@@ -1,4 +1,5 @@
-//! The files that are watched besides every robots.txt: the config, the registry, what gates read, templates of refusals.
+//! The files that are watched besides every robots.txt: the config and what it includes, the registry, what gates read, templates of
+//! refusals.
 //! Certificates are read again here, too.
 
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tower_robots::source::{Watched, Watcher};
 
-use crate::config::Config;
+use crate::config::{Config, IncludePattern};
 use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};
 use crate::log::{Log, LogEvent};
 
@@ -69,34 +70,43 @@ impl FileWatch {
     /// Begins to watch the files of a config, except those that are watched already. Blocks for as long as their file systems
     /// do.
     pub(super) fn files_of(&self, config: &Config, watched: &BTreeSet<PathBuf>) -> Vec<(PathBuf, Watched)> {
-        files(config).into_iter().filter(|path| !watched.contains(path)).map(|path| self.file(path)).collect()
+        files(config).into_iter().filter(|path| !watched.contains(path)).map(|path| self.path(path, config)).collect()
     }
 
-    fn file(&self, path: PathBuf) -> (PathBuf, Watched) {
+    fn path(&self, path: PathBuf, config: &Config) -> (PathBuf, Watched) {
         let (notify, changed, of) = (Arc::clone(&self.notify), Arc::clone(&self.changed), path.clone());
-        let watched = self.watcher.file(&path, move || {
+        let has_changed = move || {
             changed.lock().insert(of.clone());
             notify.notify_one();
-        });
+        };
+        let watched = match config.included.patterns.iter().find(|pattern| pattern.path() == path) {
+            Some(pattern) => {
+                let (folder, pattern) = (pattern.folder.clone(), pattern.clone());
+                self.watcher.names(folder, move |name| pattern.fits(name), has_changed)
+            }
+            None => self.watcher.file(&path, has_changed),
+        };
         (path, watched)
     }
 }
 
-/// The files that decide about every robots.txt, the extra registry and what gates read, and the templates of refusals.
+/// The files that decide about every robots.txt, the extra registry and what gates read, and those that are read with the config.
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let of_gates =
         config.sites.iter().flat_map(|site| site.expectations.as_deref().into_iter().chain(site.gate_basis.paths()));
-    config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(templates(config)).collect()
+    config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(of_config(config)).collect()
 }
 
-/// The templates of refusals, which are read with the config.
-fn templates(config: &Config) -> impl Iterator<Item = PathBuf> {
-    config.sites.iter().filter_map(|site| site.refusal.as_ref()?.file.clone())
+/// The files that are read with the config: templates of refusals, and what it includes, as files and as patterns of names.
+fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
+    let templates = config.sites.iter().filter_map(|site| site.refusal.as_ref()?.file.clone());
+    let included = config.included.paths.iter().cloned();
+    templates.chain(included).chain(config.included.patterns.iter().map(IncludePattern::path))
 }
 
 /// Whether the config is to be read again because one of these files has changed.
 pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
-    templates(config).any(|template| changed.contains(&template))
+    of_config(config).any(|path| changed.contains(&path))
 }
 
 /// A look reads a few small files; certificates are replaced every few weeks.

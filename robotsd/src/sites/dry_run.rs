@@ -5,7 +5,6 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
@@ -23,7 +22,7 @@ use super::state_handle::StateHandle;
 use crate::config::{Config, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
-use crate::render::{Diagnostic, shell_word};
+use crate::render::{Diagnostic, FoundProblem, shell_word};
 use crate::retrieval::{RetrievalSettings, Retriever};
 
 /// A problem that serving a config would have.
@@ -34,9 +33,9 @@ pub(crate) enum Problem {
     /// Nothing would be enforced, for the site or for all, although no operator switched that off.
     Unenforced(Diagnostic),
     /// A robots.txt has an error.
-    Error(String),
+    Error(FoundProblem),
     /// A warning of the check, which serving logs.
-    Warning(String),
+    Warning(FoundProblem),
     /// A version would wait at the gate: the first objection at the line of the config that names the source, and the others.
     Waits(Diagnostic, Vec<String>),
 }
@@ -53,10 +52,8 @@ pub(crate) enum DryRun<'a> {
 /// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served as their sources say, and
 /// the errors and warnings that the check finds. The state directory is read, as the start would read it, and not written; at the
 /// gate it is not even read.
-pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Problem> {
-    let name = path.to_string_lossy();
-    let diagnostic =
-        |span: &Range<usize>, message: &str| Diagnostic::new(Severity::Error, &name, &config.text, span, message);
+pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
+    let diagnostic = |span: &Range<usize>, message: &str| config.diagnostic(Severity::Error, span, message);
     let state = match run {
         DryRun::AsServed => StateHandle::read_only(config),
         DryRun::AtGate(_) => StateHandle::in_memory(),
@@ -67,10 +64,11 @@ pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Pro
     let opener = RobotsOpener::new(config, registry, state, &Log::nowhere());
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
         Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
-        Ok(message) => Problem::Warning(message),
+        Ok(message) => Problem::Warning(FoundProblem::new(Severity::Warning, message)),
     });
     let of_others = opener.state.switches_of_others(config);
-    let of_others = of_others.iter().map(|name| Problem::Warning(switch_of_other(name)));
+    let of_others =
+        of_others.iter().map(|name| Problem::Warning(FoundProblem::new(Severity::Warning, switch_of_other(name))));
     let problems_of_site =
         |site: &SiteConfig| DrySite { site, opener: &opener, run, config, diagnostic: &diagnostic }.problems();
     of_registry
@@ -218,10 +216,11 @@ impl DrySite<'_> {
                 let message = of_site(name, format!("{trouble}, so nothing would be enforced"));
                 Problem::Unenforced((self.diagnostic)(&self.config.state_dir_span, &message))
             }
-            None => Problem::Warning(of_site(
-                name,
-                format!("enforcement is switched off: `robotsd enforce on --site {}` turns it on", shell_word(name)),
-            )),
+            None => {
+                let on = format!("`robotsd enforce on --site {}` turns it on", shell_word(name));
+                let message = format!("enforcement is switched off: {on}");
+                Problem::Warning(FoundProblem::new(Severity::Warning, message).of_site(name))
+            }
         })
     }
 
@@ -249,7 +248,8 @@ impl DrySite<'_> {
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {
-            let line = of_site(&live.name, placed_finding(content, &origin, finding));
+            let line = placed_finding(content, &origin, finding);
+            let line = FoundProblem::finding(&origin, finding, line).of_site(&live.name);
             match finding.severity {
                 Severity::Error => Some(Problem::Error(line)),
                 Severity::Warning => Some(Problem::Warning(line)),
@@ -260,20 +260,21 @@ impl DrySite<'_> {
     }
 
     fn warning(&self, problem: impl Display) -> Problem {
-        Problem::Warning(of_site(&self.site.name, problem))
+        Problem::Warning(FoundProblem::new(Severity::Warning, problem.to_string()).of_site(&self.site.name))
     }
 
     fn error(&self, problem: impl Display) -> Problem {
-        Problem::Error(of_site(&self.site.name, problem))
+        Problem::Error(FoundProblem::new(Severity::Error, problem.to_string()).of_site(&self.site.name))
     }
 
     /// A problem of a robots.txt, by its name, at the line of the config that names the source.
     fn at(&self, name: &str, problem: impl Display) -> Diagnostic {
-        (self.diagnostic)(&self.site.robots_span, &of_site(name, problem))
+        (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(Some(name.to_owned()))
     }
 
     fn at_span(&self, span: &Range<usize>, problem: impl Display) -> Problem {
-        Problem::At((self.diagnostic)(span, &of_site(&self.site.name, problem)))
+        let name = &self.site.name;
+        Problem::At((self.diagnostic)(span, &of_site(name, problem)).of_site(Some(name.clone())))
     }
 }
 

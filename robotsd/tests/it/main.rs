@@ -57,6 +57,7 @@ mod grpc;
 mod hanging_files;
 mod hostile_files;
 mod identity;
+mod included;
 mod kubernetes;
 mod lifecycle;
 mod live;

@@ -23,16 +23,14 @@ tables! {
 
 /// The refusal of a site; none where it is the default.
 ///
-/// A fault of the template is placed in the template, any other in the config, `text` at `path`.
+/// A fault of the template is placed in the template, any other by `in_config`.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     folder: &Path,
-    path: &Path,
-    text: &str,
+    in_config: impl Fn(Fault) -> ConfigError,
 ) -> Result<Option<Arc<RefusalPage>>, ConfigError> {
-    let in_config = |fault: Fault| fault.at(path, text);
-    let status = raw.status.as_ref().map_or(Ok(StatusCode::FORBIDDEN), status).map_err(in_config)?;
-    let language = raw.language.as_ref().map(language).transpose().map_err(in_config)?;
+    let status = raw.status.as_ref().map_or(Ok(StatusCode::FORBIDDEN), status).map_err(&in_config)?;
+    let language = raw.language.as_ref().map(language).transpose().map_err(&in_config)?;
     if let (None, Some(unused)) = (&raw.file, raw.language.as_ref().or(raw.contact.as_ref())) {
         return Err(in_config(unused.fault("language and contact go with a file: the default page has neither")));
     }

@@ -1,0 +1,501 @@
+//! The files of sites that a config includes: `include = ["sites.d/*.toml"]`.
+//!
+//! 1. A file has `[[site]]` only, and the paths in it lead into its own folder, links resolved: the secrets of others are out of reach.
+//! 2. It is taken whole or refused whole. Its last good copy stands for a file that is refused, so that no file hurts another.
+//! 3. A name and a host belong to who had them: to the file whose last good copy has them, else to the config. Where two files claim
+//!    one that no file had, as at a first start, neither is taken.
+//!
+//! **The texts are joined** behind that of the config, so that every span of the settings is a place of one text, and two configs are
+//! compared with all of their sites.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, ErrorKind, Write as _};
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, fs, iter, mem};
+
+use serde::Serialize;
+use toml::Spanned;
+use toml::de::DeValue;
+use tower_robots::source::HostMap;
+
+use super::joined_text::Parts;
+use super::{
+    ConfigError, Document, Fault, Faults, Kind, Place, Placed, RawAdmin, RawSite, Reader, RobotsSource, SiteConfig,
+    Value, reader, salvage, tables,
+};
+use crate::audit;
+use crate::files;
+
+tables! {
+    /// A file of sites.
+    SitesFile {
+        site: Vec<Spanned<RawSite>>,
+    }
+}
+
+impl Document for SitesFile {
+    const NAME: &'static str = "a file of sites";
+}
+
+/// The file of the state directory that holds the last good copies.
+const KEPT: &str = "include.json";
+
+/// Hundreds of thousands of sites.
+const MOST: u64 = 64 * 1024 * 1024;
+
+/// The last good copies, by the name of their file as the config has it.
+pub(crate) type GoodCopies = BTreeMap<String, String>;
+
+/// The included files of a config.
+#[derive(Debug, Default)]
+pub(crate) struct Included {
+    pub(crate) patterns: Vec<IncludePattern>,
+    /// Every file that a pattern fits.
+    pub(crate) paths: Vec<PathBuf>,
+    /// The texts that are in force.
+    pub(crate) good: GoodCopies,
+    pub(crate) refused: Vec<RefusedFile>,
+}
+
+/// A file that is not in force.
+#[derive(Clone, Debug)]
+pub(crate) struct RefusedFile {
+    pub(crate) path: String,
+    pub(crate) error: ConfigError,
+    /// Whether its last good copy is in force; else its sites are not served.
+    pub(crate) is_kept: bool,
+}
+
+impl RefusedFile {
+    /// What is served in its place.
+    pub(crate) fn outcome(&self) -> String {
+        let served = if self.is_kept { "its last good copy stays in force" } else { "its sites are not served" };
+        format!("{}: the file is refused, and {served}", self.path)
+    }
+}
+
+/// On one line, for the log and the status.
+impl fmt::Display for RefusedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.outcome(), self.error)
+    }
+}
+
+/// A folder, and the names in it that are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IncludePattern {
+    /// As the config has it.
+    written: PathBuf,
+    pub(crate) folder: PathBuf,
+    name: String,
+}
+
+impl IncludePattern {
+    fn of(written: &Spanned<PathBuf>, config: &Path) -> Result<Self, Fault> {
+        let wrong = || written.fault("name the files of a folder, with * in the name alone: \"sites.d/*.toml\"");
+        let path = written.get_ref();
+        let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(wrong)?;
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if parent.to_string_lossy().contains('*') {
+            return Err(wrong());
+        }
+        let folder = config.parent().unwrap_or(Path::new("")).join(parent);
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        Ok(Self { written: path.clone(), folder, name: name.to_owned() })
+    }
+
+    /// Where it is, as a path with `*`.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
+    /// Whether a name is one that is read. Those that begin with a dot are drafts of editors.
+    pub(crate) fn fits(&self, name: &str) -> bool {
+        let mut parts = self.name.split('*');
+        let (first, mut rest) = (parts.next().unwrap_or_default(), name);
+        let Some(behind) = rest.strip_prefix(first).filter(|_| !name.starts_with('.')) else { return false };
+        rest = behind;
+        let Some(last) = parts.next_back() else { return rest.is_empty() };
+        for part in parts {
+            let Some(at) = rest.find(part) else { return false };
+            rest = &rest[at + part.len()..];
+        }
+        rest.ends_with(last)
+    }
+
+    fn name_of(&self, name: &str) -> String {
+        self.written.with_file_name(name).to_string_lossy().into_owned()
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(&self.folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let names: io::Result<Vec<_>> = names.collect();
+        Ok(names?.into_iter().filter(|name| self.fits(name)).collect())
+    }
+}
+
+/// The patterns of a config; with a fault for each that is none.
+pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut Faults) -> Vec<IncludePattern> {
+    include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
+}
+
+/// A file that is included, as it was found.
+#[derive(Debug)]
+pub(super) struct IncludedFile {
+    /// As the config has it.
+    name: String,
+    path: PathBuf,
+    now: Result<String, ConfigError>,
+    kept: Option<String>,
+}
+
+/// The files that the text of a config includes, in the order of their names; and the copies that hold: those that are served, else those
+/// of the state directory. A folder that cannot be listed is one whose files cannot be read.
+pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
+    tables! {
+        Part {
+            state_dir: Option<PathBuf>,
+            include: Vec<Spanned<PathBuf>>,
+        }
+    }
+    let Ok((Part { state_dir, include }, _)) = salvage::read::<Part>(text) else { return Vec::new() };
+    let patterns = patterns(&include, config, &mut Faults::default());
+    if patterns.is_empty() {
+        return Vec::new();
+    }
+    let from_state = || {
+        let folder = config.parent().unwrap_or(Path::new("")).join(state_dir?);
+        serde_json::from_slice(&files::read_at_most(&folder.join(KEPT), MOST).ok()?.0).ok()
+    };
+    let mut kept: GoodCopies = served.cloned().or_else(from_state).unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for pattern in patterns {
+        let (names, error) = match pattern.names() {
+            Ok(names) => (names, None),
+            Err(error) => {
+                let error =
+                    without_place(config, format!("{}: it cannot be listed: {error}", pattern.folder.display()));
+                let of_pattern = |name: &String| {
+                    let name = Path::new(name);
+                    let file = name.file_name().and_then(|file| file.to_str());
+                    file.filter(|file| name.parent() == pattern.written.parent() && pattern.fits(file))
+                        .map(str::to_owned)
+                };
+                let mut names: Vec<_> = kept.keys().filter_map(of_pattern).collect();
+                if names.is_empty() {
+                    names.push(pattern.name.clone());
+                }
+                (names, Some(error))
+            }
+        };
+        for file in names {
+            let (name, path) = (pattern.name_of(&file), pattern.folder.join(&file));
+            // A pattern may fit the config itself.
+            if path != *config && !found.contains_key(&name) {
+                let now = error.clone().map_or_else(|| read(&pattern.folder, &path, config), Err);
+                found.insert(name, (path, now));
+            }
+        }
+    }
+    let file = |(name, (path, now))| IncludedFile { kept: kept.remove(&name), name, path, now };
+    found.into_iter().map(file).collect()
+}
+
+/// The state directory, the audit and the names of the sites, read alone: the kill switch must work after the config was broken
+/// elsewhere.
+#[derive(Debug)]
+pub(crate) struct StatePlace {
+    pub(crate) folder: Option<PathBuf>,
+    /// Where the audit is.
+    pub(crate) audit: Option<PathBuf>,
+    /// The names of the sites.
+    pub(crate) sites: Vec<String>,
+}
+
+impl StatePlace {
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        tables! {
+            Part {
+                state_dir: Option<PathBuf>,
+                admin: Option<RawAdmin>,
+                site: Vec<SiteName>,
+            }
+        }
+        let text = reader::read_text(path)?;
+        let (Part { state_dir, admin, site }, faults) =
+            salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
+        let of_config = path.parent().unwrap_or(Path::new(""));
+        let folder = state_dir.map(|state_dir| of_config.join(state_dir));
+        // It may be there, and be what cannot be read.
+        if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
+            return Err(fault.at(path, &text));
+        }
+        let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit));
+        let audit = audit::place(audit, folder.as_deref());
+        let files = find(path, &text, None);
+        // Of those that cannot be used, as far as they can be read, and their copies.
+        let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
+        let included = texts.filter_map(|text| salvage::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
+        Ok(Self { folder, audit, sites: site.into_iter().chain(included).map(|site| site.0).collect() })
+    }
+}
+
+/// The name of a site, whose other keys may be anything.
+#[derive(Debug, Serialize)]
+struct SiteName(String);
+
+impl Value for SiteName {
+    fn kind() -> Kind {
+        Kind::Named(Box::new(Kind::Text))
+    }
+
+    fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
+        match value.get_ref().get("name") {
+            Some(name) => String::read(reader, Place { table: &place.path(), key: "name" }, name).map(Self),
+            None => reader.fault(value, "this [[site]] has no name"),
+        }
+    }
+}
+
+fn without_place(config: &Path, message: String) -> ConfigError {
+    ConfigError { path: config.to_string_lossy().into_owned(), ..ConfigError::without_place(message) }
+}
+
+fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError> {
+    let shown = path.display();
+    let failed = |error: io::Error| without_place(config, format!("{shown}: it cannot be read: {error}"));
+    if !is_inside(folder, path) {
+        let message = format!("{shown}: it leads out of {}, or nowhere: put the file itself there", folder.display());
+        return Err(without_place(config, message));
+    }
+    let (octets, _) = files::read_at_most(path, MOST).map_err(failed)?;
+    if octets.len() as u64 > MOST {
+        return Err(without_place(config, format!("{shown}: it is larger than {} MiB", MOST >> 20)));
+    }
+    let text = reader::as_utf8(path, octets)?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+/// Whether a path leads into a folder, links resolved. Of one that is not there, what there is of it.
+pub(crate) fn is_inside(folder: &Path, path: &Path) -> bool {
+    let Ok(folder) = fs::canonicalize(folder) else { return false };
+    let there = path.ancestors().find(|part| fs::symlink_metadata(part).is_ok() || part.as_os_str().is_empty());
+    let there = there.filter(|there| !there.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let rest = path.strip_prefix(there).unwrap_or(path);
+    let is_below = rest.components().all(|part| part != Component::ParentDir);
+    is_below && fs::canonicalize(there).is_ok_and(|there| there.starts_with(&folder))
+}
+
+/// What is wrong with a file by itself.
+fn faults_of(path: &Path, text: &str) -> Vec<Fault> {
+    let (SitesFile { site }, mut paths) = match reader::read_with_paths(text) {
+        Ok(read) => read,
+        Err(faults) => return faults,
+    };
+    let mut faults = Vec::new();
+    for site in &site {
+        if !text[site.span().start..].starts_with('[') {
+            faults.push(site.fault("write [[site]] on a line of its own, and the keys of the site below"));
+        }
+        for upstream in site.get_ref().upstreams.iter().flatten() {
+            let socket = upstream.get_ref().strip_prefix("unix:");
+            paths.extend(socket.map(|socket| Spanned::new(upstream.span(), socket.into())));
+        }
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let outside = paths.iter().filter_map(|written| leads_out(folder, written.span(), &folder.join(written.get_ref())));
+    faults.extend(outside);
+    faults
+}
+
+/// The fault of a path that leads out of the folder of its file.
+fn leads_out(folder: &Path, span: Range<usize>, path: &Path) -> Option<Fault> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let (shown, here) = (path.display(), folder.display());
+    let message =
+        format!("{shown} leads out of {here}: an included file names files of its own folder only, links resolved");
+    (!is_inside(folder, path)).then(|| Fault::new(span, message))
+}
+
+/// The fault of an included site whose robots.txt is not written, but that of its root, and leads out of the folder.
+pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts) -> Option<Fault> {
+    match &site.robots {
+        RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
+            leads_out(parts.folder(at), site.robots_span.clone(), path)
+        }
+        _ => None,
+    }
+}
+
+/// The text that stands for a file, and why it is not that of the file.
+pub(super) struct ChosenText<'f> {
+    file: &'f IncludedFile,
+    text: Option<&'f str>,
+    refused: Option<ConfigError>,
+    is_examined: bool,
+}
+
+impl<'f> ChosenText<'f> {
+    pub(super) fn of(file: &'f IncludedFile) -> Self {
+        match &file.now {
+            Ok(text) => Self { file, text: Some(text), refused: None, is_examined: false },
+            Err(error) => Self { file, text: file.kept.as_deref(), refused: Some(error.clone()), is_examined: false },
+        }
+    }
+
+    /// Chooses the copy in place of the text, and nothing in place of the copy.
+    pub(super) fn refuse(&mut self, error: ConfigError) {
+        let before = self.text.take();
+        if self.refused.is_none() {
+            self.refused = Some(error);
+            self.text = self.file.kept.as_deref().filter(|kept| before != Some(kept));
+        }
+        self.is_examined = false;
+    }
+
+    /// Refuses what is wrong by itself.
+    pub(super) fn examine(&mut self, config: &Path) {
+        while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
+            let faults = faults_of(&self.file.path, text);
+            if !faults.is_empty() {
+                let path = config.to_string_lossy().into_owned();
+                self.refuse(ConfigError { path, ..ConfigError::at(&self.file.path, text, faults) });
+            }
+        }
+    }
+}
+
+/// The texts of a config and of what stands for its files, joined.
+pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (Arc<str>, Parts) {
+    Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
+}
+
+/// The same with the copies of all files.
+pub(super) fn join_copies(path: &Path, text: &Arc<str>, files: &[IncludedFile]) -> Arc<str> {
+    Parts::join(path, text, files.iter().map(|file| (&*file.path, file.kept.as_deref()))).0
+}
+
+impl Included {
+    pub(super) fn of(patterns: Vec<IncludePattern>, chosen: Vec<ChosenText<'_>>) -> Self {
+        let mut included = Self { patterns, ..Self::default() };
+        for ChosenText { file, text, refused, .. } in chosen {
+            included.paths.push(file.path.clone());
+            let (path, is_kept) = (file.path.display().to_string(), text.is_some());
+            included.refused.extend(refused.map(|error| RefusedFile { path, error, is_kept }));
+            included.good.extend(text.map(|text| (file.name.clone(), text.to_owned())));
+        }
+        included
+    }
+
+    /// Writes the texts that are in force to a state directory, for a start that finds one of the files broken. Blocks.
+    pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
+        let path = state.join(KEPT);
+        if self.patterns.is_empty() {
+            let removed = fs::remove_file(path);
+            return removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) });
+        }
+        let text = serde_json::to_vec(&self.good)?;
+        if files::read(&path).is_ok_and(|kept| kept == text) {
+            return Ok(());
+        }
+        files::replace_by(&path, |file| {
+            file.write_all(&text)?;
+            file.flush()?;
+            file.get_ref().sync_all()
+        })
+    }
+}
+
+/// A name or a host that a site has.
+#[derive(Clone, Copy)]
+struct Claim<'s> {
+    kind: &'static str,
+    text: &'s str,
+    at: &'s Spanned<String>,
+    part: usize,
+}
+
+/// Names and hosts that two files claim.
+#[derive(Default)]
+pub(super) struct Disputes {
+    /// The places of the later claims.
+    pub(super) places: HashSet<Range<usize>>,
+    /// At the claims of who does not get them.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// The claims of an earlier file that those of a later one meet: one for each file, whose others are found once it is refused.
+pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[IncludedFile]) -> Disputes {
+    let mut disputes = Disputes::default();
+    if files.is_empty() {
+        return disputes;
+    }
+    let (mut names, mut hosts, mut claimed, mut pairs) = (HashMap::new(), HostMap::new(), Vec::new(), BTreeMap::new());
+    for site in sites {
+        let part = parts.of(site.span().start);
+        for claim in claims(site.get_ref(), part) {
+            let first = match claim.kind {
+                "name" => Some(*names.entry(claim.text).or_insert(claim)),
+                _ if hosts.insert(claim.text, ()).is_ok() => {
+                    claimed.push(claim);
+                    None
+                }
+                _ if pairs.contains_key(&part) => Some(pairs[&part]).map(|(first, _)| first),
+                _ => claimed.iter().find(|other: &&Claim<'_>| is_same_host(other.text, claim.text)).copied(),
+            };
+            if let Some(first) = first.filter(|first| first.part != part) {
+                disputes.places.insert(claim.at.span());
+                pairs.entry(part).or_insert((first, claim));
+            }
+        }
+    }
+    let had = |claim: Claim<'_>| {
+        let kept = claim.part.checked_sub(1).and_then(|file| files[file].kept.as_deref());
+        let kept = kept.and_then(|kept| reader::read::<SitesFile>(kept).ok());
+        kept.is_some_and(|kept| kept.site.iter().any(|site| has(site.get_ref(), claim)))
+    };
+    let lost = |claim: Claim<'_>, to: Claim<'_>| {
+        let (kind, text, path) = (claim.kind, claim.text, parts.path(to.part).display());
+        claim.at.fault(format!("the {kind} {text:?} belongs to {path}, which had it first"))
+    };
+    let shared = |claim: Claim<'_>, with: Claim<'_>| {
+        let (kind, text, path) = (claim.kind, claim.text, parts.path(with.part).display());
+        let message =
+            format!("the {kind} {text:?} is in {path} too, and neither file had it before, so neither is taken");
+        claim.at.fault(message).help("leave it to one of them".to_owned())
+    };
+    let mut open = Vec::new();
+    for (first, second) in pairs.into_values() {
+        match (had(first), had(second)) {
+            (_, true) => disputes.faults.push(lost(first, second)),
+            (false, false) if first.part != 0 => open.extend([shared(first, second), shared(second, first)]),
+            _ => disputes.faults.push(lost(second, first)),
+        }
+    }
+    // Who is refused for another reason claims nothing.
+    if disputes.faults.is_empty() {
+        disputes.faults = open;
+    }
+    disputes
+}
+
+fn claims(site: &RawSite, part: usize) -> impl Iterator<Item = Claim<'_>> {
+    let name = Claim { kind: "name", text: site.name.get_ref(), at: &site.name, part };
+    let hosts = site.hosts.iter().map(move |at| Claim { kind: "host", text: at.get_ref(), at, part });
+    let every = site.hosts.is_empty().then_some(Claim { kind: "host", text: "*", ..name });
+    iter::once(name).chain(hosts).chain(every)
+}
+
+fn has(site: &RawSite, claim: Claim<'_>) -> bool {
+    claims(site, 0).any(|own| match own.kind {
+        "name" => claim.kind == "name" && own.text == claim.text,
+        _ => claim.kind == "host" && is_same_host(own.text, claim.text),
+    })
+}
+
+fn is_same_host(one: &str, other: &str) -> bool {
+    let mut hosts = HostMap::new();
+    one.eq_ignore_ascii_case(other) || hosts.insert(one, ()).is_ok() && hosts.insert(other, ()).is_err()
+}

@@ -1,0 +1,90 @@
+//! The text of a config with those of the files that it includes behind it: every span of the settings is a place of this one text, and two
+//! configs are compared with all of their sites.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tower_robots::check::Severity;
+
+use super::{ConfigError, Fault};
+use crate::render::Diagnostic;
+
+/// The files that a joined text is made of: the config, then what it includes.
+#[derive(Clone)]
+pub(crate) struct Parts(Vec<(PathBuf, Range<usize>)>);
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Places are no settings.
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}
+
+impl Parts {
+    /// A text that is one file's.
+    pub(super) fn one(path: &Path, text: &str) -> Self {
+        Self(vec![(path.to_owned(), 0..text.len())])
+    }
+
+    /// The texts of a config and of what it includes, joined; of a file that has none its place alone.
+    pub(super) fn join<'t>(
+        path: &Path,
+        text: &Arc<str>,
+        files: impl ExactSizeIterator<Item = (&'t Path, Option<&'t str>)>,
+    ) -> (Arc<str>, Self) {
+        let mut parts = Self::one(path, text);
+        if files.len() == 0 {
+            return (Arc::clone(text), parts);
+        }
+        let mut joined = text.to_string();
+        for (path, text) in files {
+            if !joined.ends_with('\n') {
+                joined.push('\n');
+            }
+            let start = joined.len();
+            joined.push_str(text.unwrap_or_default());
+            parts.0.push((path.to_owned(), start..joined.len()));
+        }
+        (joined.into(), parts)
+    }
+
+    /// The number of the file that holds an octet; the config is 0.
+    pub(super) fn of(&self, octet: usize) -> usize {
+        let before = self.0.partition_point(|(_, range)| range.start <= octet);
+        self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
+    }
+
+    pub(super) fn path(&self, number: usize) -> &Path {
+        &self.0[number].0
+    }
+
+    /// The folder that the paths of a file are relative to.
+    pub(super) fn folder(&self, octet: usize) -> &Path {
+        self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
+    }
+
+    /// A problem with its file and line.
+    pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> Diagnostic {
+        let (path, range) = &self.0[self.of(fault.span.start)];
+        let span = fault.span.start.saturating_sub(range.start)..fault.span.end.saturating_sub(range.start);
+        let text = text.get(range.clone()).unwrap_or_default();
+        Fault { span, ..fault.clone() }.diagnostic(severity, &path.to_string_lossy(), text)
+    }
+
+    /// Problems by the number of the file that they are in.
+    pub(super) fn errors(&self, text: &str, faults: Vec<Fault>) -> BTreeMap<usize, ConfigError> {
+        let mut by_part: BTreeMap<usize, Vec<Fault>> = BTreeMap::new();
+        for fault in faults {
+            by_part.entry(self.of(fault.span.start)).or_default().push(fault);
+        }
+        by_part.into_iter().map(|(part, faults)| (part, self.error(text, faults))).collect()
+    }
+
+    /// The problems of a text, of which there is one at least.
+    pub(super) fn error(&self, text: &str, faults: Vec<Fault>) -> ConfigError {
+        ConfigError::with(self.path(0), text, faults, |fault| self.diagnostic(Severity::Error, text, fault))
+    }
+}

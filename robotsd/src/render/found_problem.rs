@@ -1,0 +1,173 @@
+//! Problems of a config and of what its sites serve, in every format of `config check`. One that many sites have is written once.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tower_robots::check::{Finding, Lint, Severity};
+
+use super::diagnostic::{Diagnostic, complain_at};
+use super::formats::{annotate, property};
+use super::printable::{printable, write_json};
+use crate::exit::complain;
+
+/// Sites with the same problem that are many: fewer are written each.
+const MANY: usize = 4;
+
+/// Sites with the same problem that people see.
+const NAMED: usize = 8;
+
+/// A problem of a config, or of what a site serves.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FoundProblem {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    severity: Severity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
+    /// The page that explains the lint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// The sites that it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sites: Vec<String>,
+    /// What is alike where other sites have it.
+    #[serde(skip)]
+    key: String,
+    /// For people, in one line, where there is no line of the config to be shown.
+    #[serde(skip)]
+    text: String,
+    #[serde(skip)]
+    at: Option<Box<Diagnostic>>,
+}
+
+impl FoundProblem {
+    /// One that has no place.
+    pub(crate) fn new(severity: Severity, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            file: None,
+            line: None,
+            column: None,
+            severity,
+            code: None,
+            message: text.clone(),
+            help: None,
+            url: None,
+            sites: Vec::new(),
+            key: text.clone(),
+            text,
+            at: None,
+        }
+    }
+
+    /// A finding about a file, with the line that people read.
+    pub(crate) fn finding(file: &str, finding: &Finding, text: String) -> Self {
+        Self {
+            file: Some(printable(file)),
+            line: Some(finding.line),
+            column: Some(finding.column),
+            code: Some(finding.code),
+            message: finding.message.clone(),
+            help: finding.help.clone(),
+            url: Lint::of_code(finding.code).map(Lint::url),
+            key: format!("{finding} [{}]", finding.code),
+            ..Self::new(finding.severity, text)
+        }
+    }
+
+    pub(crate) fn of_site(self, site: &str) -> Self {
+        Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], ..self }
+    }
+}
+
+impl From<Diagnostic> for FoundProblem {
+    fn from(at: Diagnostic) -> Self {
+        let own = at.site.as_ref().map(|site| format!("{site:?}"));
+        let key = own.map(|own| at.message.replacen(&own, "", 1)).unwrap_or_default();
+        Self {
+            file: Some(at.name.clone()),
+            line: Some(at.place.0),
+            column: Some(at.place.1),
+            help: at.help.clone(),
+            sites: at.site.clone().into_iter().collect(),
+            key,
+            at: Some(Box::new(at.clone())),
+            ..Self::new(at.severity, at.message)
+        }
+    }
+}
+
+/// How problems are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ProblemFormat {
+    /// Lines of the files, for people, on standard error
+    Text,
+    /// A JSON object a line for each problem
+    Json,
+    /// Annotations for GitHub Actions
+    Github,
+}
+
+/// Writes problems in their order. One that many sites have is written once, with all of them.
+pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems: Vec<FoundProblem>) -> io::Result<()> {
+    let (mut first, mut groups) = (HashMap::new(), Vec::<Vec<FoundProblem>>::new());
+    for problem in problems {
+        // A site may have it twice, one behind the other, and what is about no site is not of many.
+        let key = (problem.severity, problem.key.clone());
+        let group = problem.sites.first().map(|_| *first.entry(key).or_insert(groups.len()));
+        let is_other = |group: &&mut Vec<FoundProblem>| group.last().is_some_and(|other| other.sites != problem.sites);
+        match group.and_then(|group| groups.get_mut(group)).filter(is_other) {
+            Some(group) => group.push(problem),
+            None => groups.push(vec![problem]),
+        }
+    }
+    for mut group in groups {
+        if group.len() >= MANY {
+            let others: Vec<_> = group.drain(1..).flat_map(|other| other.sites).collect();
+            group[0].sites.extend(others);
+        }
+        group.into_iter().try_for_each(|problem| write(out, form, problem))?;
+    }
+    Ok(())
+}
+
+fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -> io::Result<()> {
+    let others = problem.sites.get(1..).unwrap_or_default();
+    let mut names: Vec<_> = others.iter().take(NAMED).map(printable).collect();
+    if names.len() < others.len() {
+        names.push("…".to_owned());
+    }
+    let same = (!others.is_empty()).then(|| format!("the same at {} more: {}", others.len(), names.join(", ")));
+    match form {
+        ProblemFormat::Json => write_json(out, &problem)?,
+        ProblemFormat::Github => {
+            same.iter().for_each(|same| problem.message += &format!("\n{same}"));
+            annotation(out, &problem)?;
+        }
+        ProblemFormat::Text => {
+            match &problem.at {
+                Some(at) => complain_at([&**at]),
+                None => complain(&problem.text),
+            }
+            same.iter().for_each(|same| complain(&format_args!("  {same}")));
+        }
+    }
+    Ok(())
+}
+
+/// A problem beside its line, where it has one.
+fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
+    let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
+    let place = file.as_ref().zip(line.zip(*column));
+    let place = place.map(|(file, (line, column))| format!("file={},line={line},col={column}", property(file)));
+    let properties: Vec<_> = place.into_iter().chain(code.map(|code| format!("title={code}"))).collect();
+    annotate(out, *severity, &properties.join(","), message, help.as_deref(), url.as_deref())
+}

@@ -1,0 +1,332 @@
+//! Files of sites that a config includes: a bad one hurts no other, a host belongs to who had it, and paths stay in the file's folder.
+
+use std::fs;
+use std::time::Instant;
+
+use crate::harness::*;
+
+const HEAD: &str = "include = [\"sites.d/*.toml\"]\nmode = \"refuse\"\nstate_dir = \"state\"\n\
+    [admin]\naddress = \"127.0.0.1:0\"\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n";
+
+/// A site with a robots.txt of its own, which closes `/private/`.
+fn site(name: &str, host: &str) -> String {
+    format!(
+        "[[site]]\nname = {name:?}\nhosts = [{host:?}]\nroot = \".\"\nrobots.text = \"\"\"\nUser-agent: *\n\
+         Disallow: /private/{name}\n\"\"\"\n"
+    )
+}
+
+/// A file of one site, whose name and host are that of the file.
+fn file(name: &str) -> String {
+    site(name, &format!("{name}.example"))
+}
+
+/// What a host serves, if a site has it.
+fn served(running: &Running, host: &str) -> Option<String> {
+    let answer =
+        running.send(format!("GET /robots.txt HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
+    (answer.status == 200).then_some(answer.body)
+}
+
+fn is_of(running: &Running, host: &str, name: &str) -> bool {
+    served(running, host).is_some_and(|robots| robots.contains(&format!("/private/{name}\n")))
+}
+
+fn ready(running: &Running, query: &str) -> (u16, String) {
+    let answer = running.ask_admin(&format!("GET /readyz{query}"));
+    (answer.status, answer.body)
+}
+
+fn refused(folder: &Folder) -> Value {
+    folder.run(["status", "--json", "--config", "robotsd.toml"]).json()["config"]["refused"].take()
+}
+
+fn reload(running: &Running, code: i32) -> String {
+    running.command(&["reload"]).ends_with(code).out
+}
+
+#[test]
+fn files_come_change_and_go_without_a_restart() {
+    let (folder, running) = serving(&[
+        ("robotsd.toml", HEAD),
+        ("sites.d/a.toml", &file("a")),
+        // Neither is read: a draft of an editor, and another name.
+        ("sites.d/.b.toml", "broken ="),
+        ("sites.d/b.toml~", "broken ="),
+    ]);
+    assert!(is_of(&running, "a.example", "a"));
+    assert_eq!(served(&running, "b.example"), None);
+    folder.write("sites.d/b.toml", file("b"));
+    wait_until("a new file", || is_of(&running, "b.example", "b"));
+    folder.replace("sites.d/a.toml", file("a").replace("/private/a", "/private/other"));
+    wait_until("a changed file", || is_of(&running, "a.example", "other"));
+    folder.remove("sites.d/b.toml");
+    wait_until("a file that is gone", || served(&running, "b.example").is_none());
+    // The last one may go: the files may come later.
+    folder.remove("sites.d/a.toml");
+    wait_until("the last file that is gone", || served(&running, "a.example").is_none());
+    assert_eq!(running.events("config-rejected"), 0);
+    assert_eq!(refused(&folder), Value::Null);
+}
+
+#[test]
+fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
+    let (folder, mut running) =
+        serving(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a")), ("sites.d/b.toml", &file("b"))]);
+    wait_until("the copies", || folder.at("state/include.json").is_file());
+    assert_eq!(ready(&running, "?require=sites,config"), (200, "ready\n".to_owned()));
+    for (broken, place, why) in [
+        (format!("{}oops\n", file("b")), "b.toml:9:", ""),
+        (format!("{}[admin]\n", file("b")), "b.toml:9:", "a file of sites has no key \"admin\""),
+        (format!("mode = \"off\"\n{}", file("b")), "b.toml:1:1", "a file of sites has no key \"mode\""),
+        (file("b").replace("root = \".\"", "root = \"gone\""), "b.toml:4:8", "is not a folder"),
+        (format!("{}[site.rate]\nmode = \"no\"\n", file("b")), "b.toml:10:8", "is not a value of mode"),
+        ("site = [{ name = \"b\", root = \".\" }]".to_owned(), "b.toml:1:", "[[site]]"),
+    ] {
+        folder.replace("sites.d/b.toml", &broken);
+        folder.replace(
+            "sites.d/a.toml",
+            file("a").replace("private/a", &format!("private/a{}", place.len() + why.len())),
+        );
+        running.wait_for_message("config-rejected", place);
+        let said = reload(&running, 1);
+        assert_has(&said, &["config: partly: ", place, why, "its last good copy stays in force"]);
+        assert!(is_of(&running, "b.example", "b"), "{broken}");
+        assert!(is_of(&running, "a.example", &format!("a{}", place.len() + why.len())), "{broken}");
+        // Everyone says the same.
+        let reports = refused(&folder);
+        let report = row(&reports, "path", folder.at("sites.d/b.toml").to_str().unwrap());
+        let said = report["why"].as_str().unwrap();
+        assert_has(said, &[place, why, "its last good copy stays in force"]);
+        assert_eq!(report["is_kept"], true);
+        assert!(running.has_event("config-rejected", |line| message(line) == said));
+        assert_has(ready(&running, "").1, &["a file is refused since 20", place]);
+        assert_eq!(ready(&running, "?require=sites,config").0, 200);
+        assert_has(unfolded(&folder.with_config(&["status"]).ends_with(1).out), &["FILE REFUSED since 20", place]);
+        let checked = folder.configured(["config", "check"]).ends_with(2);
+        assert_has(&checked.error, &[place, why, "its last good copy stays in force"]);
+        assert_has(&checked.out, &["can be served without what is new in 1 file", "sites: 2"]);
+    }
+    assert_has(running.ask_admin("GET /metrics").body, &["\nrobotsd_config_refused_files 1\n"]);
+
+    // A start finds it broken, and has the copy.
+    running.end();
+    let running = folder.start();
+    assert!(is_of(&running, "b.example", "b"));
+    assert_eq!(ready(&running, "?require=sites").0, 200);
+    running.wait_for_message("config-rejected", "b.toml:1:");
+    folder.replace("sites.d/b.toml", file("b").replace("private/b", "private/mended"));
+    running.wait_for_message("config", "b.toml: the file is not refused any more");
+    assert!(is_of(&running, "b.example", "mended"));
+    folder.with_config(&["status"]).succeeded();
+}
+
+#[test]
+fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
+    let config = HEAD.replace("state_dir = \"state\"\n", "");
+    let (folder, running) = serving(&[
+        ("robotsd.toml", &config),
+        ("sites.d/a.toml", &file("a")),
+        ("sites.d/b.toml", "[[site]]\nname = 1\n"),
+        // A host that two files have, and none had before, is neither's.
+        ("sites.d/c.toml", &format!("{}{}", file("c"), site("c2", "Shared.example."))),
+        ("sites.d/d.toml", &format!("{}{}", file("d"), site("d2", "shared.example"))),
+    ]);
+    assert!(is_of(&running, "a.example", "a"));
+    for host in ["b.example", "c.example", "d.example", "shared.example"] {
+        assert_eq!(served(&running, host), None, "{host}");
+    }
+    assert_eq!(ready(&running, "").0, 200);
+    let (status, body) = ready(&running, "?require=sites");
+    assert_eq!(status, 503);
+    assert_has(&body, &["b.toml:2:8", "c.toml:11:10", "d.toml:11:10", "its sites are not served", "neither is taken"]);
+    assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
+    // One gives it up.
+    folder.replace("sites.d/d.toml", file("d"));
+    wait_until("both", || is_of(&running, "shared.example", "c2") && is_of(&running, "d.example", "d"));
+    folder.replace("sites.d/b.toml", file("b"));
+    wait_until("all are there", || ready(&running, "?require=sites").0 == 200);
+    // What a running process gets and cannot use takes it out of no rotation.
+    folder.write("sites.d/e.toml", "broken");
+    running.wait_for_message("config-rejected", "e.toml:1:");
+    assert_eq!(ready(&running, "?require=sites").0, 200);
+}
+
+#[test]
+fn a_name_and_a_host_belong_to_who_had_them() {
+    let own = format!("{HEAD}{}", site("main", "main.example"));
+    let (folder, running) = serving(&[("robotsd.toml", &own), ("sites.d/m.toml", &file("m"))]);
+    wait_until("the copies", || folder.at("state/include.json").is_file());
+    // Of a newcomer before it in the order of names, and behind it.
+    for (name, claims, why) in [
+        ("a", site("a", "m.example"), "the host \"m.example\" belongs to"),
+        ("z", site("z", "M.EXAMPLE."), "the host \"M.EXAMPLE.\" belongs to"),
+        ("y", site("m", "y.example"), "the name \"m\" belongs to"),
+        ("x", site("x", "main.example"), "the host \"main.example\" belongs to"),
+    ] {
+        folder.write(format!("sites.d/{name}.toml"), claims);
+        running.wait_for_event("config-rejected", |line| {
+            message(line).contains(&format!("/{name}.toml:")) && message(line).contains(why)
+        });
+        assert!(is_of(&running, "m.example", "m") && is_of(&running, "main.example", "main"), "{name}");
+        folder.remove(format!("sites.d/{name}.toml"));
+    }
+    // The config is a newcomer too, and is rejected as ever.
+    folder.configure(format!("{own}{}", site("new", "m.example")));
+    running.wait_for_message("config-rejected", "robotsd.toml:19:10: the host \"m.example\" belongs to");
+    assert!(is_of(&running, "m.example", "m"));
+    folder.configure(&own);
+    // In one step from one file to another, and the name of a site with it.
+    folder.write("sites.d/n.toml", file("m").replace("private/m", "private/n"));
+    running.wait_for_message("config-rejected", "n.toml:2:8");
+    folder.replace("sites.d/m.toml", file("q"));
+    wait_until("the move", || is_of(&running, "m.example", "n") && is_of(&running, "q.example", "q"));
+    // Who had it keeps it, although its file is broken now.
+    folder.replace("sites.d/n.toml", "broken");
+    folder.write("sites.d/a.toml", site("a", "m.example"));
+    running.wait_for_message("config-rejected", "a.toml:3:10: the host \"m.example\" belongs to");
+    assert!(is_of(&running, "m.example", "n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_stay_in_the_folder_of_their_file_links_resolved() {
+    use std::os::unix::fs::symlink;
+
+    let folder = folder(&[("robotsd.toml", HEAD), ("secret", "User-agent: *\n"), ("sites.d/ok.toml", &file("ok"))]);
+    folder.write("sites.d/own.token", "t");
+    folder.write("sites.d/root/robots.txt", "User-agent: *\nDisallow: /private/inside\n");
+    folder.write("elsewhere/robots.txt", "User-agent: *\n");
+    let link = |target: &str, name: &str| symlink(target, folder.at(name)).unwrap();
+    link("../secret", "sites.d/out");
+    link("root/robots.txt", "sites.d/in");
+    link("../gone", "sites.d/dangling");
+    link("../elsewhere", "sites.d/linked");
+    folder.write("sites.d/leaking/.keep", "");
+    link("../../secret", "sites.d/leaking/robots.txt");
+    folder.write("elsewhere/whole.toml", file("whole"));
+    link("../elsewhere/whole.toml", "sites.d/whole.toml");
+    let hook = |file: &str| {
+        format!(
+            "robots.path = \"in\"\n[[site.robots.on_publish]]\nurl = \"https://h.example\"\nheaders = {{ Token = {{ file = \"{file}\" }} }}\n"
+        )
+    };
+    let cases = [
+        ("a", "robots.path = \"../secret\"".to_owned(), false),
+        ("b", format!("robots.path = {:?}", folder.at("secret")), false),
+        ("c", "robots.path = \"out\"".to_owned(), false),
+        ("d", "robots.path = \"in\"".to_owned(), true),
+        ("e", "robots.path = \"dangling\"".to_owned(), false),
+        ("f", "robots.path = \"not-yet/robots.txt\"".to_owned(), true),
+        ("g", "robots.path = \"not-yet/../../secret\"".to_owned(), false),
+        ("h", hook("../secret"), false),
+        ("i", hook("own.token"), true),
+        ("j", "robots.path = \"in\"\nrobots.baseline = \"../secret\"".to_owned(), false),
+        ("k", "robots.path = \"in\"\nrefusal.file = \"out\"".to_owned(), false),
+        ("l", "robots.path = \"root/../in\"".to_owned(), true),
+    ];
+    for (name, keys, _) in &cases {
+        let host = format!("{name}.example");
+        folder.write(
+            format!("sites.d/{name}.toml"),
+            format!("[[site]]\nname = {name:?}\nhosts = [{host:?}]\nroot = \"root\"\n{keys}\n"),
+        );
+    }
+    for (name, root) in [("m", "linked"), ("n", "leaking"), ("o", "..")] {
+        folder.write(
+            format!("sites.d/{name}.toml"),
+            format!("[[site]]\nname = {name:?}\nhosts = [\"{name}.example\"]\nroot = {root:?}\n"),
+        );
+    }
+    folder.write("sites.d/p.toml", "[[site]]\nname = \"p\"\nhosts = [\"p.example\"]\nupstreams = [\"unix:/run/docker.sock\"]\nrobots.path = \"in\"\n");
+    let said = folder.configured(["config", "check", "--format", "json"]).ends_with(2);
+    let said = said.json_lines();
+    let is_refused = |name: &str| {
+        let path = folder.at(format!("sites.d/{name}.toml"));
+        let is_it = |line: &&Value| line["file"] == path.to_str().unwrap() && line["severity"] == "error";
+        said.iter().filter(is_it).any(|line| line["message"].as_str().unwrap().contains("leads out of"))
+    };
+    for (name, keys, is_right) in &cases {
+        assert_eq!(is_refused(name), !is_right, "{name}: {keys}");
+    }
+    for name in ["m", "n", "o", "p"] {
+        assert!(is_refused(name), "{name}: {said:?}");
+    }
+    assert!(!is_refused("ok"));
+    let of_link = |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: it leads out of");
+    assert_eq!(said.iter().filter(of_link).count(), 1, "{said:?}");
+    let running = folder.start();
+    assert!(is_of(&running, "ok.example", "ok") && is_of(&running, "d.example", "inside"));
+    assert_eq!(served(&running, "whole.example"), None);
+    assert_eq!(served(&running, "c.example"), None);
+}
+
+/// 40 files of 25 sites: one is broken, one claims another's host, and one leads out of its folder.
+#[cfg(unix)]
+#[test]
+fn forty_files_reload_in_a_second_whatever_three_of_them_hold() {
+    let host = |number: usize, site: usize| format!("s{site}.f{number}.example");
+    let text = |number: usize, mark: &str| {
+        (0..25).map(|of| site(&format!("f{number}-{of}{mark}"), &host(number, of))).collect::<String>()
+    };
+    let folder = folder(&[("robotsd.toml", HEAD)]);
+    for number in 0..40 {
+        folder.write(format!("sites.d/f{number}.toml"), text(number, ""));
+    }
+    let running = folder.start();
+    wait_until("the copies", || folder.at("state/include.json").is_file());
+    folder.replace("sites.d/f3.toml", text(3, "") + "broken");
+    folder.replace("sites.d/f4.toml", text(4, "") + &site("thief", &host(7, 7)));
+    folder.replace("sites.d/f5.toml", text(5, "").replacen("root = \".\"", "root = \"..\"", 1));
+    folder.replace("sites.d/f6.toml", text(6, "").replace("/private/", "/private/new-"));
+    let begun = Instant::now();
+    let said = reload(&running, 1);
+    let took = begun.elapsed();
+    println!("40 files of 25 sites, one changed and 3 refused, were reloaded in {} ms", took.as_millis());
+    assert_has(&said, &["f3.toml:", "f4.toml:", "f5.toml:", "f7.toml, which had it first", "leads out of"]);
+    assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
+    for number in 0..40 {
+        let mark = if number == 6 { "new-" } else { "" };
+        for of in [0, 24] {
+            assert!(is_of(&running, &host(number, of), &format!("{mark}f{number}-{of}")), "{number} {of}");
+        }
+    }
+    assert!(took.as_secs() < 20, "{took:?}");
+    // A fault of each site is one for people, and names the others.
+    let same = text(9, "").replace("Disallow", "Dissallow");
+    folder.replace("sites.d/f9.toml", same);
+    let checked = folder.configured(["config", "check"]);
+    let of_word = checked.error.matches("Dissallow").count();
+    assert!(of_word <= 2, "{}", checked.error);
+    assert_has(&checked.error, &["the same at 24 more: f9-1, f9-2, ", "…"]);
+    let github = folder.configured(["config", "check", "--format", "github"]);
+    assert_has(&github.out, &["::error file=", "f3.toml,line=", "%0Athe same at 24 more: f9-1"]);
+    let said = folder.configured(["config", "check", "--format", "json"]).json_lines();
+    let grouped = said.iter().find(|line| line["sites"].as_array().is_some_and(|sites| sites.len() == 25)).unwrap();
+    assert!(grouped["code"].is_string() && grouped["line"].is_u64(), "{grouped}");
+}
+
+#[test]
+fn the_switch_at_rest_knows_included_sites() {
+    let folder = folder(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
+    folder.run(["enforce", "off", "--site", "a", "--config", "robotsd.toml"]).succeeded();
+    let said = folder.run(["enforce", "off", "--site", "b", "--config", "robotsd.toml"]).failed(2);
+    assert_has(said, &["there is no site \"b\"; there is \"a\""]);
+}
+
+#[test]
+fn a_pattern_that_fits_no_file_is_a_warning_and_one_that_is_none_an_error() {
+    let folder = folder(&[("robotsd.toml", &format!("{HEAD}{}", file("own")))]);
+    fs::create_dir(folder.at("sites.d")).unwrap();
+    let said = folder.configured(["config", "check"]).ends_with(0).error;
+    assert_has(said, &["warning: there is no file ", "sites.d/*.toml\n --> ", "robotsd.toml:1:12"]);
+    folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
+    let said = folder.configured(["config", "check"]).failed(2);
+    assert_has(said, &["error: name the files of a folder, with * in the name alone", "robotsd.toml:1:12"]);
+    // A folder that is gone is no folder without files.
+    folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
+    assert_has(
+        folder.configured(["config", "check"]).failed(2),
+        &["gone: it cannot be listed", "its sites are not served"],
+    );
+}
