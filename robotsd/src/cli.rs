@@ -15,8 +15,9 @@ use crate::commands::decisions::{AcceptArgs, EnforceArgs, RollbackArgs, accept, 
 use crate::commands::diff::{self, DiffArgs};
 use crate::commands::edit::{self, EditArgs};
 use crate::commands::explain::{self, ExplainArgs};
+use crate::commands::reload::{ReloadArgs, reload};
 use crate::commands::replay::{self, ReplayArgs};
-use crate::commands::running::{ReloadArgs, RunningSite, UpgradeArgs, history, reload, upgrade};
+use crate::commands::running::{RunningSite, UpgradeArgs, history, upgrade};
 use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
 use crate::commands::token::{self, TokenCommand};

@@ -39,6 +39,10 @@ const WHOLE: Duration = Duration::from_secs(30);
 /// For the answer to a reload: robotsd may read thousands of files first, and waits a minute for each site that hangs.
 const RELOADED: Duration = Duration::from_secs(300);
 
+/// For the answer of one of many, and for that to a reload.
+const ONE_OF_MANY: Duration = Duration::from_secs(10);
+const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
+
 /// How long a command waits without a word.
 const SILENT: Duration = Duration::from_secs(1);
 
@@ -152,6 +156,16 @@ pub(crate) fn ask<T: DeserializeOwned>(
     announce: Announce,
 ) -> Result<T, AskError> {
     ask_within((SILENT, whole_for(target)), place, method, target, &announce)
+}
+
+/// The same without a word, with a deadline after which the command goes on with what others have answered.
+pub(crate) fn ask_one_of_many<T: DeserializeOwned>(
+    place: &AdminEndpoint,
+    method: &Method,
+    target: &str,
+) -> Result<T, AskError> {
+    let deadline = if whole_for(target) == WHOLE { ONE_OF_MANY } else { RELOADED_OF_MANY };
+    ask_within((deadline, deadline), place, method, target, &|_| {})
 }
 
 /// How long to wait in all.

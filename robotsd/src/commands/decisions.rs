@@ -12,6 +12,7 @@ use http::Method;
 use tower_robots::live::{Enforcement, StateDir, StateError, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
+use super::fleet::{self, FleetArg};
 use super::output::{Page, say, say_json, say_report};
 use super::running::{Reason, Running, RunningSite, asked, query, refusal};
 use crate::admin::client::{AskError, ask};
@@ -29,6 +30,12 @@ struct Decision<'a> {
     path: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
     reason: &'a Reason,
+}
+
+impl Decision<'_> {
+    fn target(&self) -> String {
+        self.reason.on(query(self.path, &self.pairs))
+    }
 }
 
 /// Sends what `at_rest` does with the config where no robotsd runs.
@@ -50,7 +57,7 @@ fn decide(
 /// Sends a decision to the running robotsd, or applies it to the state directory where none runs.
 fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
     let place = running.place().map_err(refusal)?;
-    let target = &*decision.reason.on(query(decision.path, &decision.pairs));
+    let target = &*decision.target();
     let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target, complain) {
         Ok(report) => (report, None),
         Err(error @ AskError::NotRunning(_)) => {
@@ -148,6 +155,9 @@ pub(crate) struct AcceptArgs {
     #[command(flatten)]
     of: RunningSite,
 
+    #[command(flatten)]
+    fleet: FleetArg,
+
     /// The version that waits, by the 16 hex digits of its hash that messages have; without it, the version that waits is shown
     hash: Option<String>,
 
@@ -156,11 +166,19 @@ pub(crate) struct AcceptArgs {
 }
 
 pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
-    let Some(hash) = &args.hash else { return show_waiting(args) };
+    let Some(hash) = &args.hash else {
+        return match args.fleet.fleet {
+            false => show_waiting(args),
+            true => Err(refusal("with --fleet name the version: `robotsd status --fleet` shows what waits")),
+        };
+    };
     let hash: VersionHashPrefix = hash.parse().map_err(|error: ValueError| refusal(error))?;
     let written = hash.to_string();
     let pairs = vec![("site", &*args.of.site), ("hash", &*written)];
     let decision = Decision { path: "/accept", pairs, reason: &args.reason };
+    if args.fleet.fleet {
+        return fleet::accept(&args.of.running, &decision.target(), &args.of.site, &written);
+    }
     decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash))
 }
 
@@ -208,10 +226,16 @@ pub(crate) struct RollbackArgs {
 
     #[command(flatten)]
     reason: Reason,
+
+    #[command(flatten)]
+    fleet: FleetArg,
 }
 
-pub(crate) fn rollback(RollbackArgs { of, reason }: &RollbackArgs) -> io::Result<ExitCode> {
+pub(crate) fn rollback(RollbackArgs { of, reason, fleet }: &RollbackArgs) -> io::Result<ExitCode> {
     let decision = Decision { path: "/rollback", pairs: vec![("site", &*of.site)], reason };
+    if fleet.fleet {
+        return fleet::roll_back(&of.running, &decision.target(), &of.site);
+    }
     decide(&of.running, &decision, &|config| roll_back_at_rest(config, &of.site))
 }
 
@@ -229,6 +253,9 @@ pub(crate) struct EnforceArgs {
 
     #[command(flatten)]
     reason: Reason,
+
+    #[command(flatten)]
+    fleet: FleetArg,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -247,6 +274,9 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     let mut pairs = vec![("to", to.as_str())];
     pairs.extend(args.site.as_deref().map(|site| ("site", site)));
     let decision = Decision { path: "/enforce", pairs, reason: &args.reason };
+    if args.fleet.fleet {
+        return fleet::decide(&args.running, &decision.target());
+    }
     send(&args.running, &decision, &|running| {
         // Read by itself: the switch has to work while the rest of the config does not.
         let path = running.config_path().ok_or_else(without_config)?;

@@ -1,8 +1,9 @@
 //! The commands, one file or folder each.
 //!
 //! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need no server. `status`, `history`,
-//! `reload`, `accept`, `rollback` and `enforce` query a running robotsd, which [`running`] finds; the last three
-//! are [`decisions`]. `audit` reads who made them, and `token` makes a token for those who do. `completions` and `man` describe the [`command_line`] itself. `serve` is a room of its own.
+//! `reload`, `accept`, `rollback` and `enforce` query a running robotsd, which [`running`] finds, or each of a [`fleet`]; the last three
+//! are [`decisions`]. `audit` reads who made them, and `token` makes a token for those who do. `completions` and `man` describe the
+//! [`command_line`] itself. `serve` is a room of its own.
 
 pub(crate) mod agents;
 pub(crate) mod audit;
@@ -18,9 +19,11 @@ pub(crate) mod test;
 pub(crate) mod token;
 
 pub(crate) mod decisions;
+pub(crate) mod reload;
 pub(crate) mod running;
 pub(crate) mod status;
 
 mod arguments;
 mod claim;
+mod fleet;
 mod output;

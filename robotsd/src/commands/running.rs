@@ -1,8 +1,8 @@
 //! The running robotsd that a command queries, `--config FILE` or `--admin PLACE`, and the commands that do little
-//! more: `history`, the reloads of a site and their results; `reload`, which reloads robots.txt; `upgrade`, which has a
-//! new process of the program take the place of the running one.
+//! more: `history`, the reloads of a site and their results; `upgrade`, which has a new process of the program take the place of the
+//! running one.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::admin::client::{AdminEndpoint, ask};
 use crate::config::{AdminSettings, USUAL_CONFIG, config_if_any};
 use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
-use crate::report::{HistoryReport, RecordedReload, ReloadOutcome, ReloadReport, UpgradeReport};
+use crate::report::{HistoryReport, RecordedReload, UpgradeReport};
 
 /// For a connection on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -188,54 +188,12 @@ fn describe_reload(page: &mut Page, entry: &RecordedReload) {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReloadArgs {
-    #[command(flatten)]
-    running: Running,
-
-    /// Reload this site only
-    #[arg(long, value_name = "NAME")]
-    site: Option<String>,
-
-    #[command(flatten)]
-    reason: Reason,
-}
-
-#[derive(Debug, clap::Args)]
 pub(crate) struct UpgradeArgs {
     #[command(flatten)]
     running: Running,
 
     #[command(flatten)]
     reason: Reason,
-}
-
-/// Exit status: 0 when everything was accepted, 1 when something was not, 2 when robotsd could not be reached.
-pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
-    let target = args.site.as_deref().map_or_else(|| "/reload".to_owned(), |site| query("/reload", &[("site", site)]));
-    let report: ReloadReport = asked(&args.running, &Method::POST, &args.reason.on(target))?;
-    let is_accepted = |outcome: &str| matches!(outcome, "published" | "unchanged");
-    let sites = report.sites.iter().all(|site| is_accepted(&site.outcome));
-    let mut others = report.config.iter().chain(&report.registry);
-    let code = answer(sites && others.all(|other| is_accepted(&other.outcome)));
-    say_report(&report, args.running.json, || reload_text(&report), code)
-}
-
-fn reload_text(report: &ReloadReport) -> String {
-    let mut out = String::new();
-    for (what, reload) in [("config", &report.config), ("registry", &report.registry)] {
-        if let Some(ReloadOutcome { outcome, message }) = reload {
-            let _ = writeln!(out, "{what}: {}: {}", printable(outcome), printable(message));
-        }
-    }
-    for site in &report.sites {
-        let grace = site.grace_end.as_ref().map(|end| {
-            format!("; newly disallowed requests are only observed, until {} at the latest", printable(end))
-        });
-        let grace = grace.unwrap_or_default();
-        let [name, outcome, message] = [&site.name, &site.outcome, &site.message].map(printable);
-        let _ = writeln!(out, "{name}: {outcome}: {message}{grace}");
-    }
-    out
 }
 
 /// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.

@@ -10,6 +10,7 @@ use http::Method;
 
 use super::agents::CheckedShare;
 use super::arguments::{owners, patterns};
+use super::fleet::{self, FleetArg};
 use super::output::{Page, say_report};
 use super::running::{Running, asked, refusal};
 use crate::exit;
@@ -43,6 +44,9 @@ pub(crate) struct StatusArgs {
     /// Write nothing, and end with 0 if it serves, whatever its sites need: for health checks that restart or take out of rotation
     #[arg(long, conflicts_with_all = ["site", "problems", "json"])]
     ready: bool,
+
+    #[command(flatten)]
+    fleet: FleetArg,
 }
 
 /// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config or a file that it includes was
@@ -50,6 +54,12 @@ pub(crate) struct StatusArgs {
 /// is in force, or there is none) or the state directory cannot be written, 2 when it cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
+    if args.fleet.fleet {
+        if args.site.is_some() || args.problems || args.ready {
+            return Err(refusal("--fleet has a line for each replica: leave --site, --problems and --ready out"));
+        }
+        return fleet::status(running, is_well, replica_line);
+    }
     let mut report: StatusReport = asked(running, &Method::GET, "/status")?;
     if args.ready {
         return Ok(exit::answer(report.state == "serving"));
@@ -74,6 +84,31 @@ fn is_well(report: &StatusReport) -> bool {
 /// Whether a site serves what its source holds.
 fn is_current(site: &SiteReport) -> bool {
     site.state == "live" && site.pending.is_none()
+}
+
+/// A replica, in a line.
+fn replica_line(report: &StatusReport) -> String {
+    let StatusReport { version, state, sites, .. } = report;
+    let mut line = format!("robotsd {version} is {state}, {}", plural(sites.len(), "site"));
+    if report.enforcement == "off" {
+        line.push_str(", ENFORCEMENT IS OFF FOR EVERY SITE");
+    }
+    let config = report.config.as_ref();
+    if let Some(rejected) = config.and_then(|config| config.rejected.as_ref()) {
+        let _ = write!(line, ", CONFIG REJECTED since {}: {}", rejected.since, rejected.why);
+    }
+    config.iter().flat_map(|config| &config.refused).for_each(|refused| {
+        let _ = write!(line, ", FILE REFUSED: {}", refused.why);
+    });
+    for site in sites.iter().filter(|site| !is_current(site) || site.switch == "off") {
+        let waits = site.pending.as_ref().map(|pending| format!(", {} waits", short_hash(&pending.hash)));
+        let off = if site.switch == "off" { ", OFF" } else { "" };
+        let _ = write!(line, "; site {}: {}{off}{}", site.name, site.state, waits.unwrap_or_default());
+    }
+    report.troubles.iter().chain(&report.switch_trouble).for_each(|trouble| {
+        let _ = write!(line, "; {trouble}");
+    });
+    line
 }
 
 /// Leaves the site of this name or of this host alone, with every file of one that has a folder of them.

@@ -81,7 +81,7 @@ impl RawAdmin {
 }
 
 /// The default port.
-const PORT: u16 = 9145;
+pub(super) const PORT: u16 = 9145;
 
 /// The places at which the admin interface listens: an address, a socket, or both.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -13,6 +13,7 @@ use tower_robots::live::{Gate, VersionHashPrefix};
 use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
 
 use super::board::RawBoard;
+use super::fleet::RawFleet;
 use super::identity::RawIdentity;
 use super::included::Included;
 use super::joined_text::Parts;
@@ -49,6 +50,7 @@ tables! {
         identity: Option<RawIdentity>,
         check: RawCheck,
         admin: Option<RawAdmin>,
+        fleet: RawFleet,
         board: RawBoard,
         /// The store in which processes share their counts.
         rate: RawRateStore,

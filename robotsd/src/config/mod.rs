@@ -9,6 +9,7 @@ mod admin_rights;
 mod board;
 mod error;
 mod file;
+mod fleet;
 mod identity;
 mod included;
 mod joined_text;
@@ -41,6 +42,7 @@ pub(crate) use self::error::{
     config_of_environment, parsed,
 };
 pub(crate) use self::file::{Config, RawConfig};
+pub(crate) use self::fleet::ReplicaPlace;
 pub(crate) use self::identity::IdentityConfig;
 pub(crate) use self::included::{GoodCopies, IncludePattern, RefusedFile, StatePlace};
 pub(crate) use self::keys::{Key, Keys, Kind};

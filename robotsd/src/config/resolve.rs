@@ -15,7 +15,7 @@ use super::joined_text::Parts;
 use super::reader::UnreadKeys;
 use super::{
     AdminSettings, Config, ConfigError, Fault, Faults, GoodCopies, RawAdmin, RawConfig, RawSite, RegistrySources,
-    Value as _, admin, board, identity, included, listener, log, rate_store, reader, registry, review, site,
+    Value as _, admin, board, fleet, identity, included, listener, log, rate_store, reader, registry, review, site,
     translation,
 };
 use crate::audit;
@@ -273,6 +273,7 @@ fn collect(
         identity::resolve(identity, trusted.collect(), folder, faults)
     });
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
+    fleet::check(&file.fleet, faults);
     let board = faults.keep(board::resolve(&file.board));
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let limits = file.limits.resolve(faults);

@@ -50,6 +50,7 @@ mod explain_identity;
 mod ext_authz;
 mod findings;
 mod fleet;
+mod fleet_calls;
 mod full_disk;
 mod gate;
 mod gate_pages;

@@ -1,0 +1,221 @@
+//! `--fleet`: a command is sent to each replica of `[fleet]`, by its admin listener, to all at the same time. No robotsd has to run here.
+//!
+//! A replica that is not reached keeps no other from its answer, and is named. Exit status: 0 only where every replica has confirmed,
+//! 1 where one has answered that not all is well, 2 where one could not be reached, or refused.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::ToSocketAddrs;
+use std::process::ExitCode;
+use std::thread;
+
+use http::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::output::{Page, say_report};
+use super::running::{Running, refusal};
+use crate::admin::client::{AdminEndpoint, AskError, ask_one_of_many};
+use crate::config::ReplicaPlace;
+use crate::exit::{FAILED, answer};
+use crate::render::{plural, short_hash};
+use crate::report::{ChangeReport, StatusReport};
+
+/// Whether every replica is meant.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct FleetArg {
+    /// Every replica that [fleet] in the config names, each by its admin listener; end with 0 only where all have confirmed
+    #[arg(long, conflicts_with = "admin")]
+    pub(in crate::commands) fleet: bool,
+}
+
+/// What a replica answered, or why it did not.
+#[derive(Debug, Serialize)]
+struct ReplicaAnswer<T> {
+    replica: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Sends a decision to every replica.
+pub(super) fn decide(running: &Running, target: &str) -> io::Result<ExitCode> {
+    let answers = ask_all(running, |replica| ask_one_of_many(replica, &Method::POST, target))?;
+    say_changes(running, &answers)
+}
+
+/// Accepts a version on every replica; one on which it is live has confirmed it.
+pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) -> io::Result<ExitCode> {
+    let answers = ask_all(running, |replica| {
+        let refused = match ask_one_of_many(replica, &Method::POST, target) {
+            Err(error @ AskError::Refused(..)) => error,
+            answer => return answer,
+        };
+        let status: StatusReport = ask_one_of_many(replica, &Method::GET, "/status")?;
+        let is_live = |live: &String| live.trim_start_matches("sha256:").starts_with(hash);
+        let live = status.sites.into_iter().find(|of| of.name == site).and_then(|of| of.hash).filter(is_live);
+        let message = |live: &String| format!("site {site:?}: version {} is live already", short_hash(live));
+        live.map(|live| ChangeReport { kept: true, ..ChangeReport::new(message(&live)) }).ok_or(refused)
+    })?;
+    say_changes(running, &answers)
+}
+
+/// Rolls back every replica, where all serve the same version: it is the one that is left.
+pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
+    let served = ask_all(running, |replica| ask_one_of_many::<StatusReport>(replica, &Method::GET, "/status"))?;
+    let versions = versions(&served);
+    if let Some(of_site) = versions.get(site).filter(|of_site| of_site.len() > 1) {
+        let served = shown_versions(of_site);
+        return Err(refusal(format_args!(
+            "site {site:?}: replicas serve different versions, so none is rolled back: {served}; roll back those that serve \
+             the one to leave with --admin PLACE"
+        )));
+    }
+    decide(running, target)
+}
+
+/// Asks every replica for a report, of which `is_well` says whether it confirms, and `line` what is in it.
+pub(super) fn report<T: DeserializeOwned + Serialize + Send>(
+    running: &Running,
+    method: &Method,
+    target: &str,
+    is_well: impl Fn(&T) -> bool,
+    line: impl Fn(&T) -> String,
+) -> io::Result<ExitCode> {
+    let answers = ask_all(running, |replica| ask_one_of_many(replica, method, target))?;
+    say_answers(running, &answers, is_well, line, |_| {})
+}
+
+/// The status of every replica, and the sites of which they serve different versions.
+pub(super) fn status(
+    running: &Running,
+    is_well: impl Fn(&StatusReport) -> bool,
+    line: impl Fn(&StatusReport) -> String,
+) -> io::Result<ExitCode> {
+    let answers = ask_all(running, |replica| ask_one_of_many(replica, &Method::GET, "/status"))?;
+    let versions = versions(&answers);
+    say_answers(running, &answers, is_well, line, |page| {
+        for (site, of_site) in versions.iter().filter(|(_, of_site)| of_site.len() > 1) {
+            page.text(&format!("site {site:?}: replicas serve different versions: {}", shown_versions(of_site)));
+        }
+    })
+}
+
+fn say_changes(running: &Running, answers: &[ReplicaAnswer<ChangeReport>]) -> io::Result<ExitCode> {
+    let line = |change: &ChangeReport| match (&change.trouble, change.kept) {
+        (Some(trouble), _) => format!("{}; it holds until robotsd ends: {trouble}", change.message),
+        (None, false) => format!("{}; it holds until robotsd ends: its config has no state_dir", change.message),
+        (None, true) => change.message.clone(),
+    };
+    say_answers(running, answers, |change| change.trouble.is_none(), line, |_| {})
+}
+
+fn say_answers<T: Serialize>(
+    running: &Running,
+    answers: &[ReplicaAnswer<T>],
+    is_well: impl Fn(&T) -> bool,
+    line: impl Fn(&T) -> String,
+    more: impl FnOnce(&mut Page),
+) -> io::Result<ExitCode> {
+    let confirmed = answers.iter().filter(|of| of.answer.as_ref().is_some_and(&is_well)).count();
+    let code = if answers.iter().any(|of| of.answer.is_none()) {
+        ExitCode::from(FAILED)
+    } else {
+        answer(confirmed == answers.len())
+    };
+    let text = || {
+        let mut page = Page::default();
+        for ReplicaAnswer { replica, answer, error } in answers {
+            let said = answer.as_ref().map(&line).or(error.clone()).unwrap_or_default();
+            page.title(&format!("{replica}: {said}"));
+        }
+        more(&mut page);
+        page.title(&format!("{confirmed} of {} confirmed", plural(answers.len(), "replica")));
+        page.into_string()
+    };
+    say_report(&answers, running.json, text, code)
+}
+
+/// The versions of each site, with the replicas that serve it.
+fn versions(answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<&str, BTreeMap<Option<&str>, Vec<&str>>> {
+    let mut versions: BTreeMap<_, BTreeMap<_, Vec<_>>> = BTreeMap::new();
+    for ReplicaAnswer { replica, answer, .. } in answers {
+        for site in answer.iter().flat_map(|status| &status.sites) {
+            versions.entry(&*site.name).or_default().entry(site.hash.as_deref()).or_default().push(&**replica);
+        }
+    }
+    versions
+}
+
+fn shown_versions(versions: &BTreeMap<Option<&str>, Vec<&str>>) -> String {
+    let version = |(hash, replicas): (&Option<&str>, &Vec<&str>)| {
+        format!("{} on {}", hash.map_or("none", short_hash), replicas.join(", "))
+    };
+    versions.iter().map(version).collect::<Vec<_>>().join("; ")
+}
+
+/// Asks every replica at the same time. The answers are in the order of the config.
+fn ask_all<T: Send>(
+    running: &Running,
+    ask: impl Fn(&AdminEndpoint) -> Result<T, AskError> + Sync,
+) -> io::Result<Vec<ReplicaAnswer<T>>> {
+    let unknown = || refusal("with --fleet name the config whose [fleet] has the replicas, with --config FILE");
+    let path = running.config_path().ok_or_else(unknown)?;
+    let places = ReplicaPlace::load(&path).map_err(refusal)?;
+    let one = |place: AdminEndpoint| {
+        let (answer, error) = match ask(&place) {
+            Ok(answer) => (Some(answer), None),
+            Err(error) => (None, Some(unconfirmed(&error))),
+        };
+        ReplicaAnswer { replica: place.to_string(), answer, error }
+    };
+    let (one, mut asked) = (&one, Vec::new());
+    Ok(thread::scope(|scope| {
+        let looked_up: Vec<_> = places.iter().map(|place| scope.spawn(move || endpoints(place))).collect();
+        let mut answers = Vec::new();
+        for (place, found) in places.iter().zip(looked_up) {
+            match found.join().unwrap_or_else(|_| Err("it could not be looked up".to_owned())) {
+                Ok(found) => {
+                    for place in found {
+                        // A name may stand for an address that is written as well.
+                        if !asked.contains(&place) {
+                            asked.push(place.clone());
+                            answers.push((place.to_string(), Ok(scope.spawn(move || one(place)))));
+                        }
+                    }
+                }
+                Err(error) => answers.push((place.to_string(), Err(error))),
+            }
+        }
+        let missing =
+            |replica, error| ReplicaAnswer { replica, answer: None, error: Some(format!("NOT REACHED: {error}")) };
+        let joined =
+            answers.into_iter().map(|(replica, answering)| match answering.map(thread::ScopedJoinHandle::join) {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_)) => missing(replica, "the command failed".to_owned()),
+                Err(error) => missing(replica, error),
+            });
+        joined.collect()
+    }))
+}
+
+fn endpoints(place: &ReplicaPlace) -> Result<Vec<AdminEndpoint>, String> {
+    let found = match place {
+        ReplicaPlace::Address(address) => return Ok(vec![AdminEndpoint::Address(*address)]),
+        ReplicaPlace::Tls(name, port) => return Ok(vec![AdminEndpoint::Tls(name.clone(), *port)]),
+        ReplicaPlace::Name(name, port) => (&**name, *port).to_socket_addrs(),
+    };
+    match found.map(|found| found.map(AdminEndpoint::Address).collect::<Vec<_>>()) {
+        Ok(found) if found.is_empty() => Err("the name has no address".to_owned()),
+        found => found.map_err(|error| error.to_string()),
+    }
+}
+
+fn unconfirmed(error: &AskError) -> String {
+    match error {
+        AskError::NotRunning(_) => "NOT REACHED: no process listens there".to_owned(),
+        AskError::Refused(_, message) => format!("REFUSED: {message}"),
+        AskError::Broken(_, message) => format!("NOT REACHED: {message}"),
+    }
+}
