@@ -43,5 +43,7 @@ pub(crate) use self::watch::Sight;
 pub(crate) use crate::counting::service_of;
 pub(crate) use report::{BoardReport, CrawlerBoard, TrafficTotals, csv};
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod test_octets;
 #[cfg(test)]
 mod tests;

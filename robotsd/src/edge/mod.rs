@@ -33,6 +33,8 @@ mod tls;
 pub(crate) mod test_edge;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod test_octets;
+#[cfg(fuzzing)]
+pub(crate) mod test_sequences;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,35 @@
+//! An entry for fuzzing: the file of a day, as a disk or another process may have left it.
+
+use tower_robots::live::VersionHash;
+
+use super::day::{Damage, DayRows, encoded, parse};
+use super::row::{DAY, Row, RowKey};
+use super::watch::{Lost, Watch};
+
+/// A day of 2026.
+const TODAY: u64 = 20_784 * DAY;
+
+/// A file of a day, whole or not: what is read of it is written as a file that is whole, and nothing is lost or added by the way.
+pub fn board_day(octets: &[u8]) {
+    let (_, cut) = parse(octets, TODAY);
+    // A hash that fits is nothing that chance brings.
+    let end = format!("{{\"end\":{{\"hash\":\"{}\"}}}}\n", VersionHash::of(octets));
+    let with_end = [octets, end.as_bytes()].concat();
+    let (rows, damage) = parse(&with_end, TODAY);
+    assert!(cut == Damage::Some || damage == Damage::Some, "a file that is whole twice");
+    let Ok(written) = encoded(&rows) else { return };
+    let (again, damage) = parse(&written, TODAY);
+    assert!(damage == Damage::None, "what was written is damaged: {}", written.escape_ascii());
+    assert_eq!(sums(&again), sums(&rows), "{}", written.escape_ascii());
+}
+
+/// The times and counts of a day. Spans of reads that are told apart no more become one when they are read.
+fn sums(day: &DayRows) -> (Vec<(&RowKey, [u64; 5])>, &[Watch], &[Lost]) {
+    let of_row = |row: &Row| {
+        let reads = row.reads.iter().fold(0, |sum: u64, read| sum.saturating_add(read.count));
+        let hits = row.lines.iter().fold(0, |sum: u64, line| sum.saturating_add(line.hits));
+        [row.allowed, row.disallowed, row.pages, reads, hits]
+    };
+    let rows = day.rows.iter().chain(&day.days).map(|(key, row)| (key, of_row(row))).collect();
+    (rows, &day.watches, &day.lost)
+}

@@ -1,0 +1,148 @@
+//! An entry for fuzzing: the octets of a whole connection, through the edge and through hyper alone. It needs a runtime whose clock
+//! stands still while there is something to do, so only a fuzzer has it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::connection;
+use super::connection::settings::{ConnectionSettings, EdgeLimits};
+use super::connection_state::ConnectionState;
+use super::http1_fast::{Handover, request};
+use super::request::service::{ConnectionInfo, RequestService};
+use super::request::trusted::ForwardedFields;
+use crate::exchange::{EdgeService, Peer, RequestBody};
+use crate::socket::Socket;
+
+/// Between two writes of the client.
+const SEPARATOR: &[u8] = b"\n--\n";
+
+/// Writes of a connection, at most.
+const WRITES: usize = 6;
+
+/// No octets for so long, and the server has answered all that it will.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Every deadline of the server: longer than the pauses between all writes, since those keep their order then.
+const DEADLINE: Duration = Duration::from_millis(40);
+
+/// The requests that arrived at the service, and what is read of its end of the connection.
+type Arrived = Arc<Mutex<Vec<String>>>;
+
+#[derive(Clone)]
+struct Recorder(Arrived);
+
+impl EdgeService for Recorder {
+    type Body = Full<Bytes>;
+
+    async fn answer(self, request: Box<Request<RequestBody>>) -> Response<Self::Body> {
+        let (head, body) = request.into_parts();
+        let begin = format!("{} {} {:?}", head.method, head.uri, head.version);
+        let mut fields: Vec<_> = head.headers.iter().filter(|(name, _)| *name != "x-request-id").collect();
+        fields.sort_by_key(|(name, _)| name.as_str().to_owned());
+        // Before the body, which may break off anywhere.
+        self.0.lock().push(format!("{begin} {fields:?}"));
+        match body.collect().await {
+            Ok(body) => {
+                let trailers = body.trailers().cloned();
+                self.0.lock().push(format!("{trailers:?} {:?}", body.to_bytes()));
+            }
+            Err(_) => self.0.lock().push("broken".to_owned()),
+        }
+        let mut response = Response::new(Full::new(Bytes::from_static(b"a page")));
+        match head.uri.path() {
+            "/204" => *response.status_mut() = http::StatusCode::NO_CONTENT,
+            "/304" => *response.status_mut() = http::StatusCode::NOT_MODIFIED,
+            "/close" => drop(response.headers_mut().insert("connection", http::HeaderValue::from_static("close"))),
+            _ => {}
+        }
+        response
+    }
+}
+
+/// Who serves a connection from its first octet on.
+#[derive(Clone, Copy, Debug)]
+enum Server {
+    Edge,
+    Hyper,
+}
+
+/// Everything that a connection brings about: what arrived, and the statuses that went out, with what ends after them.
+async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
+    let limits = EdgeLimits {
+        first_byte: DEADLINE,
+        header_read: DEADLINE,
+        keep_alive: DEADLINE,
+        body_idle: DEADLINE,
+        ..EdgeLimits::default()
+    };
+    let (Ok((mut client, server)), arrived) = (UnixStream::pair(), Arrived::default()) else {
+        return Default::default();
+    };
+    let settings = Arc::new(ConnectionSettings::new(limits, None));
+    let (stop, stopped) = watch::channel(false);
+    let forwarded = ForwardedFields::new(Peer::at(SocketAddr::from(([127, 0, 0, 1], 1)), None), "http", Arc::default());
+    let state = Arc::new(ConnectionState::new(&settings.limits));
+    let info = ConnectionInfo { forwarded, secured: None };
+    let service = RequestService::new(Recorder(Arc::clone(&arrived)), Arc::clone(&settings), state, info, 0);
+    let socket = Socket::Unix(server);
+    let serving = async move {
+        let _ = match by {
+            Server::Edge => connection::serve(socket, service, settings, Arc::default(), stopped, None).await,
+            Server::Hyper => {
+                let handover = Handover { socket, octets: Bytes::new(), protocol: None, service };
+                connection::serve_handover(handover, settings, Arc::default(), stopped).await
+            }
+        };
+    };
+    let asking = async {
+        for octets in writes {
+            // A server that has closed takes nothing more.
+            let _ = client.write_all(octets).await;
+            sleep(PAUSE).await;
+        }
+        let mut answers = Vec::new();
+        let _ = client.read_to_end(&mut answers).await;
+        answers
+    };
+    let ((), answers) = tokio::join!(serving, asking);
+    drop(stop);
+    let lines = answers.split(|octet| *octet == b'\n');
+    let told = lines.filter(|line| line.starts_with(b"HTTP/1.1 ") || line.eq_ignore_ascii_case(b"connection: close\r"));
+    let told = told.map(<[u8]>::to_ascii_lowercase).collect();
+    let arrived = std::mem::take(&mut *arrived.lock());
+    (arrived, told)
+}
+
+/// A connection of HTTP/1 or HTTP/2, some requests in some writes: it ends, nothing panics, and the service gets the requests and the
+/// client the statuses that hyper alone would have given them. Returns how many heads and bodies arrived.
+///
+/// # Panics
+///
+/// If the two differ.
+pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
+    let mut writes = Vec::new();
+    let mut left = octets;
+    while !left.is_empty() && writes.len() < WRITES {
+        let end = left.windows(SEPARATOR.len()).position(|window| window == SEPARATOR).unwrap_or(left.len());
+        let (write, rest) = left.split_at(end);
+        let write = Bytes::copy_from_slice(write);
+        // The edge escapes what hyper refuses; both get it escaped.
+        writes.push(request::escaped(&write).unwrap_or(write));
+        left = rest.get(SEPARATOR.len()..).unwrap_or_default();
+    }
+    let by_edge = runtime.block_on(served(Server::Edge, &writes));
+    let by_hyper = runtime.block_on(served(Server::Hyper, &writes));
+    assert_eq!(by_edge, by_hyper, "{writes:?}");
+    by_edge.0.len()
+}
