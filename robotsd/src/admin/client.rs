@@ -256,7 +256,8 @@ async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Resul
 
 /// The authorities by which an interface behind TLS is known.
 fn trust() -> Result<Trust, String> {
-    std::env::var_os(AUTHORITIES).map_or(Ok(Trust::System), |path| Trust::file(path.as_ref()))
+    let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
+    path.map_or(Ok(Trust::System), |path| Trust::file(path.as_ref()))
 }
 
 /// A connection, and the `Host` of requests on it.
@@ -313,7 +314,7 @@ async fn send(
         .body(Empty::<Bytes>::new())
         .map_err(|error| broken(&error))?;
     if place.takes_token()
-        && let Some(token) = token_of_environment().map_err(|why| broken(&why))?
+        && let Some(token) = token_of_environment().map_err(|why| AskError::Broken(place.clone(), why))?
     {
         let mut field = HeaderValue::try_from(format!("Bearer {token}")).map_err(|error| broken(&error))?;
         field.set_sensitive(true);

@@ -443,6 +443,30 @@ fn the_audit_says_who_did_what_and_who_was_refused() {
 }
 
 #[test]
+fn commands_come_over_tls_with_a_token_and_the_authorities_they_know() {
+    let scene = Scene::start();
+    let place = format!("https://localhost:{}", scene.tls.port());
+    let command = |token: &str, ca: &str| {
+        let mut command = scene.folder.robotsd();
+        command.args(["enforce", "off", "--admin", &place]).env("ROBOTSD_TOKEN", token).env("ROBOTSD_ADMIN_CA", ca);
+        run(&mut command)
+    };
+    let (operator, reader) = (&*scene.tokens[2], &*scene.tokens[0]);
+    command(operator, "ca.pem").succeeded();
+    let asked = scene.running.request("GET", "/private/x", &[("Host", "shop.test"), ("User-Agent", GPTBOT)]);
+    assert_eq!(asked.status, 404, "it is off");
+    for (token, ca, error) in [
+        (reader, "ca.pem", "robotsd answered 403: this takes the role operate for every site; reader has read"),
+        ("", "ca.pem", "robotsd answered 401: a token is needed"),
+        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: this is no token of robotsd, or one that was cut"),
+        (operator, "a.pem", "certificate"),
+        (operator, "", "certificate"),
+    ] {
+        assert_has(command(token, ca).failed(2), &[error]);
+    }
+}
+
+#[test]
 fn a_restricted_client_sees_its_sites_in_the_status() {
     let scene = Scene::start();
     for (client, want) in [(0, &["shop", "blog-1"][..]), (1, &["shop"]), (4, &["blog-1"])] {
