@@ -14,11 +14,18 @@ pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// When the clock that never jumps began; `None` where a test's clock stands for both.
     since: Option<Instant>,
+    /// A test's clock that stands for both, and of which only one jumps.
+    #[cfg(test)]
+    pub(super) steady: Option<TestClock>,
 }
 
 impl Clock {
     pub(crate) fn new(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        Self { read: Arc::new(read), since: None }
+        let read = Arc::new(read);
+        #[cfg(test)]
+        return Self { read, since: None, steady: None };
+        #[cfg(not(test))]
+        Self { read, since: None }
     }
 
     /// The system's time as of its last tick, some milliseconds ago: it costs a fifth of reading the clock, where the system has
@@ -31,9 +38,13 @@ impl Clock {
         (self.read)()
     }
 
-    /// The time for limiting, which the system's clock does not change by being set: since some moment that all sites share
+    /// The time for limiting and for a grace, which the system's clock does not change by being set: since some moment that all sites share
     /// which began with [`beginning`](Self::beginning) at the same one.
     pub(crate) fn elapsed(&self) -> Duration {
+        #[cfg(test)]
+        if let Some(steady) = &self.steady {
+            return steady.elapsed();
+        }
         match self.since {
             Some(since) => since.elapsed(),
             None => self.now().duration_since(UNIX_EPOCH).unwrap_or_default(),
@@ -101,23 +112,36 @@ mod tests {
 
     /// A clock that the test moves.
     #[derive(Clone)]
-    pub(crate) struct TestClock(Arc<Mutex<SystemTime>>);
+    pub(crate) struct TestClock(Arc<Mutex<(SystemTime, Duration)>>);
 
     impl TestClock {
         pub(crate) fn new() -> Self {
-            Self(Arc::new(Mutex::new(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000))))
+            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+            Self(Arc::new(Mutex::new((now, Duration::ZERO))))
         }
 
         pub(crate) fn now(&self) -> SystemTime {
-            *self.0.lock()
+            self.0.lock().0
+        }
+
+        /// What has passed, whatever the clock was set to.
+        pub(crate) fn elapsed(&self) -> Duration {
+            self.0.lock().1
         }
 
         pub(crate) fn pass(&self, time: Duration) {
-            *self.0.lock() += time;
+            let (now, elapsed) = &mut *self.0.lock();
+            *now += time;
+            *elapsed += time;
         }
 
         pub(crate) fn go_back(&self, time: Duration) {
-            *self.0.lock() -= time;
+            self.0.lock().0 -= time;
+        }
+
+        /// A clock of a site that is set as this one is, and whose steady time is this one's too.
+        pub(crate) fn steady(&self) -> Clock {
+            Clock { steady: Some(self.clone()), ..Clock::new(self.read()) }
         }
 
         pub(crate) fn read(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {

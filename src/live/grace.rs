@@ -27,6 +27,12 @@ impl GracePeriod {
         self.earlier.clear();
     }
 
+    /// How long the grace that runs goes on.
+    pub(super) fn rest(&self, now: SystemTime) -> Duration {
+        let end = self.running.as_ref().map_or(now, |grace| grace.end());
+        end.duration_since(now).unwrap_or_default().min(self.length)
+    }
+
     /// Begins, or goes on, for the version that was accepted last; none runs once everything is old enough.
     pub(super) fn run(
         &mut self,

@@ -150,7 +150,10 @@ impl Publisher {
         let compiled = self.cache.compile(hash, robots, &self.settings);
         let objections = self.objections(hash, &compiled);
         if objections.is_empty() {
-            self.versions.supersede();
+            if self.versions.supersede() {
+                // Of a version that is known no other change is.
+                self.unsaved.get_or_insert(Durability::Process);
+            }
             return self.publish(version, compiled, now);
         }
         let pending = Pending::new(version, now, objections);
@@ -249,6 +252,7 @@ impl Publisher {
     fn publish(&mut self, mut version: Version, compiled: Arc<Compiled>, now: SystemTime) -> ReloadOutcome {
         let hash = version.hash();
         let report = compiled.report.clone();
+        self.date_until(now);
         let is_known = self.pending.is_none() && self.versions.current().is_some_and(|last| last.hash() == hash);
         let content = self.content_of(&version, compiled, now);
         version.modified = content.modified;
@@ -284,6 +288,7 @@ impl Publisher {
     }
 
     fn show(&mut self, content: Content, now: SystemTime) {
+        self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
         // Before the content is replaced, whose document is used again.
@@ -293,6 +298,13 @@ impl Publisher {
         self.grace = grace;
         self.content = Some(Arc::new(content));
         self.parsed = None;
+    }
+
+    /// No version is dated ahead of now, on the disk neither: at every start the grace would begin anew.
+    fn date_until(&mut self, now: SystemTime) {
+        if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
+            self.unsaved.get_or_insert(Durability::Process);
+        }
     }
 
     fn wait(&mut self, pending: Pending, compiled: Option<Arc<Compiled>>) {

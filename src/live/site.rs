@@ -86,6 +86,7 @@ impl Site {
             content: None,
             policy: policy.into(),
             grace: None,
+            grace_over: Duration::ZERO,
             switches: Switches { site: enforcement, ..Switches::default() },
             clock: clock.clone(),
             buckets: cache.join(settings.counted_as.as_deref()),
@@ -338,8 +339,10 @@ impl Site {
     /// Replaces what is live, with one store. The publisher's lock orders the stores.
     pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
+            let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
             self.change(|next| {
                 (next.content, next.grace) = (publisher.content.clone(), publisher.grace.running.clone());
+                next.grace_over = over;
                 if next.content.is_none() {
                     // The application behind answers requests for it.
                     next.when_missing = WhenMissing::Relay;

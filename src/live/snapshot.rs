@@ -31,6 +31,8 @@ pub struct Snapshot {
     /// The policy.
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
+    /// When the grace is over at the latest, on the clock that is not set: one that is set back must not prolong it.
+    pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
     /// They outlive the snapshot: the next one takes them over.
@@ -108,7 +110,13 @@ impl Snapshot {
 
     /// Until when some of what is disallowed is only observed, because it was not before; `None` where no grace runs.
     pub fn grace_end(&self) -> Option<SystemTime> {
-        self.grace.as_ref().map(|grace| grace.end()).filter(|end| self.clock.now() < *end)
+        let (end, now) = (self.running_grace()?.end(), self.clock.now());
+        let rest = self.grace_over.saturating_sub(self.clock.elapsed());
+        (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
+    }
+
+    fn running_grace(&self) -> Option<&Grace> {
+        self.grace.as_deref().filter(|_| self.clock.elapsed() < self.grace_over)
     }
 
     /// Whether a group of the file names a crawler.
@@ -139,7 +147,7 @@ impl Snapshot {
             Some(_) if self.enforcement() == Enforcement::Off => Decision::unjudged(Reason::KillSwitch),
             Some(content) => {
                 request.clock = Some(self.clock.as_fn());
-                self.policy.decide_with_grace(content.rules(), self.grace.as_deref(), agents, request)
+                self.policy.decide_with_grace(content.rules(), self.running_grace(), agents, request)
             }
         }
     }

@@ -1,3 +1,8 @@
+#[path = "../../../tests/simulation/mod.rs"]
+mod simulation;
+
+mod publishing;
+
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -163,4 +168,25 @@ fn a_caller_that_drops_the_site_after_a_reload_drops_it_for_good() {
         let _ = live.reload_blocking();
         assert_eq!(Arc::strong_count(&live.site), 1, "the thread that reloaded holds it no longer");
     }
+}
+
+#[test]
+fn a_clock_that_is_set_back_prolongs_no_grace_and_one_that_is_right_again_begins_none() {
+    let (clock, grace) = (crate::live::TestClock::new(), Duration::from_secs(3 * 86400));
+    let site = site(SiteSettings { clock: clock.steady(), grace, ..SiteSettings::default() });
+    offer(&site, "User-agent: *\nDisallow: /a\n");
+    let end = || live(&site).status().grace_end;
+    assert_eq!(end(), Some(clock.now() + grace));
+    // The clock was ten years ahead when the version went live.
+    clock.go_back(10 * 365 * Duration::from_secs(86400));
+    assert_eq!(end(), Some(clock.now() + grace));
+    clock.pass(grace - Duration::from_secs(1));
+    assert_eq!(end(), Some(clock.now() + Duration::from_secs(1)));
+    clock.pass(Duration::from_secs(1));
+    assert_eq!(end(), None);
+    // What is compiled anew meanwhile begins no other grace than one from when that was noticed.
+    live(&site).set_check(check::Options::default().exempt_paths(["/a"]).expect("a pattern"));
+    clock.pass(grace);
+    live(&site).set_check(check::Options::default());
+    assert_eq!(end(), None);
 }

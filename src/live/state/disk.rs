@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use super::error::StateError;
 use crate::live::rejection::MAX_FILE;
-use crate::live::{Durability, Rejection, RejectionKind, VersionHash};
+use crate::live::{Clock, Durability, Rejection, RejectionKind, VersionHash};
 
 const PROBE: &str = ".probe";
 
@@ -22,55 +22,74 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
 /// The file system, through which every file of a state directory is reached. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Disk {
+pub(in crate::live) struct Disk {
     /// Whether nothing is changed: every write is left out, and counts as done.
-    pub(super) is_read_only: bool,
-    /// A test can block or observe each operation here; a file system that hangs does so too.
+    pub(in crate::live) is_read_only: bool,
+    /// A test can block, observe or fail each operation here; a file system does so too.
     #[cfg(test)]
-    pub(super) before: Option<BeforeEach>,
+    pub(in crate::live) before: Option<BeforeEach>,
+    /// The clock of a test that plays the writer's thread as well: nothing is waited for.
+    pub(in crate::live) simulated: Option<Clock>,
 }
 
-/// Called with the path of each operation.
+/// What an operation does to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::live) enum Access {
+    Look,
+    /// It takes room.
+    Write,
+    /// It takes none.
+    Overwrite,
+    Remove,
+}
+
+/// Called before each operation, with its path.
 #[cfg(test)]
-pub(super) type BeforeEach = Arc<dyn Fn(&Path) + Send + Sync>;
+pub(in crate::live) type BeforeEach = Arc<dyn Fn(Access, &Path) -> io::Result<()> + Send + Sync>;
 
 impl Disk {
     /// On which nothing is changed.
     pub(super) fn read_only() -> Self {
-        Self {
-            is_read_only: true,
-            #[cfg(test)]
-            before: None,
-        }
+        Self { is_read_only: true, ..Self::default() }
     }
 
     /// Called before every operation on a file.
-    pub(super) fn reach(&self, path: &Path) {
+    pub(super) fn reach(&self, access: Access, path: &Path) -> io::Result<()> {
         #[cfg(test)]
         if let Some(before) = &self.before {
-            before(path);
+            return before(access, path);
         }
-        #[cfg(not(test))]
-        let _ = path;
+        let _ = (access, path);
+        Ok(())
+    }
+
+    /// Whether a test plays the disk and the writer's thread.
+    pub(super) fn is_simulated(&self) -> bool {
+        self.simulated.is_some()
+    }
+
+    /// The time by which files are stamped.
+    pub(super) fn now(&self) -> SystemTime {
+        self.simulated.as_ref().map_or_else(SystemTime::now, Clock::now)
     }
 
     /// The names of what is in a folder; none where it cannot be read.
     pub(super) fn names(&self, folder: &Path) -> Vec<String> {
-        self.reach(folder);
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let entries = self.reach(Access::Look, folder).and_then(|()| fs::read_dir(folder));
+        let entries = entries.into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
     /// Writes a file aside and renames it. The folder is made where there is none. Both are for their owner alone, and a
     /// symbolic link in their place is replaced, not followed.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
-        self.reach(path);
         if self.is_read_only {
             return Ok(());
         }
         let folder = path.parent().unwrap_or(Path::new("."));
         let aside = aside(path);
         let written = (|| {
+            self.reach(Access::Write, path)?;
             let mut file = create_or_replace(&aside).or_else(|error| match error.kind() {
                 io::ErrorKind::NotFound => make(folder).and_then(|()| create(&aside)),
                 _ => Err(error),
@@ -94,12 +113,11 @@ impl Disk {
     /// Adds lines to a file, and returns how many of them are in it, whole. They are written at once. A line that was cut, by the
     /// end of the process or of the room on the disk, is skipped when read, and the next one begins behind it.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
-        self.reach(path);
         if self.is_read_only {
             return (lines.len(), Ok(()));
         }
         let open = || at_once(for_owner()).read(true).create(true).append(true).open(path);
-        let file = open().or_else(|error| match error.kind() {
+        let file = self.reach(Access::Write, path).and_then(|()| open()).or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => make(path.parent().unwrap_or(Path::new("."))).and_then(|()| open()),
             _ => Err(error),
         });
@@ -120,8 +138,8 @@ impl Disk {
     /// Removes unfinished files of processes that were killed. `began` is when this process opened the
     /// directory: its own writes are later.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
-        self.reach(folder);
-        let Some(entries) = fs::read_dir(folder).ok().filter(|_| !self.is_read_only) else { return };
+        let entries = self.reach(Access::Look, folder).and_then(|()| fs::read_dir(folder));
+        let Some(entries) = entries.ok().filter(|_| !self.is_read_only) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(process) = name.to_str().and_then(writer_of) else { continue };
@@ -135,7 +153,6 @@ impl Disk {
 
     /// Reads a file of bounded size: `None` where there is none.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
-        self.reach(path);
         let origin: Arc<str> = path.to_string_lossy().into();
         let trouble = |kind| Err(Rejection::new(kind, &origin).to_string());
         // Below a file there is nothing: an io error of its own, but no trouble.
@@ -145,7 +162,7 @@ impl Disk {
             return Ok(None);
         }
         let failed = |error| Rejection::io(error, &origin).to_string();
-        let file = open(path).map_err(failed)?;
+        let file = self.reach(Access::Look, path).and_then(|()| open(path)).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
             return trouble(RejectionKind::NotAFile);
         }
@@ -161,12 +178,12 @@ impl Disk {
     /// Why the folder cannot be written to, if it cannot: found out before it matters. It takes the room of a state, because a disk that
     /// is full takes a name without octets. A folder that was removed is not made again: whoever removed it should know.
     pub(super) fn probe(&self, folder: &Path) -> Option<String> {
-        self.reach(folder);
         if self.is_read_only {
             return None;
         }
         let aside = aside(&folder.join(PROBE));
-        let written = create_or_replace(&aside).and_then(|mut file| {
+        let reached = self.reach(Access::Write, &aside);
+        let written = reached.and_then(|()| create_or_replace(&aside)).and_then(|mut file| {
             file.write_all(&[b'\n'; 4096])?;
             file.sync_all()
         });
@@ -183,7 +200,7 @@ impl Disk {
     /// from being so mounted. It is made where there is none, and so is its folder.
     #[cfg(not(windows))]
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
-        self.reach(path);
+        self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
         open().or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => {
@@ -198,7 +215,7 @@ impl Disk {
 
     /// Opens the file of a lock for writing.
     pub(super) fn open_lock_for_writing(&self, path: &Path) -> io::Result<File> {
-        self.reach(path);
+        self.reach(Access::Write, path)?;
         let mut options = at_once(for_owner());
         // Others may read it, and nothing else, as long as it is open.
         #[cfg(windows)]
@@ -208,22 +225,19 @@ impl Disk {
 
     /// Removes a file that nothing refers to; one that cannot be removed costs its size.
     pub(super) fn remove(&self, path: &Path) {
-        self.reach(path);
         if !self.is_read_only {
-            let _ = fs::remove_file(path);
+            let _ = self.reach(Access::Remove, path).and_then(|()| fs::remove_file(path));
         }
     }
 
     /// How long a file is, if it is there.
     pub(super) fn length(&self, path: &Path) -> Option<u64> {
-        self.reach(path);
-        fs::symlink_metadata(path).ok().map(|metadata| metadata.len())
+        self.reach(Access::Look, path).and_then(|()| fs::symlink_metadata(path)).ok().map(|metadata| metadata.len())
     }
 
     /// When a file was changed last, as far as that is known.
     pub(super) fn modified(&self, path: &Path) -> Option<SystemTime> {
-        self.reach(path);
-        fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+        self.reach(Access::Look, path).and_then(|()| fs::metadata(path)?.modified()).ok()
     }
 }
 

@@ -51,8 +51,8 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
     format!("{document:#}\n").into_bytes()
 }
 
-/// `None` where it is not what [`write()`] writes. No date lies after `now`: a grace must end. `modified` is when the file was
-/// written.
+/// `None` where it is not what [`write()`] writes. No file is dated after `now`; since when a version is known is what was written,
+/// for the publisher to correct. `modified` is when the file was written.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
@@ -83,7 +83,7 @@ fn listed<T>(value: &Value, now: SystemTime, state: T) -> Option<Listed<T>> {
         hash: hash(&value["hash"])?,
         origin: value["origin"].as_str()?.into(),
         modified: time(&value["modified"], now),
-        since: time(&value["since"], now)?,
+        since: moment(&value["since"])?,
         state,
     })
 }
@@ -133,11 +133,13 @@ pub(super) fn millis(time: SystemTime) -> i64 {
 }
 
 pub(super) fn time(value: &Value, now: SystemTime) -> Option<SystemTime> {
+    Some(moment(value)?.min(now))
+}
+
+fn moment(value: &Value) -> Option<SystemTime> {
     let millis = value.as_i64()?;
     let age = Duration::from_millis(millis.unsigned_abs());
-    let time =
-        if millis < 0 { SystemTime::UNIX_EPOCH.checked_sub(age)? } else { SystemTime::UNIX_EPOCH.checked_add(age)? };
-    Some(time.min(now))
+    if millis < 0 { SystemTime::UNIX_EPOCH.checked_sub(age) } else { SystemTime::UNIX_EPOCH.checked_add(age) }
 }
 
 #[cfg(test)]

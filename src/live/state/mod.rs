@@ -27,6 +27,8 @@ mod state_dir;
 mod switch_file;
 mod writer;
 
+#[cfg(test)]
+pub(super) use self::disk::{Access, Disk};
 pub(crate) use self::error::TroubleListener;
 pub use self::error::{StateError, Trouble, TroubleEvent, TroubleKind};
 pub(super) use self::site::SiteState;

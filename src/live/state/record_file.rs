@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use super::disk::{Disk, at_once};
+use super::disk::{Access, Disk, at_once};
 use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedVersions, Durability, Standing, VersionHash};
@@ -34,11 +34,10 @@ pub(super) fn write(
 ) -> Result<(), StateError> {
     // As many are rolled back as versions are kept, and those fit.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
-    disk.reach(path);
     if disk.is_read_only {
         return Ok(());
     }
-    match overwrite(path, &slot, durability) {
+    match disk.reach(Access::Overwrite, path).and_then(|()| overwrite(path, &slot, durability)) {
         Ok(()) => Ok(()),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
             disk.write(path, &[&slot[..], &[b' '; SLOT]].concat(), durability)

@@ -52,8 +52,8 @@ pub(super) struct SiteStore {
 
 #[derive(Default)]
 struct Written {
-    /// The bytes that stand in the folder and their durability, so that none is written twice.
-    bytes: HashMap<VersionHash, Durability>,
+    /// The bytes that stand in the folder and their durability, so that none is written twice; `None` where they may be gone.
+    bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
 }
@@ -258,12 +258,12 @@ impl SiteStore {
         let saved = (|| {
             for version in &kept {
                 let hash = version.hash();
-                if written.bytes.get(&hash).is_none_or(|had| had < durability) {
+                if written.bytes.get(&hash).is_none_or(|had| *had < Some(*durability)) {
                     self.disk.write(&self.path_of(hash), version.bytes(), *durability)?;
-                    written.bytes.insert(hash, *durability);
+                    written.bytes.insert(hash, Some(*durability));
                 }
             }
-            let stamp = written.next_stamp();
+            let stamp = written.next_stamp(self.disk.now());
             self.disk.write(&self.folder.join(STATE), &json::write(stamp, versions, pending.as_ref()), *durability)
         })();
         if saved.is_ok() {
@@ -304,7 +304,7 @@ impl SiteStore {
         if written.record.as_ref() == Some(record) {
             return Ok(());
         }
-        let stamp = written.next_stamp();
+        let stamp = written.next_stamp(self.disk.now());
         super::record_file::write(&self.disk, &self.folder.join(RECORD), stamp, record, durability)?;
         written.record = Some(record.clone());
         Ok(())
@@ -316,7 +316,7 @@ impl SiteStore {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_OCTETS);
         if is_grown {
-            let mut history = self.load_history(SystemTime::now());
+            let mut history = self.load_history(self.disk.now());
             entries.iter().cloned().for_each(|entry| history.push(entry));
             let lines: Vec<u8> = history.iter().flat_map(json::write_entry).collect();
             let result = self.disk.write(&path, &lines, Durability::Process);
@@ -358,8 +358,8 @@ impl SiteStore {
 
 impl Written {
     /// A stamp that is newer than any before it, whatever the clock does.
-    fn next_stamp(&mut self) -> u64 {
-        let now = u64::try_from(json::millis(SystemTime::now())).unwrap_or_default();
+    fn next_stamp(&mut self, now: SystemTime) -> u64 {
+        let now = u64::try_from(json::millis(now)).unwrap_or_default();
         self.stamp = now.max(self.stamp + 1);
         self.stamp
     }

@@ -76,7 +76,7 @@ impl StateDir {
         Self::with_lock(Disk::read_only(), path, SystemTime::now(), lock, None)
     }
 
-    pub(super) fn open_on(disk: Disk, path: PathBuf) -> Result<Self, StateError> {
+    pub(in crate::live) fn open_on(disk: Disk, path: PathBuf) -> Result<Self, StateError> {
         let began = SystemTime::now();
         // First: what another process is writing is not read, nor taken for what a killed one left.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
@@ -102,7 +102,8 @@ impl StateDir {
         }
         let (lock_of_folder, place) = (lock.clone(), Mutex::default());
         let folder = Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, troubles, place, switch });
-        let (switch, writer) = (KillSwitch::standing(enforcement), Arc::new(StateWriter::default()));
+        let writer = StateWriter::new(folder.disk.is_simulated());
+        let (switch, writer) = (KillSwitch::standing(enforcement), Arc::new(writer));
         if is_unwritable {
             writer.call_later(folder.clone());
         }
@@ -204,7 +205,10 @@ impl StateDir {
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
         folder.troubles.set(TroubleKind::Unlocked, unlocked);
         writer.call(folder.clone());
-        for store in sites.lock().values().filter_map(Weak::upgrade) {
+        // Without the lock, as files are read.
+        let stores: Vec<_> = sites.lock().values().filter_map(Weak::upgrade).collect();
+        for store in stores {
+            store.trust_nothing();
             writer.call(store);
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::disk::{Disk, SWITCH};
+use super::disk::{Access, Disk, SWITCH};
 use super::error::{StateError, TroubleKind, Troubles, switch_trouble};
 use super::lock::FolderLock;
 use super::record_file;
@@ -99,7 +99,8 @@ impl Disk {
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
         let path = folder.join(SWITCH);
         let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
-        written.or_else(|error| overwrite(&path, enforcement).map_err(|_| error))
+        let overwrite = || self.reach(Access::Overwrite, &path).and_then(|()| overwrite(&path, enforcement));
+        written.or_else(|error| overwrite().map_err(|_| error))
     }
 
     /// Makes the file of a switch that was never turned, so that there is one to overwrite once the disk is full. Without it a

@@ -21,13 +21,14 @@ struct Hanging {
 impl Hanging {
     fn disk(self: &Arc<Self>, is_affected: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Disk {
         let hanging = self.clone();
-        let before = move |path: &Path| {
+        let before = move |_, path: &Path| {
             if is_affected(path) && hanging.is_hanging.load(Ordering::SeqCst) {
                 hanging.waiting.fetch_add(1, Ordering::SeqCst);
                 while hanging.is_hanging.load(Ordering::SeqCst) {
                     thread::sleep(Duration::from_millis(1));
                 }
             }
+            Ok(())
         };
         Disk { before: Some(Arc::new(before)), ..Disk::default() }
     }
@@ -166,8 +167,9 @@ fn the_bytes_of_a_version_are_written_once_and_again_where_they_have_to_outlive_
     let folder = tempfile::tempdir().expect("a folder");
     let files = Arc::new(AtomicUsize::new(0));
     let reached = files.clone();
-    let before = move |path: &Path| {
+    let before = move |_, path: &Path| {
         reached.fetch_add(usize::from(path.extension().is_some_and(|ending| ending == "txt")), Ordering::SeqCst);
+        Ok(())
     };
     let disk = Disk { before: Some(Arc::new(before)), ..Disk::default() };
     let state = StateDir::open_on(disk, folder.path().join("state")).expect("no other has it open");

@@ -39,6 +39,8 @@ pub(super) struct QueuePlace {
 /// One thread for a state directory, which ends when there is nothing to write, or no site left to write for.
 #[derive(Default)]
 pub(super) struct StateWriter {
+    /// Whether there is no thread, and a flush writes: so that a test chooses when.
+    is_stepped: bool,
     queue: Mutex<Queue>,
     called: Condvar,
     idle: Condvar,
@@ -66,6 +68,10 @@ struct Retry {
 }
 
 impl StateWriter {
+    pub(super) fn new(is_stepped: bool) -> Self {
+        Self { is_stepped, ..Self::default() }
+    }
+
     /// Queues a job.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         // Taken first: a flush must not find a job that is called and in no queue.
@@ -103,6 +109,9 @@ impl StateWriter {
     /// nothing is under way: what could not be written is all in `later`, and not being tried again.
     fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
         let mut queue = self.queue.lock();
+        if self.is_stepped {
+            queue = self.drain(queue);
+        }
         while queue.is_busy() {
             queue = match end {
                 None => self.idle.wait(queue).unwrap_or_else(PoisonError::into_inner),
@@ -125,7 +134,7 @@ impl StateWriter {
     }
 
     fn wake(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        if queue.is_running {
+        if queue.is_running || self.is_stepped {
             self.called.notify_one();
             return;
         }

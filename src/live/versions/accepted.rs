@@ -87,10 +87,13 @@ impl AcceptedVersions {
         Some(current.clone())
     }
 
-    /// The source holds something else: a version that was rolled back may come again.
-    pub(in crate::live) fn supersede(&mut self) {
+    /// The source holds something else: a version that was rolled back may come again. Returns whether there is one.
+    pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == Standing::RolledBack);
-        held.for_each(|version| version.standing = Standing::Superseded);
+        held.fold(false, |_, version| {
+            version.standing = Standing::Superseded;
+            true
+        })
     }
 
     /// Marks exactly these versions as rolled back.
@@ -112,6 +115,14 @@ impl AcceptedVersions {
             self.0.push(AcceptedVersion { standing: Standing::Accepted, ..version });
         }
         true
+    }
+
+    /// Dates versions now that lie ahead, because the clock was set back: a grace would end that much later. Returns whether there are any.
+    pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
+        let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
+        let are_there = ahead.peek().is_some();
+        ahead.for_each(|version| version.since = now);
+        are_there
     }
 
     fn accepted(&self) -> impl Iterator<Item = &AcceptedVersion> {

@@ -77,7 +77,7 @@ impl SiteStore {
             let pending = listed.pending;
             remembered.pending = pending.and_then(|listed| {
                 let version = self.version(written, &listed)?;
-                Some(Pending::new(version, listed.since, listed.state))
+                Some(Pending::new(version, listed.since.min(now), listed.state))
             });
         }
         self.load_record(written, stamp, damaged, remembered, now)
@@ -147,8 +147,20 @@ impl SiteStore {
         if version.hash() != hash {
             return None;
         }
-        written.bytes.insert(hash, Durability::Process);
+        written.bytes.insert(hash, Some(Durability::Process));
         Some(AcceptedVersion { version, since, standing: Standing::Accepted })
+    }
+
+    /// Another process has written here: it may have removed files, and its stamps may be newer than any of this one.
+    pub(in crate::live::state) fn trust_nothing(&self) {
+        let now = self.disk.now();
+        let record = super::super::record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
+        let listed = self.disk.read(&self.folder.join(STATE)).ok().flatten();
+        let listed = listed.and_then(|bytes| json::read(&bytes, None, now)).map_or(0, |listed| listed.stamp);
+        let mut written = self.written.lock();
+        written.stamp = written.stamp.max(listed).max(record.map_or(0, |(stamp, _)| stamp));
+        written.record = None;
+        written.bytes.values_mut().for_each(|had| *had = None);
     }
 
     pub(super) fn load_history(&self, now: SystemTime) -> History {
@@ -172,7 +184,7 @@ impl SiteStore {
             Ok(Some(bytes)) => {
                 let version = Version::new(bytes, &listed.origin, listed.modified);
                 if version.hash() == listed.hash {
-                    written.bytes.insert(listed.hash, Durability::Process);
+                    written.bytes.insert(listed.hash, Some(Durability::Process));
                     return Some(version);
                 }
                 self.troubles

@@ -1,0 +1,459 @@
+//! What publishing has to do, in plain terms: which version is served, which one waits, what is reported, and what a restart
+//! finds. It knows texts by their numbers, and nothing of hashes, rules, files and locks.
+//!
+//! The disk is a set of possibilities: whatever was not certainly written may be there or not.
+
+use std::time::{Duration, SystemTime};
+
+use crate::live::RejectionKind;
+
+/// A text that is a robots.txt; those from [`SHUT`] on shut everyone out.
+pub(super) type Text = u8;
+pub(super) const TEXTS: Text = 8;
+pub(super) const SHUT: Text = 6;
+
+/// How long what is newly disallowed is only observed, where there is a grace.
+pub(super) const GRACE: Duration = Duration::from_secs(3 * 86400);
+
+/// The time as the machine's clock has it, which may be set, and how much has passed, which may not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    pub(super) clock: SystemTime,
+    pub(super) steady: Duration,
+}
+
+/// What the source holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    Text(Text),
+    /// Nothing that can be used: a half of a file, a page, no file.
+    Broken(RejectionKind),
+    /// It says that there is none.
+    Absent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModelGate {
+    Open,
+    /// Refuses to shut everyone out, and to let everyone in who was shut out.
+    Comparing,
+    /// The same, but for a text that an operator named.
+    Accepting(Text),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModelOutcome {
+    Published(Text),
+    Unchanged(Text),
+    Absent,
+    Kept(RejectionKind),
+    Gated(Waiting),
+    /// None waits like the one that is to be accepted, or none was before.
+    NoSuchVersion,
+}
+
+/// A version that waits, and whether it was rolled back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) text: Text,
+    pub(super) is_rolled_back: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ModelStanding {
+    Accepted,
+    /// It does not come back by itself.
+    Held,
+    /// It was held, and the source held something else since.
+    Free,
+}
+
+/// A version that was accepted once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    text: Text,
+    since: SystemTime,
+    standing: ModelStanding,
+}
+
+/// Which version was live when the process before ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LiveBefore {
+    /// The one that was accepted last.
+    Last,
+    Unknown,
+    /// One whose octets are lost.
+    Lost(Text),
+}
+
+/// A site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Model {
+    /// The one that was accepted last is the last of them.
+    known: Vec<Known>,
+    waiting: Option<Waiting>,
+    /// Whether the gate that is set has examined what waits.
+    is_examined: bool,
+    live: Option<Text>,
+    before: LiveBefore,
+    gate: ModelGate,
+    has_grace: bool,
+    /// When it is over, on the clock and on the steady one.
+    grace: Option<(SystemTime, Duration)>,
+    reported: ModelOutcome,
+    is_behind: bool,
+}
+
+/// What a status and the listeners say after a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) outcome: ModelOutcome,
+    pub(super) is_news: bool,
+    pub(super) live: Option<Text>,
+    pub(super) waiting: Option<Waiting>,
+    /// What a rollback would go back to.
+    pub(super) before: Option<Text>,
+    pub(super) grace_end: Option<SystemTime>,
+    /// Whether it is reported that the served version is, or may be, older than the one before the restart.
+    pub(super) is_behind: bool,
+}
+
+impl Model {
+    /// A site that knows nothing.
+    pub(super) fn new(gate: ModelGate, has_grace: bool) -> Self {
+        Self {
+            known: Vec::new(),
+            waiting: None,
+            is_examined: false,
+            live: None,
+            before: LiveBefore::Unknown,
+            gate,
+            has_grace,
+            grace: None,
+            reported: ModelOutcome::Kept(RejectionKind::Missing),
+            is_behind: false,
+        }
+    }
+
+    /// Opens a site: what the source holds goes live, or else what was accepted last.
+    pub(super) fn start(&mut self, held: Held, now: Now) -> (ModelOutcome, bool) {
+        let last = self.last();
+        let outcome = self.decide(held, now);
+        match (outcome, last) {
+            (ModelOutcome::Published(_), _) => self.is_behind = false,
+            (_, Some(last)) => {
+                self.show(last, now);
+                if self.before != LiveBefore::Last {
+                    self.is_behind = true;
+                }
+            }
+            (_, None) => {}
+        }
+        self.reported = outcome;
+        (outcome, true)
+    }
+
+    /// The source was read, and whether somebody asked for that.
+    pub(super) fn consider(&mut self, held: Held, is_asked: bool, now: Now) -> (ModelOutcome, bool) {
+        let outcome = self.decide(held, now);
+        let is_live = |outcome| matches!(outcome, ModelOutcome::Published(_) | ModelOutcome::Unchanged(_));
+        let is_the_same = outcome == self.reported || is_live(outcome) && is_live(self.reported);
+        let is_news = is_asked || matches!(outcome, ModelOutcome::Published(_)) || !is_the_same;
+        self.report(outcome);
+        (outcome, is_news)
+    }
+
+    fn decide(&mut self, held: Held, now: Now) -> ModelOutcome {
+        let text = match held {
+            Held::Broken(kind) => return ModelOutcome::Kept(kind),
+            Held::Absent => {
+                (self.live, self.grace) = (None, None);
+                return ModelOutcome::Absent;
+            }
+            Held::Text(text) => text,
+        };
+        if self.live == Some(text) {
+            if self.waiting.take().is_some() {
+                self.free();
+            }
+            return ModelOutcome::Unchanged(text);
+        }
+        if let Some(waiting) = self.waiting.filter(|waiting| waiting.text == text)
+            && (self.is_examined || waiting.is_rolled_back)
+        {
+            return ModelOutcome::Gated(waiting);
+        }
+        let is_rolled_back = self.known.iter().any(|known| known.text == text && known.standing == ModelStanding::Held);
+        let was_live = self.last() == Some(text) || self.before == LiveBefore::Lost(text);
+        if is_rolled_back || !was_live && self.refuses(text) {
+            return ModelOutcome::Gated(self.wait(Waiting { text, is_rolled_back }));
+        }
+        self.free();
+        self.publish(text, now)
+    }
+
+    /// An operator accepts a version: the one that waits, and no other.
+    pub(super) fn accept(&mut self, text: Text, now: Now) -> (ModelOutcome, bool) {
+        match self.waiting {
+            Some(waiting) if waiting.text == text => {
+                let outcome = self.publish(text, now);
+                self.report(outcome);
+                (outcome, true)
+            }
+            _ => (ModelOutcome::NoSuchVersion, false),
+        }
+    }
+
+    /// An operator goes back to the version before, and the one that is left does not come back by itself.
+    pub(super) fn roll_back(&mut self, now: Now) -> (ModelOutcome, bool) {
+        let Some(before) = self.last_but(1) else { return (ModelOutcome::NoSuchVersion, false) };
+        let left = self.known.iter_mut().rfind(|known| known.standing == ModelStanding::Accepted).unwrap();
+        left.standing = ModelStanding::Held;
+        let text = left.text;
+        self.wait(Waiting { text, is_rolled_back: true });
+        self.show(before, now);
+        let outcome = ModelOutcome::Published(before);
+        self.report(outcome);
+        (outcome, true)
+    }
+
+    pub(super) fn set_gate(&mut self, gate: ModelGate) {
+        (self.gate, self.is_examined) = (gate, false);
+    }
+
+    pub(super) fn seen(&self, (outcome, is_news): (ModelOutcome, bool), now: Now) -> Seen {
+        Seen {
+            outcome,
+            is_news,
+            live: self.live,
+            waiting: self.waiting,
+            before: self.last_but(1),
+            // A clock that was set back does not prolong it.
+            grace_end: self
+                .grace
+                .filter(|(end, over)| now.clock < *end && now.steady < *over)
+                .map(|(end, over)| end.min(now.clock + (over - now.steady))),
+            is_behind: self.is_behind,
+        }
+    }
+
+    pub(super) const fn live(&self) -> Option<Text> {
+        self.live
+    }
+
+    pub(super) const fn waiting(&self) -> Option<Waiting> {
+        self.waiting
+    }
+
+    /// The same site once it is opened anew, in the same process or in the next one.
+    fn anew(saved: &Saved, before: LiveBefore, site: &Self, now: Now) -> Self {
+        let mut known = saved.known.clone();
+        // No date lies ahead.
+        known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
+        let new = Self::new(site.gate, site.has_grace);
+        Self { known, waiting: saved.waiting, before, ..new }
+    }
+
+    /// What a site may find that takes the place of this one in the same process.
+    pub(super) fn replaced(&self, is_sure: bool, now: Now) -> Vec<Self> {
+        let mut before = vec![LiveBefore::Last];
+        if !is_sure {
+            before.extend([LiveBefore::Unknown, self.before]);
+        }
+        let anew = |before| Self::anew(&self.saved(), before, self, now).with_troubles_of(self);
+        before.into_iter().map(anew).collect()
+    }
+
+    /// The same, where what is reported of another stands still.
+    pub(super) fn with_troubles_of(self, other: &Self) -> Self {
+        Self { is_behind: other.is_behind, ..self }
+    }
+
+    pub(super) fn saved(&self) -> Saved {
+        Saved { known: self.known.clone(), waiting: self.waiting }
+    }
+
+    fn record(&self) -> Record {
+        let held = self.known.iter().filter(|known| known.standing == ModelStanding::Held);
+        let last = self.known.iter().rfind(|known| known.standing == ModelStanding::Accepted);
+        Record { live: last.map(|last| (last.text, last.since)), held: held.map(|known| known.text).collect() }
+    }
+
+    fn report(&mut self, outcome: ModelOutcome) {
+        self.reported = outcome;
+        if !matches!(outcome, ModelOutcome::Kept(_) | ModelOutcome::Gated(_)) {
+            self.is_behind = false;
+        }
+    }
+
+    fn publish(&mut self, text: Text, now: Now) -> ModelOutcome {
+        accept(&mut self.known, text, now.clock);
+        (self.waiting, self.before) = (None, LiveBefore::Last);
+        self.show(text, now);
+        ModelOutcome::Published(text)
+    }
+
+    /// Grace counts from when the version was accepted first; no date lies ahead.
+    fn show(&mut self, text: Text, now: Now) {
+        self.live = Some(text);
+        self.known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
+        let last = self.known.iter().rfind(|known| known.standing == ModelStanding::Accepted);
+        let end = last.map(|last| last.since + GRACE).filter(|end| self.has_grace && *end > now.clock);
+        self.grace = end.map(|end| (end, now.steady + end.duration_since(now.clock).unwrap_or_default()));
+    }
+
+    fn wait(&mut self, waiting: Waiting) -> Waiting {
+        (self.waiting, self.is_examined) = (Some(waiting), true);
+        waiting
+    }
+
+    /// The source held something else: what was held may come again.
+    fn free(&mut self) {
+        let held = self.known.iter_mut().filter(|known| known.standing == ModelStanding::Held);
+        held.for_each(|known| known.standing = ModelStanding::Free);
+    }
+
+    fn refuses(&self, text: Text) -> bool {
+        match self.gate {
+            ModelGate::Open => false,
+            ModelGate::Accepting(accepted) if accepted == text => false,
+            ModelGate::Comparing | ModelGate::Accepting(_) => {
+                (text >= SHUT) != self.last().is_some_and(|last| last >= SHUT)
+            }
+        }
+    }
+
+    fn last(&self) -> Option<Text> {
+        self.last_but(0)
+    }
+
+    fn last_but(&self, count: usize) -> Option<Text> {
+        let accepted = self.known.iter().rev().filter(|known| known.standing == ModelStanding::Accepted);
+        accepted.map(|known| known.text).nth(count)
+    }
+}
+
+fn accept(known: &mut Vec<Known>, text: Text, now: SystemTime) {
+    let before = known.iter().position(|known| known.text == text).map(|at| known.remove(at).since);
+    let since = before.map_or(now, |before| before.min(now));
+    known.push(Known { text, since, standing: ModelStanding::Accepted });
+}
+
+/// What is written of a site: in the file of its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Saved {
+    known: Vec<Known>,
+    waiting: Option<Waiting>,
+}
+
+/// What is written of it in the record, which may be newer than the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Record {
+    live: Option<(Text, SystemTime)>,
+    held: Vec<Text>,
+}
+
+/// What may be on the disk: one of the states, and one of the records, with their order.
+#[derive(Clone, Debug)]
+pub(super) struct ModelDisk {
+    states: Vec<(u64, Option<Saved>)>,
+    records: Vec<(u64, Option<Record>)>,
+    time: u64,
+}
+
+/// Which of it a start has found.
+pub(super) type FoundAt = [u64; 2];
+
+impl ModelDisk {
+    /// Nothing.
+    pub(super) fn new() -> Self {
+        Self { states: vec![(0, None)], records: vec![(0, None)], time: 0 }
+    }
+
+    /// Something may be written.
+    pub(super) fn may_have(&mut self, sites: &[Model]) {
+        for site in sites {
+            let (saved, record) = (Some(site.saved()), Some(site.record()));
+            if self.states.last().map(|(_, last)| last) != Some(&saved) {
+                self.time += 1;
+                self.records.push((self.time, record));
+                self.states.push((self.time, saved));
+            }
+        }
+    }
+
+    /// Everything is written.
+    pub(super) fn has(&mut self, sites: &[Model]) {
+        (self.states, self.records) = (Vec::new(), Vec::new());
+        self.may_have(sites);
+        if sites.iter().any(|site| site.known.is_empty()) {
+            // There is no record of nothing.
+            self.records.push((0, None));
+        }
+    }
+
+    pub(super) fn is_sure(&self) -> bool {
+        self.states.len() == 1 && self.records.len() == 1
+    }
+
+    /// A start has found one of these.
+    pub(super) fn was_found(&mut self, at: &[FoundAt]) {
+        self.states.retain(|(time, _)| at.iter().any(|[state, _]| state == time));
+        self.records.retain(|(time, _)| at.iter().any(|[_, record]| record == time));
+    }
+
+    /// What the next start may find, if it can read that.
+    pub(super) fn found(&self, is_readable: bool, site: &Model, now: Now) -> Vec<(FoundAt, Model)> {
+        let mut found = Vec::new();
+        for (stated, state) in &self.states {
+            for (recorded, record) in &self.records {
+                let at = [*stated, *recorded];
+                let state = state.clone().unwrap_or(Saved { known: Vec::new(), waiting: None });
+                let mut add = |state: &Saved, before| found.push((at, Model::anew(state, before, site, now)));
+                match record {
+                    Some(record) if recorded > stated => newer(&state, record, &mut add),
+                    Some(_) => add(&state, LiveBefore::Last),
+                    None => add(&state, LiveBefore::Unknown),
+                }
+                if !is_readable {
+                    // Some of it, or nothing.
+                    let nothing = Saved { known: Vec::new(), waiting: None };
+                    add(&state, LiveBefore::Unknown);
+                    add(&nothing, last_of(&state).map_or(LiveBefore::Unknown, LiveBefore::Lost));
+                    add(&nothing, LiveBefore::Unknown);
+                    if let Some(record) = record {
+                        newer(&nothing, record, &mut add);
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The record is newer than the state: it knows what is live, and what was rolled back. The octets of the version may be there or not.
+fn newer(state: &Saved, record: &Record, add: &mut impl FnMut(&Saved, LiveBefore)) {
+    let mut state = state.clone();
+    for known in &mut state.known {
+        match (record.held.contains(&known.text), known.standing) {
+            (true, _) => known.standing = ModelStanding::Held,
+            (false, ModelStanding::Held) => known.standing = ModelStanding::Free,
+            (false, _) => {}
+        }
+    }
+    let Some((live, since)) = record.live else { return add(&state, LiveBefore::Last) };
+    if !state.known.iter().any(|known| known.text == live) {
+        add(&state, LiveBefore::Lost(live));
+        accept(&mut state.known, live, since);
+    } else if record.live.map(|(live, _)| live) != last_of(&state) {
+        let at = state.known.iter().position(|known| known.text == live).unwrap();
+        let known = state.known.remove(at);
+        state.known.push(Known { standing: ModelStanding::Accepted, ..known });
+    }
+    state.waiting.take_if(|waiting| waiting.text == live);
+    add(&state, LiveBefore::Last);
+}
+
+fn last_of(state: &Saved) -> Option<Text> {
+    state.known.iter().rfind(|known| known.standing == ModelStanding::Accepted).map(|known| known.text)
+}

@@ -1,0 +1,108 @@
+use super::super::simulation::{first_failure, simulate, steps};
+use super::*;
+
+/// Steps of a seed.
+const LENGTH: usize = 300;
+
+#[test]
+fn what_is_served_waits_and_is_reported_is_what_the_model_says() {
+    simulate::<Publishing<0>>(steps(1_000_000), LENGTH).expect_none("publishing");
+}
+
+/// Schedules that showed a fault, as they were shrunk.
+#[test]
+fn what_was_wrong_once_is_right() {
+    let settings =
+        Settings { gate: ModelGate::Comparing, has_grace: true, has_state: true, has_faults: false, has_jumps: true };
+    let (poll, reload, kept) = (Step::Poll, Step::Reload { is_settled: true }, Folder::Kept);
+    let schedules: [&[Step]; 6] = [
+        // A version that may come again was held once more after the next start: that was not written.
+        &[
+            Step::Hold(Held::Text(0)),
+            poll,
+            Step::Hold(Held::Text(3)),
+            reload,
+            Step::RollBack,
+            Step::Hold(Held::Text(7)),
+            poll,
+            Step::AcceptWaiting,
+            Step::Reopen,
+            Step::Hold(Held::Text(1)),
+            Step::Restart { is_killed: false, folder: kept },
+            Step::Hold(Held::Text(3)),
+            poll,
+        ],
+        // A process that took the directory back counted on octets that the other one had removed, and what was accepted was lost.
+        &[
+            Step::Hold(Held::Text(SHUT)),
+            poll,
+            Step::Write,
+            Step::Upgrade,
+            Step::Hold(Held::Text(0)),
+            poll,
+            Step::Write,
+            Step::TakeBack { is_killed: true },
+            Step::Accept(SHUT),
+            Step::Restart { is_killed: true, folder: kept },
+        ],
+        // A clock that was set back prolonged the grace by as much.
+        &[Step::Hold(Held::Text(1)), poll, Step::Pass(-554_525_764), Step::Ask(7)],
+        // Every start began the grace anew, where a version was dated ahead: what it was dated then was not written.
+        &[Step::Hold(Held::Text(4)), poll, Step::Pass(-29_437_526), Step::Reopen, Step::Pass(235_805), Step::Upgrade],
+        &[
+            Step::Hold(Held::Text(0)),
+            reload,
+            Step::Pass(-719_659_756),
+            Step::Reopen,
+            Step::Pass(231_198),
+            Step::Upgrade,
+        ],
+        &[
+            Step::Hold(Held::Text(0)),
+            poll,
+            Step::Pass(-719_659_756),
+            Step::Restart { is_killed: false, folder: kept },
+            Step::Write,
+            Step::Pass(231_198),
+            Step::Restart { is_killed: true, folder: kept },
+        ],
+    ];
+    for steps in schedules {
+        assert_eq!(first_failure::<Publishing<0>>(&settings, steps), None, "{steps:?}");
+    }
+}
+
+/// A planted fault is found soon, and the schedule that shows it is short.
+#[track_caller]
+fn expect_found<const FAULT: usize>() {
+    let outcome = simulate::<Publishing<FAULT>>(FOUND_WITHIN * LENGTH as u64, LENGTH);
+    let failure = outcome.failure.unwrap_or_else(|| panic!("{:?} is not found", PLANTED[FAULT]));
+    println!("{:?}: {failure}", PLANTED[FAULT]);
+    assert!(failure.steps.len() <= SHORT, "{failure}");
+}
+
+/// Seeds within which each is found.
+const FOUND_WITHIN: u64 = 300;
+
+/// Steps that each needs at most.
+const SHORT: usize = 10;
+
+#[test]
+fn a_rollback_that_holds_nothing_is_found() {
+    expect_found::<1>();
+}
+
+#[test]
+fn a_switch_that_is_on_after_a_restart_is_found() {
+    expect_found::<2>();
+}
+
+#[test]
+fn an_accept_that_takes_any_hash_is_found() {
+    expect_found::<3>();
+}
+
+#[test]
+fn a_half_file_that_is_taken_is_found() {
+    expect_found::<4>();
+}
