@@ -40,22 +40,22 @@ const WEEK: [&str; 7] = [
 ];
 
 /// How far the clock of the processes is ahead.
-struct Clock {
-    library: PathBuf,
-    file: PathBuf,
+pub(super) struct Clock {
+    pub(super) library: PathBuf,
+    pub(super) file: PathBuf,
 }
 
 impl Clock {
-    fn set(&self, seconds: u64) {
-        replace_file(&self.file, format!("+{seconds}\n"));
+    pub(super) fn set(&self, seconds: impl Into<i128>) {
+        replace_file(&self.file, format!("{:+}\n", seconds.into()));
     }
 
-    fn of(&self, command: &mut std::process::Command) {
+    pub(super) fn of(&self, command: &mut std::process::Command) {
         command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
     }
 
-    fn start(&self, folder: &Folder) -> Running {
+    pub(super) fn start(&self, folder: &Folder) -> Running {
         let mut command = folder.serve();
         self.of(&mut command);
         Running::spawn(&mut command)

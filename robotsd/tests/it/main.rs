@@ -35,6 +35,7 @@ mod board_words;
 mod check;
 mod check_fix;
 mod churn;
+mod clock_jumps;
 mod command_line;
 mod config;
 mod crash;

@@ -4,13 +4,12 @@
 //! `strace` lets the calls of a process fail. Writes that take a part of their octets are in `full_disk`, whose disk really is full.
 
 use std::cell::Cell;
-use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use tower_robots::live::{Enforcement, LiveRobots, StateDir, VersionHash};
 
+use super::failing::{Failing, can_attach};
 use super::{folder, open_broken, open_site, text};
 use crate::crash::recording::folder_inside;
 
@@ -38,38 +37,6 @@ const FAULTS: [(&str, &[&str]); 8] = [
 /// How often each call is made by a thread of the scenario, or a few times more.
 const CALLS: usize = 24;
 
-/// Lets the calls of this process fail, until it is dropped.
-struct Failing(Child);
-
-impl Failing {
-    fn begin(fault: &str) -> Self {
-        let (call, _) = fault.split_once(':').unwrap();
-        // Whatever ends it is there before, as calls of new processes fail too.
-        let script = format!(
-            "strace -f -o /dev/null -p {} -e trace={call} -e inject={fault} & read end; kill $!; wait",
-            std::process::id()
-        );
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &script]).stdin(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = shell.spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        let read = said.read_line(&mut line);
-        // A read that fails is one of the calls that fail by now.
-        assert!(read.is_err() || line.contains("attached"), "{line}");
-        // It may say more, and nobody else reads it.
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        Self(child)
-    }
-}
-
-impl Drop for Failing {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        self.0.wait().unwrap();
-    }
-}
-
 /// Publishes and decides while calls fail. What is live and switched is so in any case; what could not be written is said, and written
 /// later.
 fn go_on(folder: &Path, fault: &str) {
@@ -88,7 +55,7 @@ fn go_on(folder: &Path, fault: &str) {
         let is_said = !state.troubles().is_empty() || !status.state_troubles.is_empty();
         assert!(is_written || is_said, "{what}: what is not written is said");
     };
-    let failing = Failing::begin(fault);
+    let failing = Failing::begin(std::process::id(), fault, &[]);
     live.publish(text(4)).unwrap();
     check(4, "published");
     if state.set_enforcement(Enforcement::Off).is_err() {
@@ -132,21 +99,6 @@ fn is_met(fault: &str) -> Result<bool, String> {
     } else {
         Err(format!("{fault}: {}", said(&output.stderr)))
     }
-}
-
-/// Whether a process here may look at the one that started it, as `strace` has to.
-fn can_attach() -> bool {
-    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-    let is_there = Command::new("strace").arg("-V").output().is_ok();
-    let can = is_there
-        && (scope.trim().is_empty() || scope.trim() == "0" || fs::metadata("/proc/1/mem").is_ok_and(|_| is_root()));
-    assert!(can || std::env::var_os("CI").is_none(), "CI has to run strace, as root");
-    can
-}
-
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 #[test]

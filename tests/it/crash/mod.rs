@@ -5,6 +5,7 @@
 //! `CRASH_STATES=4096` tries that many states at each point; the usual run has seconds.
 
 mod errors;
+mod failing;
 mod file_system;
 mod recording;
 mod states;

@@ -1,0 +1,82 @@
+//! Clocks that are set while robotsd runs, forwards and back, before 1970 too: nothing panics, hangs or turns on by itself.
+//!
+//! With libfaketime (Debian: `faketime`), where it is installed.
+
+use std::time::{Duration, SystemTime};
+
+use super::board_week::Clock;
+use super::programs::skip;
+use super::start::faketime;
+use crate::harness::*;
+
+const DAY: i64 = 86400;
+
+/// How far the clock is ahead, one after the other: days, years, before 1970, and right again.
+const JUMPS: [i64; 9] =
+    [DAY, 10 * DAY, -10 * DAY, 300 * DAY, -1095 * DAY, 700 * DAY, -40 * 365 * DAY, -60 * 365 * DAY, 0];
+
+#[test]
+fn a_clock_that_jumps_turns_nothing_on_ends_nothing_and_prolongs_no_grace() {
+    let Some(library) = faketime() else { return skip("libfaketime") };
+    let config = Config::refusing().keys("state_dir = \"state\"\ngrace = \"48h\"").admin_socket();
+    let site = "root = \"pages\"\nrobots.path = \"robots.txt\"\nmodes = { \"agent:bingbot\" = { mode = \"off\", until = 2199-12-31 } }";
+    let tables = "[board]\nsees_all = true\n[log]\naccess = \"combined\"\naccess_path = \"access.log\"";
+    let config = config.site("shop", site).tables(tables).file("pages/a.html", "a page");
+    let old = "User-agent: GPTBot\nDisallow: /private/\n";
+    let folder = config.robots(old).folder();
+    let clock = Clock { library, file: folder.at("clock") };
+    clock.set(0);
+    let mut running = clock.start(&folder);
+    let status = |key: &str| folder.with_config(&["status", "--json"]).json()["sites"][0][key].clone();
+    let is_served = |running: &Running| {
+        assert_eq!(running.get("/a.html", FIREFOX).status, 200);
+        assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
+    };
+    let now = |ahead: i64| {
+        let time = Duration::from_secs(ahead.unsigned_abs());
+        if ahead < 0 { SystemTime::now() - time } else { SystemTime::now() + time }
+    };
+
+    // The grace of the first version is over, and the switch is off.
+    clock.set(3 * DAY);
+    wait_until("the end of the grace", || running.get("/private/x", GPTBOT).status == 403);
+    folder.with_config(&["enforce", "off"]).succeeded();
+    for ahead in JUMPS {
+        clock.set(ahead);
+        is_served(&running);
+        assert_eq!(running.get("/private/x", GPTBOT).status, 404, "{ahead}: the switch is off");
+        assert_eq!(status("enforcement"), "off", "{ahead}");
+    }
+    running.kill();
+    clock.set(-400 * DAY);
+    let mut running = clock.start(&folder);
+    assert_eq!(status("enforcement"), "off", "after a restart too");
+    folder.with_config(&["enforce", "on"]).succeeded();
+
+    // A version that goes live while the clock is ahead by years has the grace that is set, and no more.
+    clock.set(9 * 365 * DAY);
+    let new = "User-agent: GPTBot\nDisallow: /private/\nDisallow: /new/\n";
+    folder.replace("robots.txt", new);
+    wait_until("the new version", || running.get("/robots.txt", FIREFOX).body == new);
+    for ahead in [0, -10 * DAY, 4000 * DAY, -4000 * DAY, 0] {
+        clock.set(ahead);
+        is_served(&running);
+        let end = status("grace_end");
+        let end = end.as_str().and_then(|end| humantime::parse_rfc3339(end).ok());
+        let latest = now(ahead) + Duration::from_secs(48 * 3600 + 60);
+        assert!(end.is_none_or(|end| end <= latest), "{ahead}: {end:?} is after {latest:?}");
+        assert_eq!(status("enforcement"), "on", "{ahead}");
+    }
+    let history = folder.with_config(&["history", "shop"]).succeeded();
+    assert!(history.contains("switched-off") || history.contains("off"), "{history}");
+    assert_eq!(running.count("panic", |_| true), 0);
+    running.end();
+    // What was counted is kept, and the next start has it.
+    let mut running = clock.start(&folder);
+    is_served(&running);
+    assert_eq!(status("enforcement"), "on");
+    let board = folder.with_config(&["board", "--json"]).json();
+    assert_eq!(board["sites"][0]["site"], "shop");
+    running.end();
+    assert_eq!(running.count("panic", |_| true), 0);
+}

@@ -1,0 +1,61 @@
+//! Calls of a process that fail, as `strace` lets them.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Lets the calls of a process fail, until it is dropped.
+pub(crate) struct Failing(Child);
+
+impl Failing {
+    /// A fault is a call and what is injected, `openat:error=EIO:when=3`; with paths only calls about them fail.
+    pub(crate) fn begin(process: u32, fault: &str, paths: &[PathBuf]) -> Self {
+        let (call, _) = fault.split_once(':').unwrap();
+        // Whatever ends it is there before, as calls of new processes fail too.
+        let script = format!(
+            "strace -f -o /dev/null -p {process} -e trace={call} -e inject={fault} \"$@\" & read end; kill $!; wait"
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, "sh"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        for path in paths {
+            shell.arg("-P").arg(path);
+        }
+        let mut child = shell.spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        let mut read = said.read_line(&mut line);
+        while read.is_ok() && line.contains("Requested path") {
+            // It names what a path leads to.
+            line.clear();
+            read = said.read_line(&mut line);
+        }
+        // A read that fails is one of the calls that fail by now.
+        assert!(read.is_err() || line.contains("attached"), "{line}");
+        // It may say more, and nobody else reads it.
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Self(child)
+    }
+}
+
+impl Drop for Failing {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+/// Whether a process here may look at another one that is not its child, as `strace` has to.
+pub(crate) fn can_attach() -> bool {
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    let is_there = Command::new("strace").arg("-V").output().is_ok();
+    let can = is_there
+        && (scope.trim().is_empty() || scope.trim() == "0" || fs::metadata("/proc/1/mem").is_ok_and(|_| is_root()));
+    assert!(can || std::env::var_os("CI").is_none(), "CI has to run strace, as root");
+    can
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
