@@ -29,6 +29,26 @@ fn the_effect_is_listed_by_crawler() {
     assert_eq!(output.out, "nothing changes for any crawler\n");
 }
 
+#[test]
+fn who_keeps_its_access_by_the_group_of_another_is_said() {
+    let folder = folder(&[
+        ("open", "User-agent: *\nDisallow:\n"),
+        ("shut", "User-agent: *\nDisallow: /\n\nUser-agent: Googlebot\nDisallow:\n\nUser-agent: bingbot\nDisallow:\n"),
+    ]);
+    let text = folder.run(["diff", "open", "shut"]).succeeded();
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("unchanged: Googlebot, and ") && last.contains("; bingbot, and "), "{last}");
+    assert_has(last, &["Applebot", " that obey its group"]);
+    let comment = folder.run(["diff", "open", "shut", "--format", "markdown"]).succeeded();
+    assert_has(comment, &["\nunchanged: `Googlebot`, and `"]);
+    assert_has(
+        folder.run(["diff", "open", "shut", "--format", "json"]).succeeded(),
+        &["\"spared\":[[{\"name\":\"Googlebot\""],
+    );
+    let error = folder.run(["diff", "HEAD:robots.txt", "shut"]).failed(2);
+    assert_has(error, &["if a version in git is meant, `git show HEAD:robots.txt` prints it, and \"-\" in its place"]);
+}
+
 fn crawlers_of_the_registry() -> usize {
     tower_robots::agent::Registry::builtin().crawlers().len()
 }

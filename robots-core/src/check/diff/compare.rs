@@ -1,7 +1,7 @@
 //! Comparing the effect of two files.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -54,6 +54,10 @@ pub struct Diff {
     pub delays: Vec<DelayChange>,
     /// The guards under which something changes.
     pub breaches: Vec<Breach>,
+    /// Where something changes for crawlers that no group names: those that obey a group by name and keep every verdict and delay,
+    /// the ones that obey the same group together. They are search engines first, and may obey the group of another.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub spared: Vec<Vec<Subject>>,
     /// Whether it ended before all paths were tried ([`Diff::of_while`]): more may differ.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
@@ -132,12 +136,28 @@ impl Diff {
         let pair = Pair::read_as(options.reading, old, new, &options.registry);
         let classes = pair.classes(subject::all(options.reading, old, new, &options.registry));
         let delays = change::changes([&pair.old, &pair.new], &classes);
-        let mut effects: Vec<Effect> =
-            classes.into_iter().filter_map(|crawlers| pair.effect(crawlers, &goes_on)).collect();
+        let (mut effects, mut spared) = (Vec::new(), Vec::new());
+        for crawlers in classes {
+            match pair.effect(crawlers, &goes_on) {
+                Ok(effect) => effects.push(effect),
+                Err(crawlers) => spared.push(crawlers),
+            }
+        }
         effects.sort_by_cached_key(Effect::rank);
+        // A delay changes for a whole class.
+        let delayed: HashSet<_> =
+            delays.iter().flat_map(|delay| &delay.crawlers).map(|subject| &subject.name).collect();
+        let is_unnamed = |subject: &Subject| subject.name.is_none();
+        let is_for_unnamed =
+            delayed.contains(&None) || effects.iter().any(|effect| effect.crawlers.iter().any(is_unnamed));
+        spared.retain(|class: &Vec<Subject>| {
+            let is_named = class.iter().any(|subject| subject.named);
+            is_for_unnamed && !over.get() && is_named && !class.first().is_some_and(|one| delayed.contains(&one.name))
+        });
+        spared.sort_by_cached_key(|class| class.first().map(Subject::rank));
         let recognizer = Recognizer::new(options.registry.clone(), new);
         let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &recognizer, &goes_on)).collect();
-        Self { effects, delays, breaches, is_cut: over.get() }
+        Self { effects, delays, breaches, spared, is_cut: over.get() }
     }
 
     /// Whether nothing was found to differ.
@@ -220,16 +240,14 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// The changes for crawlers that all obey the same groups.
-    fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Option<Effect> {
-        if !goes_on() {
-            return None;
-        }
-        let [before, after] = self.select(crawlers.first()?);
+    /// The changes for crawlers that all obey the same groups, or the crawlers where there are none.
+    fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
+        let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
+        let [before, after] = self.select(first);
         let mut changes = self.changes(before, after, &witness::paths(before, after, &[], goes_on), goes_on);
         let omitted = changes.len().saturating_sub(Effect::MAX_CHANGES);
         changes.truncate(Effect::MAX_CHANGES);
-        (!changes.is_empty()).then_some(Effect { crawlers, changes, omitted })
+        if changes.is_empty() { Err(crawlers) } else { Ok(Effect { crawlers, changes, omitted }) }
     }
 
     fn breach(&self, guard: &Guard, recognizer: &Recognizer, goes_on: &dyn Fn() -> bool) -> Option<Breach> {

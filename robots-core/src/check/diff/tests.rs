@@ -29,6 +29,29 @@ fn text_that_means_the_same_is_no_difference() {
 }
 
 #[test]
+fn who_is_spared_a_change_for_all_is_listed_with_who_obeys_the_same_group() {
+    let old = "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nUser-agent: HouseBot\nDisallow: /b\n";
+    let shut = old.replace("/a", "/");
+    let named = |diff: &Diff| {
+        let is_named = |class: &Vec<Subject>| class.iter().filter(|one| one.named).count();
+        diff.spared.iter().map(|class| (is_named(class), class.len() > is_named(class))).collect::<Vec<_>>()
+    };
+    let diff = between(old, &shut);
+    assert_eq!(named(&diff), [(2, true)], "with Applebot and others, that obey the group of Googlebot");
+    assert!(diff.spared[0].iter().any(|one| one.name.as_deref() == Some("Applebot") && !one.named));
+    assert!(between(old, &format!("{shut}User-agent: GPTBot\nDisallow: /\n")).spared.len() == 1, "GPTBot changes");
+    for (new, why) in [
+        (old.replace("/b", "/c"), "its group changes, and nothing for unnamed crawlers"),
+        (shut.replace("/b", "/b\nCrawl-delay: 2"), "its delay changes"),
+        (old.to_owned(), "nothing changes"),
+    ] {
+        assert_eq!(named(&between(old, &new)), [], "{why}");
+    }
+    let cut = Diff::of_while(&RobotsTxt::parse(old), &RobotsTxt::parse(shut), &DiffOptions::new(), &|| false);
+    assert!(cut.is_cut && cut.spared.is_empty(), "what was not compared is not said to be the same");
+}
+
+#[test]
 fn each_change_has_a_path() {
     for (old, new, want) in [
         ("Disallow: /a", "Disallow: /a\nDisallow: /b", &["disallow /b"][..]),

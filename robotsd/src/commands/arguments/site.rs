@@ -266,7 +266,12 @@ impl RobotsFile {
     fn read(path: &Path, read: ReadInput) -> io::Result<Self> {
         let named = |error: io::Error| {
             let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
-            let hint = path.to_str().and_then(site_hint).or_else(usual);
+            let of_git = || {
+                let (version, file) = path.to_str()?.split_once(':').filter(|(_, file)| !file.is_empty())?;
+                let read = format!("`git show {version}:{file}` prints it, and \"-\" in its place reads that");
+                Some(format!("if a version in git is meant, {read}"))
+            };
+            let hint = path.to_str().and_then(site_hint).or_else(usual).or_else(of_git);
             let hint = hint.filter(|_| error.kind() == io::ErrorKind::NotFound);
             hint.map_or_else(
                 || io::Error::other(error.to_string()),

@@ -137,7 +137,23 @@ pub(in crate::commands) fn write(
         let (guard, change) = (breach.guard.to_string(), &breach.change);
         writeln!(out, "forbidden: {} changes for {}", printable(&change.path), printable(&guard))?;
     }
-    writeln!(out, "{}", summary(diff))
+    writeln!(out, "{}", summary(diff))?;
+    spared(diff, plain).map_or(Ok(()), |spared| writeln!(out, "{spared}"))
+}
+
+/// The crawlers that a change for unnamed ones does not reach: a name spares those too that obey its group. `None` where there are none.
+fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
+    let of_class = |class: &Vec<Subject>| {
+        let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
+        let whose = if named.len() == 1 { "its" } else { "their" };
+        let others =
+            (!others.is_empty()).then(|| format!(", and {} that obey {whose} group", list(&others, "", style)));
+        format!("{}{}", list(&named, "that the files name", style), others.unwrap_or_default())
+    };
+    let classes: Vec<_> = diff.spared.iter().take(SHOWN).map(of_class).collect();
+    let more = diff.spared.len() - classes.len();
+    let more = if more > 0 { format!("; and {}", plural(more, "more group")) } else { String::new() };
+    (!classes.is_empty()).then(|| format!("unchanged: {}{more}", classes.join("; ")))
 }
 
 /// The sum of the changes.
@@ -219,7 +235,7 @@ fn list(crawlers: &[&Subject], kind: &str, style: NameStyle) -> String {
     let names = names.collect::<Vec<_>>().join(", ");
     match crawlers.len().saturating_sub(SHOWN) {
         0 => names,
-        more => format!("{names} and {more} more {kind}"),
+        more => format!("{names} and {more} more {kind}").trim_end().to_owned(),
     }
 }
 
@@ -301,6 +317,9 @@ pub(super) fn write_markdown(
         let _ = writeln!(comment, "{}\n", nothing_lost(of, count, cell));
     }
     let _ = writeln!(comment, "{}.\n", summary(diff));
+    if let Some(spared) = spared(diff, cell) {
+        let _ = writeln!(comment, "{spared}.\n");
+    }
     add_changes(&mut comment, diff);
     for breach in diff.breaches.clone() {
         let (path, guard) = (cell(&breach.change.path), cell(&breach.guard.to_string()));
