@@ -356,6 +356,26 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
+    /// Where lines go that stood between blank ones, or between one and the end, one of the two goes with them.
+    fn remove_double_blanks(&mut self) {
+        let lines = self.file.lines();
+        let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());
+        let goes = |line: &usize| self.removed.contains(line);
+        let mut blanks = Vec::new();
+        for last in self.removed.iter().copied().filter(|line| !goes(&(line + 1)) && is_blank(line + 1)) {
+            let first = (0..=last).rev().take_while(goes).last().unwrap_or(last);
+            let (start, end) = (self.file.whole_line(first).start, self.file.whole_line(last).end);
+            let is_whole = self.added.range(start..=end).all(|(at, _)| *at == self.file.bytes().len())
+                && (first..=last).all(|line| !self.file.bytes()[self.file.whole_line(line)].contains(&b'#'));
+            if is_whole && (first == 0 || is_blank(first - 1)) {
+                // At the end the blank line before them goes: a new group brings its own.
+                let is_end = self.file.whole_line(last + 1).is_empty();
+                blanks.extend(if is_end { first.checked_sub(1) } else { Some(last + 1) });
+            }
+        }
+        self.removed.extend(blanks);
+    }
+
     /// The file with the edits.
     fn write(mut self) -> Vec<u8> {
         for (at, names) in std::mem::take(&mut self.stay) {
@@ -388,6 +408,7 @@ impl<'f, 'a> Draft<'f, 'a> {
                 }
             }
         }
+        self.remove_double_blanks();
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
         edits.extend(self.removed.into_iter().map(|line| {

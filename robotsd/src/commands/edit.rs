@@ -39,12 +39,14 @@ pub(crate) struct EditArgs {
     ///
     /// A name means that crawler alone: others that obey its group for want of one of their own are named where their rules were.
     /// Of two that mean a crawler the one that names it counts, and then --disallow. `robotsd agents` lists crawlers, categories and operators.
-    #[arg(long, value_name = "WHOM")]
+    #[arg(long, value_name = "WHOM", value_parser = whom)]
     disallow: Vec<Selector>,
 
     /// Let crawlers in: no rule is about the whole site for them any more, and the narrower rules that they have stay; may be
     /// repeated
-    #[arg(long, value_name = "WHOM")]
+    ///
+    /// It undoes no --disallow: whom the file kept out before is let in too. Version control brings a file back.
+    #[arg(long, value_name = "WHOM", value_parser = whom)]
     allow: Vec<Selector>,
 
     /// Show the edit and its effect, and write nothing; end with 1 if there is one
@@ -53,6 +55,16 @@ pub(crate) struct EditArgs {
 
     #[command(flatten)]
     site: SiteArgs,
+}
+
+/// The crawlers of an option, without a path.
+fn whom(text: &str) -> Result<Selector, String> {
+    text.parse().map_err(|forms: String| match text.split_once(":/") {
+        Some((_, path)) => format!(
+            "{forms}. Whole sites are edited, not paths: write a rule for /{path} by hand, and `robotsd diff` shows what it changes"
+        ),
+        None => forms,
+    })
 }
 
 /// The crawler of this name. A misspelled one would keep no crawler out.
@@ -181,6 +193,20 @@ fn write_effect(
             true => writeln!(out, "no search engine is touched")?,
             false => writeln!(out, "search engines that are touched: {}", QuotedList::of(engines))?,
         }
+    }
+    let changed = diff.effects.iter().flat_map(|effect| &effect.crawlers).filter_map(|subject| subject.name.as_deref());
+    let changed: BTreeSet<_> = changed.map(str::to_lowercase).collect();
+    let is_new = |agent: &Agent| agent.crawler().is_some_and(|name| changed.contains(&name.to_lowercase()));
+    let already = wanted.iter().filter(|(agent, access)| *access == Access::Disallow && !is_new(agent));
+    let already: Vec<_> = already.filter_map(|(agent, _)| agent.crawler()).collect();
+    if !diff.is_empty() && !already.is_empty() {
+        writeln!(out, "shut out already: {}", QuotedList::of(already))?;
+    }
+    if wanted.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
+        writeln!(
+            out,
+            "--allow undoes no earlier edit: it also lets in whom a group of your own kept out; version control brings the file back"
+        )?;
     }
     let shut =
         || wanted.iter().filter(|(_, access)| *access == Access::Disallow).filter_map(|(agent, _)| agent.registered());

@@ -45,6 +45,23 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
     assert_eq!(folder.read("robots.txt"), after.replace("User-agent: ClaudeBot\r\n", ""));
 }
 
+/// The owner's own group is one of those that a category keeps out, and goes with them.
+#[test]
+fn who_was_shut_out_already_is_said_before_letting_in_opens_it_too() {
+    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /\n")]);
+    let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
+    assert_has(&out, &["\nshut out already: \"GPTBot\"\n"]);
+    assert_lacks(&out, &["--allow undoes"]);
+    let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
+    assert_lacks(&out, &["shut out already"]);
+    let out = edit(&folder, &["--allow", "category:ai-training"]).succeeded();
+    assert_has(
+        &out,
+        &["\n--allow undoes no earlier edit: it also lets in whom a group of your own kept out; version control"],
+    );
+    assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /x\n");
+}
+
 #[test]
 fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
     let large = format!("User-agent: *\nDisallow: /x\n{}", "# a line that says nothing\n".repeat(20_000));
@@ -56,6 +73,10 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
     for (arguments, said) in [
         (&["--disallow", "GTPBot"][..], "did you mean \"GPTBot\"?"),
         (&["--disallow", "category:ai"], "\"ai\" is not a category of crawlers: write "),
+        (
+            &["--disallow", "ImagesiftBot:/images/"],
+            "Whole sites are edited, not paths: write a rule for /images/ by hand",
+        ),
         (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
         (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
         (&["--disallow", "*"], "\"*\" is not a crawler's name"),

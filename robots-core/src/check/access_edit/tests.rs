@@ -70,6 +70,32 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ),
         ("User-agent: GPTBot\nDisallow: /b\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /b\nDisallow: /\n"),
         ("User-agent: GPTBot\nDisallow: /\nAllow: /a\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
+        // A group that goes leaves one blank line, and none at the end.
+        (
+            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n\nSitemap: https://a.example/s\n",
+            "+GPTBot",
+            "User-agent: *\nDisallow: /a\n\nSitemap: https://a.example/s\n",
+        ),
+        (
+            "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
+            "+GPTBot",
+            "User-agent: *\nDisallow: /a\n",
+        ),
+        (
+            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
+            "+GPTBot",
+            "User-agent: *\nDisallow: /a\n",
+        ),
+        (
+            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
+            "+GPTBot -CCBot",
+            "User-agent: *\nDisallow: /a\n\nUser-agent: CCBot\nDisallow: /\n",
+        ),
+        (
+            "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot # why\nDisallow: /\n\nSitemap: https://a.example/s\n",
+            "+GPTBot",
+            "User-agent: *\nDisallow: /a\n\n# why\n\nSitemap: https://a.example/s\n",
+        ),
         // The others of a group keep it.
         (
             "User-agent: GPTBot\nUser-agent: *\nDisallow: /a\n",
@@ -85,7 +111,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         (
             "User-agent: GPTBot\nDisallow: /\n\n# All\nUser-agent: *\nDisallow: /a\n",
             "+GPTBot",
-            "\n# All\nUser-agent: *\nDisallow: /a\n",
+            "# All\nUser-agent: *\nDisallow: /a\n",
         ),
         ("User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n", "+GPTBot", "User-agent: CCBot\nDisallow: /\n"),
         ("User-agent: GPTBot\nDisallow: /\nDisallow: /b\n", "+GPTBot", "User-agent: GPTBot\nDisallow: /b\n"),
