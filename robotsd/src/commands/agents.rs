@@ -225,7 +225,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
         let (name, category) = (printable(&crawler.name), crawler.category.as_str());
         let obeys = [robots, star, crawl_delay].map(Obeys::as_str);
         write!(out, "{name:names$}  {category:14}  {:11}  {:7}  {:7}", obeys[0], obeys[1], obeys[2])?;
-        let rest = format!("{}; obeys {}{control}{index}{source}{checked}", crawler.operator, tokens.join(", then "));
+        let rest = format!("{}; token {}{control}{index}{source}{checked}", crawler.operator, tokens.join(", then "));
         writeln!(out, "  {}", printable(&rest))?;
     }
     if rows.iter().any(|crawler| [crawler.obeys_robots, crawler.obeys_star].contains(&Obeys::Unknown)) {

@@ -117,7 +117,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     match args.format {
         TestFormat::Text => {
             evaluated.write_text(&mut out)?;
-            summarize(&mut out, &outcome)?;
+            summarize(&mut out, &outcome, spelling)?;
         }
         TestFormat::Json => {
             for ((line, column), unmet) in evaluated.unmet() {
@@ -132,12 +132,16 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     })
 }
 
-fn summarize(out: &mut impl Write, outcome: &ExpectationOutcome) -> io::Result<()> {
-    let count = outcome.evaluated;
-    match outcome.unmet.len() {
-        0 => writeln!(out, "{count} expected, all met"),
-        unmet => writeln!(out, "{count} expected, {unmet} not met"),
-    }
+fn summarize(out: &mut impl Write, outcome: &ExpectationOutcome, spelling: Spelling) -> io::Result<()> {
+    let met = match outcome.unmet.len() {
+        0 => "all met".to_owned(),
+        unmet => format!("{unmet} not met"),
+    };
+    let slip = match spelling {
+        Spelling::Right => "",
+        Spelling::Slip => "; a name is misspelled, and what is expected of it says nothing about any crawler",
+    };
+    writeln!(out, "{} expected, {met}{slip}", outcome.evaluated)
 }
 
 /// Whether the agents of a file are crawlers.
@@ -166,8 +170,10 @@ impl EvaluatedExpectations<'_> {
         let mut spelling = Spelling::Right;
         for WrittenWord { text, place: (line, column) } in &self.file.agents {
             if let Some(unknown) = evaluator.unknown_name(text, None) {
-                complain(&format_args!("{path}:{line}:{column}: {unknown}"));
-                if unknown.hint().is_some() {
+                let is_slip = unknown.hint().is_some();
+                let severity = if is_slip { "error" } else { "warning" };
+                complain(&format_args!("{path}:{line}:{column}: {severity}: {unknown}"));
+                if is_slip {
                     spelling = Spelling::Slip;
                 }
             } else if evaluator.is_word_of_no_crawler(text) {
@@ -181,7 +187,7 @@ impl EvaluatedExpectations<'_> {
         if spelling == Spelling::Right {
             // A header with such a name is no name that is looked up above.
             for misspelled in &self.outcome.misspelled {
-                complain(&format_args!("{path}: {}", printable(misspelled)));
+                complain(&format_args!("{path}: error: {}", printable(misspelled)));
                 spelling = Spelling::Slip;
             }
         }

@@ -123,7 +123,7 @@ impl LineSnippet<'_> {
         let snippet =
             Snippet::source(excerpt.text).line_start(line).annotation(AnnotationKind::Primary.span(excerpt.span));
         let fix = self.is_fixed.then(|| {
-            Level::HELP.with_name("fix").message("--fix corrects it, and changes nothing for crawlers that read it now")
+            Level::HELP.with_name("fix").message("--fix corrects it: no crawler may fetch more or less after it")
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);

@@ -18,7 +18,7 @@ fn crawlers_are_listed_and_searched() {
     let want = "name    category        obeys file   obeys *  delay    operator; tokens; source";
     assert!(lines[0].starts_with(want), "{text}");
     assert!(
-        lines[1].starts_with("GPTBot  ai-training ") && lines[1].contains("  OpenAI; obeys gptbot; https://"),
+        lines[1].starts_with("GPTBot  ai-training ") && lines[1].contains("  OpenAI; token gptbot; https://"),
         "{text}"
     );
     assert!(lines.last().unwrap().starts_with("1 of "), "{text}");

@@ -84,7 +84,7 @@ fn every_format_says_what_can_be_fixed() {
     let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").out;
     let text = of("text");
     let parts = [
-        "= fix: --fix corrects it, and changes nothing for crawlers that read it now\n",
+        "= fix: --fix corrects it: no crawler may fetch more or less after it\n",
         "--fix corrects 1 of them, with --unsafe-fixes 1 more\n",
     ];
     assert_has(&text, &parts);

@@ -72,8 +72,10 @@ fn expectations_of_others_name_nothing_outside_of_the_folder() {
 fn a_name_that_no_crawler_has_is_said_with_its_place() {
     let file = "[[disallow]]\nagents = [\"GPTBot\", \"Googelbot\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
-    let error = folder.run(["test", "e.toml", "--robots", "robots.txt"]).failed(2);
-    let want = "robotsd: e.toml:2:21: no crawler of the registry and no group of the robots.txt is called \"Googelbot\": \
+    let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
+    let last = "2 expected, all met; a name is misspelled, and what is expected of it says nothing about any crawler\n";
+    assert!(code == Some(2) && out.ends_with(last), "{out}");
+    let want = "robotsd: e.toml:2:21: error: no crawler of the registry and no group of the robots.txt is called \"Googelbot\": \
                 did you mean \"Googlebot\"? ";
     assert!(error.starts_with(want) && error.lines().count() == 1, "{error}");
 }
@@ -84,7 +86,7 @@ fn a_name_that_is_no_slip_and_a_pattern_are_said_and_evaluated() {
                 [\"AdsBot-Google\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
     let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
-    assert!(error.starts_with("robotsd: e.toml:2:11: no crawler of the registry"), "{error}");
+    assert!(error.starts_with("robotsd: e.toml:2:11: warning: no crawler of the registry"), "{error}");
     assert_has(&error, &["\nrobotsd: e.toml:3:10: \"/drafts/*\" is taken as a path, "]);
     let want =
         "e.toml:6:10: AdsBot-Google may fetch /drafts/: no group of robots.txt is for it\n2 expected, 1 not met\n";

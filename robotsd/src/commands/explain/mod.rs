@@ -190,7 +190,7 @@ impl ExplainArgs {
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
             let fault = "there is no crawler: name one with --user-agent NAME, or with --token TOKEN for what the file \
-                         says alone";
+                         says alone; `robotsd diff /dev/null robots.txt` shows what it says to all of them";
             return Err(fault.to_owned());
         }
         if self.token.iter().any(|token| token.trim().is_empty()) {

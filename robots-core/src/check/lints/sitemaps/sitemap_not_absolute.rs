@@ -22,7 +22,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     if address.is_empty() {
         sink.report(field.range(), format_args!("the sitemap line has no address"))
-            .help(format_args!("write \"Sitemap: https://example.com/sitemap.xml\", with the name of the site"));
+            .help(format_args!("write the whole URL, such as \"Sitemap: https://YOUR-SITE/sitemap.xml\""));
         return;
     }
     sink.report(field.value_range.clone(), format_args!("{} is not an absolute http or https URL", Quoted(address)))
@@ -33,8 +33,8 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
                 [b'/', ..] => match file.own_origin() {
                     Some(origin) => [origin, address].concat(),
                     None => {
-                        let address = [b"https://example.com", address].concat();
-                        return Some(format!("write {}, with the name of the site", Quoted(&address)));
+                        let address = [b"https://YOUR-SITE", address].concat();
+                        return Some(format!("write the whole URL, such as {}", Quoted(&address)));
                     }
                 },
                 _ if named(&address[..memchr::memchr(b'/', address).unwrap_or(0)]) => [b"https://", address].concat(),

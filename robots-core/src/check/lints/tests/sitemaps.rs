@@ -19,7 +19,7 @@ fn lints_about_sitemaps() {
         .found_each("Sitemap: {}", &others, &["1:10"])
         .found("Sitemap:", &["1:1"])
         .found("Sitemap https://example.com/", &[])
-        .helps("Sitemap: /s.xml", &["write \"https://example.com/s.xml\", with the name of the site"]);
+        .helps("Sitemap: /s.xml", &["write the whole URL, such as \"https://YOUR-SITE/s.xml\""]);
     for (address, want) in [
         ("/s.xml", "a.test/s.xml"),
         ("s.xml", "a.test/s.xml"),
