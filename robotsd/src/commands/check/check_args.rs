@@ -64,7 +64,7 @@ pub(crate) struct CheckArgs {
     pub(super) notes: bool,
 
     /// Show every finding in the order of the file, notes included
-    #[arg(long, short, conflicts_with = "notes")]
+    #[arg(long, short)]
     pub(super) verbose: bool,
 
     #[command(flatten)]
@@ -103,7 +103,7 @@ pub(super) enum CheckFormat {
 
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
-    /// Correct the files where that changes nothing for any crawler; - writes the corrected text to standard output
+    /// Correct the files where no crawler may fetch more or less after it; - writes the corrected text to standard output
     #[arg(long)]
     pub(super) fix: bool,
 

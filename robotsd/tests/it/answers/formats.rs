@@ -34,6 +34,18 @@ fn people_read_answers_findings_and_the_front_page() {
     assert_has(text, &parts);
     assert_has(shown(&["--notes"]), &["note[answer-cached-long]: crawlers may keep it for 10 days"]);
     assert_has(shown(&["--verbose"]), &["note[answer-cached-long]", "note[redundant-star]"]);
+    assert_eq!(shown(&["--verbose", "--notes"]), shown(&["--verbose"]));
+}
+
+#[test]
+fn an_error_of_a_server_is_explained_once_and_shuts_all_out() {
+    let site = Origin::answering(|_| response("500 Internal Server Error", &[], ""));
+    let shown = |arguments: &[&str]| run(check(&[URL], &[rule(site.address, "", 8080)]).args(arguments)).out;
+    let text = shown(&[]);
+    assert_eq!(text.matches("30 days").count(), 1, "{text}");
+    assert_has(&text, &[":\n  search engines  may not  all ", "\n  AI search       may not  all "]);
+    // Where the finding is not wished for it is still said.
+    assert_eq!(shown(&["--ignore", "answer-server-error"]).matches("30 days").count(), 1);
 }
 
 #[test]

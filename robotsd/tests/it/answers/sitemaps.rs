@@ -76,6 +76,14 @@ fn good_sitemaps_of_every_kind_are_counted() {
     assert_eq!(found(lines, &[]), (vec![], vec![]), "without --sitemap none is fetched");
 }
 
+/// Its host is known without a request.
+#[test]
+fn a_sitemap_elsewhere_is_found_without_fetching_it() {
+    let line = "Sitemap: https://www.shop.example/sitemap.xml\nSitemap: https://www.shop.example/sitemap.xml";
+    let want = "sitemap-elsewhere the sitemap is on another host than example.com";
+    assert_eq!(found(line, &[]), (vec![want.to_owned()], vec![]));
+}
+
 #[test]
 fn what_is_wrong_with_a_sitemap_is_found() {
     let of_another = "sitemap-scope 2 of 2 URLs are of another site than ";

@@ -30,7 +30,7 @@ pub(super) fn of_status(chain: &RetrievalChain) -> Option<AnswerFinding> {
     Some(if help.is_empty() { finding } else { finding.help(help) })
 }
 
-const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'static str)> {
+pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'static str)> {
     Some(match kind {
         AnswerKind::Success(status) if status.as_u16() == 200 => return None,
         AnswerKind::Success(_) => (&lints::NOT_200, "answer 200"),

@@ -95,7 +95,8 @@ lints! {
         "A sitemap is for the host that serves it, or whose robots.txt names it, with scheme and port. URLs of another one are \
          ignored: http where the site is https, or the name of a staging server.";
     SITEMAP_ELSEWHERE = Note "sitemap-elsewhere": "a sitemap on another host, or without TLS",
-        "A robots.txt may name a sitemap on another host. That host then says what the URLs of this one are.";
+        "A robots.txt may name a sitemap on another host. That host then says what the URLs of this one are. After a move of the \
+         site it is often the old one.";
 }
 
 /// Every one.

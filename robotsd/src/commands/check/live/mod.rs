@@ -83,10 +83,10 @@ impl LiveCheck<'_> {
         }
         let settings = self.settings.for_host(&chain.url().authority());
         let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
+        let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
+        findings.extend(evaluator.iter().flat_map(|evaluator| sitemaps::elsewhere(evaluator.robots(), origin)));
         let sitemaps = match (&evaluator, self.sitemaps) {
             (Some(evaluator), FetchedSitemaps::Named) => {
-                let origin =
-                    if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
                 let (sitemaps, found) = sitemaps::check(&self.retriever, evaluator.robots(), origin);
                 findings.extend(found);
                 sitemaps

@@ -25,7 +25,13 @@ fn write_answers(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
         match answer.same {
             SameFile::Named => {
                 writeln!(out, "{}", whole(answer))?;
-                writeln!(out, "  {}", answers::meaning(answer.kind))?;
+                // A finding that is shown has it too.
+                let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
+                let is_said =
+                    |finding: &AnswerFinding| Some(finding.code) == lint && finding.severity != Severity::Note;
+                if !report.findings.iter().any(is_said) {
+                    writeln!(out, "  {}", answers::meaning(answer.kind))?;
+                }
             }
             SameFile::Same => {
                 let file = if answer.kind.access() == CrawlerAccess::Rules { " file" } else { "" };
@@ -81,9 +87,9 @@ fn write_front_page(out: &mut impl Write, report: &LiveReport) -> io::Result<()>
     writeln!(out, "the front page, {}:", front_page(report))?;
     for kind in CrawlerKind::ALL {
         let (may, may_not) = sides(&report.front_page, kind);
-        writeln!(out, "  {:14}  may      {may}", kind.title())?;
-        if may_not != "-" {
-            writeln!(out, "  {:14}  may not  {may_not}", "")?;
+        let sides = [("may", may), ("may not", may_not)].into_iter().filter(|(_, names)| names != "-");
+        for (at, (word, names)) in sides.enumerate() {
+            writeln!(out, "  {:14}  {word:7}  {names}", if at == 0 { kind.title() } else { "" })?;
         }
     }
     writeln!(out)

@@ -1,6 +1,6 @@
-//! The sitemaps that a robots.txt names: whether they can be fetched, are sitemaps, and are about this site.
+//! The sitemaps that a robots.txt names: whether they are on this site, can be fetched, are sitemaps, and are about it.
 //!
-//! Sitemaps that an index lists are not fetched.
+//! Where one stands is known without a request, and is looked at always. Sitemaps that an index lists are not fetched.
 
 use serde::Serialize;
 use tower_robots::rules::RobotsTxt;
@@ -73,7 +73,6 @@ pub(super) fn check(
             break;
         }
         seen.push(url.clone());
-        findings.extend(elsewhere(&url, site));
         let (summary, found) = one(retriever, url, site);
         sitemaps.push(summary);
         findings.extend(found);
@@ -81,8 +80,21 @@ pub(super) fn check(
     (sitemaps, findings)
 }
 
-/// The finding about a sitemap that another host serves, or this one without TLS.
-fn elsewhere(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
+/// The findings about sitemaps that another host serves, or this one without TLS.
+pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<AnswerFinding> {
+    let mut urls: Vec<FetchUrl> = Vec::new();
+    for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {
+        if urls.len() == MOST_SITEMAPS {
+            break;
+        }
+        if !urls.contains(&url) {
+            urls.push(url);
+        }
+    }
+    urls.iter().filter_map(|url| place(url, site)).collect()
+}
+
+fn place(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
     let message = if url.host() != site.host() {
         format!("the sitemap is on another host than {}", site.host())
     } else if site.is_https() && !url.is_https() {
