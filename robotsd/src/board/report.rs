@@ -171,7 +171,7 @@ impl Judged {
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "although it had read that they are"),
-            (self.not_newest, "by an older version that it had read"),
+            (self.not_newest, "that the older version it had read allows"),
             (self.unread, "without a read seen here"),
             (self.undecided, "which cannot be judged"),
         ];

@@ -261,14 +261,18 @@ fn a_report_begins_with_who_meets_the_file_and_what_refusing_would_do() {
     let replay = Replay::of(log());
     let said = [
         "\nwith mode = \"refuse\", 1 of these would be refused; 1 would be only tagged, as those of search engines that \
-                 people use are\n  Googlebot: 33 % disallowed, by /cart\n  GPTBot: 50 % disallowed, by /drafts/\n",
+                 people use are\n  Googlebot: 33 % disallowed, by /cart; none of these verified\n  \
+                 GPTBot: 50 % disallowed, by /drafts/; none of these verified\n",
     ];
     assert_has(replay.text(&[]), &said);
-    let lead = "<ul class=\"lead\"><li>Googlebot: 33 % disallowed, by /cart</li>\n<li>GPTBot";
+    let lead = "<ul class=\"lead\"><li>Googlebot: 33 % disallowed, by /cart; none of these verified</li>\n<li>GPTBot";
     let figure =
         "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 tagged, as of search engines</small>";
     assert_has(replay.html(&[]), &[lead, figure]);
-    assert_has(replay.text(&["--against", "new.txt"]), &["\n  Googlebot: 33 % shut out, by /drafts/\n"]);
+    assert_has(
+        replay.text(&["--against", "new.txt"]),
+        &["\n  Googlebot: 33 % shut out, by /drafts/; none of these verified\n"],
+    );
     // The policy of a site may have search engines refused too.
     let config = Config::new().files_of("shop").tables("[site.modes]\n\"index\" = \"refuse\"");
     let replay = Replay::configured(&config, ROBOTS, &log());
@@ -378,7 +382,7 @@ fn what_cannot_be_decided_fails() {
     let said = complaint("[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/cart\"]\n").failed(1);
     assert_eq!(said, "e.toml:3:10: Googlebot may not fetch /cart: robots.txt:2: disallow /cart\n");
     let said = complaint("[[allow]]\nagents = [\"Googelbot\"]\npaths = [\"/\"]\n").error;
-    assert!(said.starts_with("robotsd: e.toml:2:11: no crawler of the registry "), "{said}");
+    assert!(said.starts_with("robotsd: e.toml:2:11: error: no crawler of the registry "), "{said}");
     assert_has(said, &["\"Googlebot\"?"]);
 }
 
@@ -745,6 +749,7 @@ fn a_report_with_a_history_begins_with_the_judgements() {
     let history = ["replay", "log", "--history", "robots-2026-10-01.txt"];
     let text = folder.run(history).out;
     assert!(text.starts_with("by what crawlers had read\n  no crawler is judged: only verified ones are"), "{text}");
+    assert_has(&text, &["\n  2 names not judged (not verified: these requests could be anyone's): "]);
     let requests = text.find("6 requests").unwrap();
     assert!(text.find("robots-2026-10-01.txt)").unwrap() < requests, "{text}");
     let page = folder.run([&history[..], &["--format", "html"]].concat()).out;

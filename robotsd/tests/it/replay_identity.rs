@@ -185,6 +185,26 @@ fn impostors_have_a_section_in_text_and_page() {
 }
 
 #[test]
+fn a_headline_says_whose_requests_are_not_verified_and_leaves_them_for_last() {
+    let site = Site::new();
+    let mut log = vec![line("1.2.3.4", NOON, "/cart", MYBOT), line("203.0.114.9", NOON, "/cart", GOOGLEBOT)];
+    log.extend((0..4).map(|_| line("66.249.66.1", NOON, "/", GOOGLEBOT)));
+    let lead = |log: &[String]| {
+        let text = site.replay(log, "text", &[]).out;
+        let lines = text.lines().filter(|line| line.contains("% disallowed, by")).map(|line| line.trim().to_owned());
+        lines.collect::<Vec<_>>()
+    };
+    let mybot = "MyBot: 100 % disallowed, by /cart".to_owned();
+    assert_eq!(lead(&log), [mybot.clone(), "Googlebot: 20 % disallowed, by /cart; none of these verified".to_owned()]);
+    log.push(line("66.249.66.1", NOON, "/cart", GOOGLEBOT));
+    assert_eq!(lead(&log), ["Googlebot: 33 % disallowed, by /cart; 1 of these 2 not verified".to_owned(), mybot]);
+    assert_has(
+        site.replay(&log, "html", &[]).out,
+        &["<li>Googlebot: 33 % disallowed, by /cart; 1 of these 2 not verified</li>"],
+    );
+}
+
+#[test]
 fn embedded_lists_verify_and_make_no_impostor() {
     let site = Site::new();
     for (want, addresses) in [

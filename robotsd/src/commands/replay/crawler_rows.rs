@@ -106,7 +106,9 @@ impl ReplayRow {
     pub(super) fn note(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
         self.is_checked |= !matches!(
             identity,
-            Identity::Unclaimed | Identity::Unverifiable | Identity::Undecided(UndecidedReason::Address)
+            Identity::Unclaimed
+                | Identity::Unverifiable
+                | Identity::Undecided(UndecidedReason::Address | UndecidedReason::NotLoaded)
         );
         match identity {
             Identity::Verified(_) => {

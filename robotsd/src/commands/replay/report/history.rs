@@ -1,5 +1,6 @@
 //! The judgements of crawlers by the versions that they had read, and the visitors that crawling brings: a part of each form of the report.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -69,20 +70,35 @@ impl PastJudgements {
         })
     }
 
-    /// The crawlers of each judgement, the worst first, as in `2 ignore robots.txt: GPTBot, Bytespider`.
+    /// The crawlers of each judgement, the worst first, as in `2 ignore robots.txt: GPTBot, Bytespider`, then the names under which
+    /// requests came that are not judged, and why.
     fn verdicts(&self) -> Vec<String> {
+        let listed = |names: &[&str]| {
+            let more = names.len().saturating_sub(NAMED) as u64;
+            let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+            names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ") + &more
+        };
         let verdict = |(word, one, several): (&str, &str, &str)| {
             let of_word = self.crawlers.iter().filter(|crawler| crawler.word.as_deref() == Some(word));
             let names: Vec<&str> = of_word.map(|crawler| &*crawler.crawler).collect();
-            let more = names.len().saturating_sub(NAMED) as u64;
-            let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
             let what = if names.len() == 1 { one } else { several };
-            let listed = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-            (!names.is_empty()).then(|| format!("{} {what}: {listed}{more}", grouped(names.len() as u64)))
+            (!names.is_empty()).then(|| format!("{} {what}: {}", grouped(names.len() as u64), listed(&names)))
         };
-        let verdicts: Vec<String> = JUDGEMENTS.into_iter().filter_map(verdict).collect();
-        let none = "no crawler is judged: only verified ones are, whose reads and requests are all in the logs";
-        if verdicts.is_empty() { vec![none.to_owned()] } else { verdicts }
+        let mut verdicts: Vec<String> = JUDGEMENTS.into_iter().filter_map(verdict).collect();
+        if verdicts.is_empty() {
+            let none = "no crawler is judged: only verified ones are, whose reads and requests are all in the logs";
+            verdicts.push(none.to_owned());
+        }
+        let mut unjudged: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (crawler, why) in self.crawlers.iter().filter_map(|crawler| Some((crawler, crawler.no_word.as_deref()?))) {
+            unjudged.entry(why).or_default().push(&crawler.crawler);
+        }
+        let unjudged = unjudged.into_iter().map(|(why, names)| {
+            let count = counted(names.len() as u64, "name");
+            format!("{count} not judged ({why}): {}", listed(&names))
+        });
+        verdicts.extend(unjudged);
+        verdicts
     }
 
     /// As sentences without a stop.
@@ -130,7 +146,7 @@ pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<Operator
 /// The judgement of a crawler, and the reason.
 fn said(crawler: &CrawlerBoard) -> (String, String) {
     let word = crawler.word.clone().or_else(|| crawler.no_word.clone()).unwrap_or_default();
-    let all = counted(crawler.allowed + crawler.disallowed, "request");
+    let all = counted(crawler.allowed + crawler.disallowed, "other request");
     let reads = format!("{} of robots.txt", counted(crawler.reads, "read"));
     let judged = crawler.judged.in_words().map(|judged| format!(": {judged}")).unwrap_or_default();
     (word, format!("{reads}, {} of {all} disallowed{judged}", grouped(crawler.disallowed)))

@@ -192,22 +192,32 @@ impl Report {
         self.against.is_some()
     }
 
-    /// The headline: search engines, and then the crawlers with the most disallowed or changed requests, a sentence each.
+    /// The headline: search engines, and then the crawlers with the most disallowed or changed requests, a sentence each. Those of
+    /// which none is verified, though claims were checked, come last: impostors may have sent all of them.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &ReportedCrawler| {
-            let RequestOutcomes { disallowed, shut, opened, .. } = row.counts.outcomes;
+            let (own, verified) = (&row.counts.outcomes, &row.identity.verified);
             match self.is_compared() {
-                false => (disallowed, Effect::Disallowed, "disallowed"),
-                true if shut > 0 => (shut, Effect::ShutOut, "shut out"),
-                true => (opened, Effect::LetIn, "let in"),
+                false => (own.disallowed, verified.disallowed, Effect::Disallowed, "disallowed"),
+                true if own.shut > 0 => (own.shut, verified.shut, Effect::ShutOut, "shut out"),
+                true => (own.opened, verified.opened, Effect::LetIn, "let in"),
             }
         };
         let mut rows: Vec<_> = self.crawlers.iter().filter(|row| harm(row).0 > 0).collect();
-        rows.sort_by_key(|row| (!row.is_index_engine, std::cmp::Reverse(harm(row).0)));
+        rows.sort_by_key(|row| {
+            let (count, verified, ..) = harm(row);
+            (row.identity.is_checked && verified == 0, !row.is_index_engine, std::cmp::Reverse(count))
+        });
         rows.into_iter().take(HEADLINES).map(move |row| {
-            let (count, effect, what) = harm(row);
+            let (count, verified, effect, what) = harm(row);
             let by = row.by_rule.patterns(effect).map(|patterns| format!(", by {patterns}")).unwrap_or_default();
-            format!("{}: {} {what}{by}", row.name, percent(count, row.counts.requests))
+            let doubt = match count.saturating_sub(verified) {
+                0 => String::new(),
+                _ if !row.identity.is_checked => String::new(),
+                _ if verified == 0 => "; none of these verified".to_owned(),
+                unproven => format!("; {} of these {} not verified", grouped(unproven), grouped(count)),
+            };
+            format!("{}: {} {what}{by}{doubt}", row.name, percent(count, row.counts.requests))
         })
     }
 
