@@ -29,6 +29,8 @@ LINEAR = 1.15
 COLOURS = ["#1b6ca8", "#c8553d", "#3c7a3e", "#7a4b8c", "#8a6d1b"]
 SCENES = [("/1k", BROWSER, 2), ("/private/x", {"User-Agent": GPTBOT}, 4)]
 REQUESTS = 20_000
+READ = """One run of `growth.py`, which says what is measured and how. The exponent is the slope between the two largest sizes: 0 is constant, 1 linear.
+All workers share one core here: with more than one, the system changes between them."""
 
 
 def private(server):
@@ -135,7 +137,7 @@ def connections(folder, binary, behind):
 def log_lines(folder, binary, behind):
     (folder / "grown.txt").write_text("User-agent: GPTBot\nDisallow: /private/\n")
     log = folder / "access.log"
-    for size in (10_000, 100_000, 1_000_000, 10_000_000):
+    for size in (100_000, 1_000_000, 10_000_000):
         with log.open("w") as lines:
             for number in range(size):
                 agent = GPTBOT if number % 4 == 0 else BROWSER["User-Agent"]
@@ -221,7 +223,7 @@ def main():
         finally:
             behind.stop()
     if options.write:
-        Path(__file__).with_suffix(".md").write_text("# How it grows\n\n" + "\n\n".join(text) + "\n")
+        Path(__file__).with_suffix(".md").write_text(f"# How it grows\n\n{READ}\n\n" + "\n\n".join(text) + "\n")
         Path(__file__).with_suffix(".svg").write_text(plot(found))
     if steep:
         sys.exit("more than linear:\n" + "\n".join(steep))
