@@ -50,6 +50,9 @@ pub(crate) struct StatusReport {
     /// Whether the state directory can be written, with every site's part of it and the board; none without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state_writable: Option<bool>,
+    /// The threads that stand still.
+    #[serde(default)]
+    pub(crate) stalled: Vec<String>,
     /// Troubles that concern every site: those of the state directory.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,

@@ -43,6 +43,7 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
     for (log, lines) in state.lost_lines() {
         exposition.sample(&family::LOG_DROPPED, &[("log", log)], lines);
     }
+    state.watchdog.write_metrics(&mut exposition);
     if let Some(serving) = state.serving() {
         exposition.holds(&family::STATE_WRITABLE, &[], state.is_state_writable() != Some(false));
         serving.write_metrics(&mut exposition);

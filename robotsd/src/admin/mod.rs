@@ -2,7 +2,8 @@
 //!
 //! It can change what is served, so access is restricted: [`access_rule`] refuses what a web page, a proxy or a stray client
 //! could send, [`authority`] knows clients and what they may do, [`change`] has what they change written down. [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
-//! the answers; [`state`] is what they are made from, [`metrics`] the same for Prometheus.
+//! the answers; [`state`] is what they are made from, [`metrics`] the same for Prometheus;
+//! [`watchdog`] sees threads that stand still.
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
 
@@ -18,6 +19,7 @@ mod routes;
 mod server;
 mod state;
 mod token;
+mod watchdog;
 
 pub(crate) mod client;
 
@@ -28,3 +30,4 @@ pub(crate) use self::state::{
     CONFIG_PATIENCE, ControlRequests, Phase, ReloadWaiter, ServerState, Serving, UpgradeWaiter,
 };
 pub(crate) use self::token::new_token;
+pub(crate) use self::watchdog::WatchGuard;

@@ -30,7 +30,7 @@ pub(super) const ROUTES: &[Route] = &[
         let page = if state.board.get().is_some() { "/board" } else { "/status" };
         Box::pin(async move { Ok(AdminReply::redirect(page)) })
     }),
-    Route::reads("/livez", Need::Nothing, |_, _| Box::pin(async { Ok(AdminReply::text(StatusCode::OK, "alive\n")) })),
+    Route::reads("/livez", Need::Nothing, |state, _| Box::pin(async move { Ok(alive(&state)) })),
     Route::reads("/readyz", Need::Nothing, |state, asked| Box::pin(async move { ready(&state, &asked.query) })),
     Route::reads("/status", Need::Own, |state, asked| {
         Box::pin(async move { Ok(AdminReply::json(&status(&state, &asked.grant))) })
@@ -160,6 +160,16 @@ impl RouteKind {
         match self {
             Self::Reads => matches!(*method, Method::GET | Method::HEAD),
             Self::Changes => method == Method::POST,
+        }
+    }
+}
+
+/// Whether every thread that serves takes up work. The control thread does, which answers this.
+fn alive(state: &ServerState) -> AdminReply {
+    match &state.watchdog.stalled()[..] {
+        [] => AdminReply::text(StatusCode::OK, "alive\n"),
+        stalled => {
+            AdminReply::text(StatusCode::SERVICE_UNAVAILABLE, format!("standing still: {}\n", stalled.join(", ")))
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tower_robots::live::AgentLookups;
 
 use super::audit_writer::AuditWriter;
+use super::watchdog::Watchdog;
 use crate::board::Board;
 use crate::config::{AdminRights, RefusedFile, SettingChange};
 use crate::date::rfc3339;
@@ -49,6 +50,7 @@ pub(crate) struct ServerState {
     /// Whom the admin interface knows; by the config that is served.
     pub(crate) rights: ArcSwap<AdminRights>,
     pub(crate) audit: AuditWriter,
+    pub(crate) watchdog: Arc<Watchdog>,
     /// Lines that the log of requests has lost; none where there is no such log.
     lost: Option<Arc<AtomicU64>>,
 }
@@ -96,6 +98,7 @@ impl ServerState {
             rights: ArcSwap::default(),
             audit: AuditWriter::new(log.clone()),
             log,
+            watchdog: Arc::default(),
             lost,
         };
         (state, ControlRequests { reloads, upgrades: upgrades_requested })
@@ -190,6 +193,7 @@ impl ServerState {
             switch_trouble: serving.as_ref().and_then(|serving| serving.sites.switch_trouble()),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
             state_writable: self.is_state_writable(),
+            stalled: self.watchdog.stalled(),
             troubles: self.troubles(serving.as_deref()),
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
@@ -202,10 +206,11 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Troubles that concern every site: those of the state directory, and of the board in it.
+    /// Troubles that concern every site: those of threads, of the state directory, and of the board in it.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
-        state.into_iter().chain(self.board.get().map(|board| board.troubles()).unwrap_or_default()).collect()
+        let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
+        self.watchdog.troubles().chain(state).chain(board).collect()
     }
 }
 

@@ -78,7 +78,7 @@ fn is_well(report: &StatusReport) -> bool {
     let are_current = report.sites.iter().all(is_current);
     let is_refused = report.config.as_ref().is_some_and(|config| !config.refused.is_empty());
     let is_served = report.state == "serving" && are_current && report.state_writable != Some(false);
-    is_served && !is_rejected && !is_refused && !is_switch_unread
+    is_served && !is_rejected && !is_refused && !is_switch_unread && report.stalled.is_empty()
 }
 
 /// Whether a site serves what its source holds.

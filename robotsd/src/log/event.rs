@@ -119,6 +119,9 @@ events! {
     /// A new process takes the place of this one, has taken it, or has not.
     Upgrade = "upgrade", Info;
     Supervisor = "supervisor", Warn;
+    /// A thread takes up no work, or does so again.
+    Stalled = "stalled", Error;
+    Panic = "panic", Error;
     Stopping = "stopping", Info;
     Stopped = "stopped", Info;
     AccessLog = "access-log", Error;

@@ -60,6 +60,9 @@ families! {
         "When the config that is served was accepted, in Unix time.";
     STATE_WRITABLE = Gauge "robotsd_state_writable",
         "Whether the state directory can be written: 0 while a restart would forget what has come; 1 also where there is none.";
+    WORKER_STALLED = Gauge "robotsd_worker_stalled",
+        "Whether a thread that serves, or the control thread, has taken up no work for six seconds: its connections stand still.";
+    PANICS = Counter "robotsd_panics", "Panics of threads, which are faults of robotsd; the log has each.";
     SERIES = Gauge "robotsd_metrics_series", "Series in this text, besides this family and the next.";
     SERIES_DROPPED = Gauge "robotsd_metrics_series_dropped",
         "Series that this text leaves out because there are more than its bound.";

@@ -14,7 +14,7 @@ use super::reconfigure::ActiveConfig;
 use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade_keeper::{AfterStep, UpgradeKeeper, UpgradeStep};
 use super::watched_files;
-use crate::admin::{ControlRequests, Phase, ServerState};
+use crate::admin::{ControlRequests, Phase, ServerState, WatchGuard};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
 /// How long the end waits for the state directory: a file system may hang.
@@ -31,7 +31,9 @@ const STATE: Duration = Duration::from_secs(10);
 
 /// The state that the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
-    // First, so that it is dropped before the sites are.
+    // First, because the process ends without its event loops.
+    _watch: WatchGuard,
+    // Dropped before the sites are.
     flush: FlushOnDrop,
     active: ActiveConfig,
     signals: Signals,
@@ -61,11 +63,13 @@ impl<'a> ControlLoop<'a> {
         supervisor: Supervisor,
         access: Option<&'a AccessLog>,
         board: Option<BoardKeeper>,
+        watch: WatchGuard,
     ) -> Self {
         let mut background = JoinSet::new();
         background.spawn(active.certificates.clone().watch());
         let flush = FlushOnDrop { state: active.sites.state.directory.clone(), log: active.log.clone() };
         Self {
+            _watch: watch,
             flush,
             active,
             signals,
@@ -171,7 +175,10 @@ impl<'a> ControlLoop<'a> {
                         self.upgrade.is_drained();
                     }
                     Some(Ok(())) => {}
-                    Some(Err(error)) => return Err(format!("a listener ended: {error}")),
+                    Some(Err(error)) => {
+                        let why = self.active.state.watchdog.last_panic().unwrap_or_else(|| error.to_string());
+                        return Err(format!("a worker ended, which would answer some of the connections: {why}"));
+                    }
                 },
             }
         }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 
 use super::admin_places::AdminPlaces;
 use super::board_keeper::BoardKeeper;
@@ -54,6 +55,7 @@ pub(super) async fn serve(
     let state = Arc::new(state);
     state.audit.keep_in(config.audit_place());
     state.config.accept(false, Vec::new(), &config.included.refused);
+    state.watchdog.report_panics(log);
     if let Some(predecessor) = predecessor {
         ListenerPlan::rehearse(config, &inherited)?;
         let asking = Arc::clone(predecessor);
@@ -109,6 +111,8 @@ pub(super) async fn serve(
     }
     let mut workers = Workers::start(config.workers, &sites)
         .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
+    let loops = workers.event_loops().chain([("control".to_owned(), Handle::current())]);
+    let watch = state.watchdog.watch(loops, log).map_err(|error| format!("the watchdog cannot be started: {error}"))?;
     let plan = ListenerPlan::first(config, &mut inherited, workers.count(), log)?;
     let unused = inherited.unused();
     inherited.finish()?;
@@ -168,7 +172,7 @@ pub(super) async fn serve(
         change: PendingChange::default(),
         predecessor: predecessor.cloned(),
     };
-    ControlLoop::new(active, signals, requests, supervisor, access, board).run().await
+    ControlLoop::new(active, signals, requests, supervisor, access, board, watch).run().await
 }
 
 /// Waits for a signal to stop; while starting, everything is being read anyway.

@@ -133,6 +133,11 @@ impl Workers {
         }
     }
 
+    /// The thread and the event loop of each worker.
+    pub(super) fn event_loops(&self) -> impl Iterator<Item = (String, Handle)> {
+        self.workers.iter().enumerate().map(|(number, worker)| (thread_name(number), worker.runtime.clone()))
+    }
+
     /// The counts of each worker's lookups of agents.
     pub(super) fn agent_lookups(&self) -> Vec<Arc<AgentLookups>> {
         self.workers.iter().map(|worker| Arc::clone(&worker.agent_lookups)).collect()
@@ -167,13 +172,17 @@ impl Worker {
             // The process does not wait for a file that is still being read.
             runtime.shutdown_background();
         };
-        std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
+        std::thread::Builder::new().name(thread_name(number)).spawn(run)?;
         let agent_lookups = Arc::default();
         let outcomes = outcomes(sites, &HashMap::new(), &agent_lookups);
         let decision_sites = Arc::new(ArcSwap::from_pointee(decision_sites(sites, &outcomes)));
         let router = Router::new(sites, count, &outcomes);
         Ok(Self { runtime: handle, router, decision_sites, outcomes, agent_lookups, _alive: alive })
     }
+}
+
+fn thread_name(number: usize) -> String {
+    format!("robotsd-{number}")
 }
 
 /// The counters of one worker for these sites; those that it had before go on counting.

@@ -11,12 +11,14 @@ use super::tls::certify;
 use crate::harness::*;
 
 /// The events that take more than a test may do to a machine, or that the library does not cause today.
-const NOT_DRIVEN: [(&str, &str); 6] = [
+const NOT_DRIVEN: [(&str, &str); 8] = [
     ("clock", "a clock before 1970: `start::a_clock_before_1970_ends_no_start`, where there is a faketime"),
     ("descriptors", "a limit of descriptors that cannot be raised although it says so"),
     ("log-overflow", "a reader of standard output that is slower than the events"),
+    ("panic", "a fault: `watchdog` and `start::a_clock_before_1970_ends_no_start`"),
     ("registry-gated", "a registry that is published over TLS: `registry_url`"),
     ("reloaded", "an outcome that a later version of the library may add"),
+    ("stalled", "a thread that `strace` holds up: `watchdog`"),
     ("watch", "a system without any watch left"),
 ];
 

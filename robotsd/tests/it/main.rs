@@ -93,6 +93,7 @@ mod transcripts;
 mod trusted;
 mod upgrade;
 mod upstreams;
+mod watchdog;
 
 /// The folder of the full case sets, if they are there.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared");

@@ -320,6 +320,11 @@ fn a_clock_before_1970_ends_no_start() {
         assert_eq!(client.get("/page.html", GPTBOT).0, 403);
         assert_eq!(client.get("/page.html", FIREFOX), (200, "hello".to_owned()));
         drop(client);
+        // It panics over others: their connection is closed, and the site goes on.
+        assert!(
+            rest(sent(running.address, "GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).is_empty()
+        );
+        assert_has(message(&running.event("panic")), &["the thread robotsd-", " panicked at "]);
         let lines = || std::fs::read_to_string(folder.at("access.log")).unwrap_or_default().lines().count();
         wait_until("a line for each request", || lines() == 3 * start);
         running.end();

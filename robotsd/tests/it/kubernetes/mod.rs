@@ -83,7 +83,7 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
         let probe = |kind: &str| manifest.split_once(&format!("{kind}: {{ httpGet: {{ path: ")).unwrap().1;
         assert!(probe("readinessProbe").starts_with("\"/readyz?require=sites\", port: metrics }"), "{name}");
         // Nothing restarts a pod for what only an operator can mend.
-        assert!(probe("livenessProbe").starts_with("/-/health, port: "), "{name}");
+        assert!(probe("livenessProbe").starts_with("/livez, port: metrics }"), "{name}");
         assert!(manifest.contains("{ name: metrics, containerPort: 9146 }"), "{name}");
         let shut = "User-agent: *\nDisallow: /\n";
         let config = local(&block(&manifest, "robotsd.toml")).replace("10.0.0.0/8", "127.0.0.0/8");

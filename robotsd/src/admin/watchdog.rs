@@ -1,0 +1,162 @@
+//! The watchdog: event loops that stand still, and panics, as the log, the status, the metrics and `/livez` have them.
+//!
+//! A thread of its own gives each event loop a task every other second, and sees whether it was taken up: that costs no request anything, and
+//! a control thread that stands still is seen too.
+//!
+//! **It ends nothing.** A loop that stands still may go on, and the other workers answer meanwhile. The process is ended by its supervisor:
+//! systemd is told of no life, and `/livez` answers 503. A worker whose thread has *ended* ends the process, with the reason: its
+//! clients are gone, and a supervisor starts a whole process sooner than anything here could put a thread in its place.
+
+use std::convert::Infallible;
+use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use std::{io, thread};
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use crate::log::{Log, LogEvent, LogLevel};
+use crate::metrics::{Exposition, family};
+
+/// How often each event loop gets a task.
+const BEAT: Duration = Duration::from_secs(2);
+
+/// How many beats a loop misses before it stands still. They are counted, so that a process that was stopped as a whole, or a machine that slept,
+/// has missed none.
+const MISSED: u64 = 3;
+
+/// What is known of the threads of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Watchdog {
+    loops: OnceLock<Vec<EventLoop>>,
+    panics: AtomicU64,
+    last_panic: Mutex<Option<String>>,
+}
+
+/// Held for as long as event loops are watched.
+pub(crate) type WatchGuard = Sender<Infallible>;
+
+#[derive(Debug)]
+struct EventLoop {
+    thread: String,
+    runtime: Handle,
+    /// Whether it has a task that it has not taken up.
+    is_awaited: Arc<AtomicBool>,
+    missed: AtomicU64,
+}
+
+impl Watchdog {
+    /// Watches the event loops of these threads. They are named once.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        loops: impl IntoIterator<Item = (String, Handle)>,
+        log: &Log,
+    ) -> io::Result<WatchGuard> {
+        let watched =
+            |(thread, runtime)| EventLoop { thread, runtime, is_awaited: Arc::default(), missed: AtomicU64::new(0) };
+        let (watchdog, log) = (Arc::clone(self), log.clone());
+        watchdog.loops.get_or_init(|| loops.into_iter().map(watched).collect());
+        let (guard, ended) = channel::<Infallible>();
+        let watch = move || {
+            while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                watchdog.loops.get().into_iter().flatten().for_each(|watched| watched.beat(&log));
+            }
+        };
+        thread::Builder::new().name("robotsd-watchdog".to_owned()).spawn(watch)?;
+        Ok(guard)
+    }
+
+    /// Has every panic from now on counted and logged, besides what standard error has of it.
+    pub(crate) fn report_panics(self: &Arc<Self>, log: &Log) {
+        let (watchdog, log, usual) = (Arc::clone(self), log.clone(), std::panic::take_hook());
+        std::panic::set_hook(Box::new(move |panic| {
+            usual(panic);
+            let message = described(panic);
+            watchdog.panics.fetch_add(1, Ordering::Relaxed);
+            log.say(LogEvent::Panic, message.clone());
+            *watchdog.last_panic.lock() = Some(message);
+            // A panic of the control thread ends the process.
+            if thread::current().name() == Some("main") {
+                log.flush();
+            }
+        }));
+    }
+
+    /// The last panic, if there was one.
+    pub(crate) fn last_panic(&self) -> Option<String> {
+        self.last_panic.lock().clone()
+    }
+
+    /// The threads that stand still.
+    pub(super) fn stalled(&self) -> Vec<String> {
+        self.loops().filter(|watched| watched.is_stalled()).map(|watched| watched.thread.clone()).collect()
+    }
+
+    /// Each thread that stands still, and the last panic, in a line each.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = String> {
+        let panic = self.last_panic().map(|last| {
+            let panics = self.panics.load(Ordering::Relaxed);
+            format!("panics since the start: {panics}, which are faults of robotsd: report what standard error has of them; the last: {last}")
+        });
+        self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::trouble).chain(panic)
+    }
+
+    pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
+        exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
+        // While the control thread stands still nobody gets this text.
+        for watched in self.loops() {
+            exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
+        }
+    }
+
+    fn loops(&self) -> impl Iterator<Item = &EventLoop> {
+        self.loops.get().into_iter().flatten()
+    }
+}
+
+impl EventLoop {
+    fn beat(&self, log: &Log) {
+        if self.is_awaited.swap(true, Ordering::Relaxed) {
+            if self.missed.fetch_add(1, Ordering::Relaxed) + 1 == MISSED {
+                log.say(LogEvent::Stalled, self.trouble());
+            }
+            return;
+        }
+        if self.is_stalled() {
+            let message = format!("the thread {} goes on, after {} s", self.thread, self.seconds());
+            log.say_at(LogLevel::Info, LogEvent::Stalled, message);
+        }
+        self.missed.store(0, Ordering::Relaxed);
+        let is_awaited = Arc::clone(&self.is_awaited);
+        self.runtime.spawn(async move { is_awaited.store(false, Ordering::Relaxed) });
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.missed.load(Ordering::Relaxed) >= MISSED
+    }
+
+    fn seconds(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed) * BEAT.as_secs()
+    }
+
+    fn trouble(&self) -> String {
+        format!(
+            "the thread {} has taken up no work for {} s: its connections stand still, and new ones that the system gives it; if it does \
+             not go on, restart robotsd, or let WatchdogSec= or a probe of /livez do that",
+            self.thread,
+            self.seconds(),
+        )
+    }
+}
+
+/// The thread, the place and the message of a panic.
+fn described(panic: &PanicHookInfo<'_>) -> String {
+    let (thread, payload) = (thread::current(), panic.payload());
+    let message = payload.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
+    format!("the thread {} panicked{place}: {message}", thread.name().unwrap_or("without a name"))
+}

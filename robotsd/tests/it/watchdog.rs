@@ -1,0 +1,79 @@
+//! A worker that stands still, and one that panics, in a process that serves: `strace` holds up a system call of one thread, or lets it fail.
+
+use std::fs;
+use std::process::Stdio;
+
+use super::programs::{debian, skip};
+use crate::harness::*;
+
+/// Does something to the calls with which this thread waits for events; `None` where that cannot be done.
+fn tamper(running: &Running, thread: &str, fault: &str) -> Option<KillOnDrop> {
+    let mut strace = debian("strace", "strace")?;
+    let tasks = fs::read_dir(format!("/proc/{}/task", running.id())).unwrap().flatten();
+    let is_meant =
+        |task: &fs::DirEntry| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == thread);
+    let task = tasks.into_iter().find(is_meant).unwrap().file_name();
+    strace.args(["-o", "/dev/null", "-p"]).arg(task);
+    strace.arg(format!("--inject=?epoll_wait,?epoll_pwait:{fault}"));
+    let mut child = KillOnDrop(strace.stderr(Stdio::null()).spawn().unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    // It ends at once where it may not look at the process, as a user who is not root.
+    if child.0.try_wait().unwrap().is_some() {
+        skip("a system where strace may look at another process");
+        return None;
+    }
+    Some(child)
+}
+
+fn start(stderr: Stdio) -> (Folder, Running) {
+    let folder = Config::refusing().keys("workers = 2").admin().files_of("shop").robots("User-agent: *\n").folder();
+    let running = Running::spawn(folder.serve().stderr(stderr));
+    (folder, running)
+}
+
+#[test]
+fn a_worker_that_stands_still_is_named_until_it_goes_on() {
+    let (_folder, running) = start(Stdio::inherit());
+    let stalled = || {
+        let text = running.ask_admin("GET /metrics").body;
+        ["robotsd-0", "robotsd-1"]
+            .map(|worker| text.contains(&format!("robotsd_worker_stalled{{worker=\"{worker}\"}} 1")))
+    };
+    assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
+    let Some(_strace) = tamper(&running, "robotsd-1", "delay_enter=14s:when=1") else { return };
+    let line = running.event("stalled");
+    assert_has(message(&line), &["the thread robotsd-1 has taken up no work for 6 s"]);
+    assert_eq!(line["level"], "error");
+    assert_eq!(stalled(), [false, true]);
+    running.ask_admin("GET /livez").comes_with(503, "standing still: robotsd-1\n");
+    let status = running.command(&["status"]);
+    assert_has(&status.out, &["trouble", "robotsd-1 has taken up no work"]);
+    assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
+    running.wait_for_message("stalled", "the thread robotsd-1 goes on, after ");
+    assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
+    assert_eq!(running.command(&["status"]).code, Some(0));
+}
+
+#[test]
+fn a_worker_that_panics_ends_the_process_with_the_reason() {
+    let folder = folder(&[]);
+    let said = folder.at("stderr");
+    let (_folder, mut running) = start(fs::File::create(&said).unwrap().into());
+    let Some(_strace) = tamper(&running, "robotsd-1", "error=EBADF") else { return };
+    let end = running.wait_for_end();
+    assert_eq!(end.code(), Some(2));
+    let why = message(&running.event("panic")).to_owned();
+    assert_has(&why, &["the thread robotsd-1 panicked at ", "Bad file descriptor"]);
+    assert_has(fs::read_to_string(said).unwrap(), &["robotsd: a worker ended", &why]);
+}
+
+#[test]
+fn a_stopped_process_that_goes_on_accuses_no_thread() {
+    let (_folder, running) = start(Stdio::inherit());
+    running.freeze();
+    std::thread::sleep(std::time::Duration::from_secs(8));
+    running.signal("CONT");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
+    assert_eq!(running.events("stalled"), 0);
+}
