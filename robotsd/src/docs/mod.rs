@@ -32,6 +32,9 @@ pub mod log {}
 #[doc = include_str!("monitoring.md")]
 pub mod monitoring {}
 
+#[doc = include_str!("promises.md")]
+pub mod promises {}
+
 #[doc = include_str!("fleet.md")]
 pub mod fleet {}
 

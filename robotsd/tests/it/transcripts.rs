@@ -37,6 +37,44 @@ fn commands_print_what_the_documents_show() {
     assert!(shown >= 2, "the README has at least two");
 }
 
+/// Each is named as `path::name`: a test of that name, in a file whose path has the word in it.
+#[test]
+fn every_promise_names_tests_that_are_there() {
+    let page = include_str!("../../src/docs/promises.md");
+    let is_promise = |row: &&str| row.starts_with("| ") && !row.starts_with("| |") && !row.contains("| held by |");
+    let rows: Vec<_> = page.lines().filter(is_promise).collect();
+    assert!(rows.len() > 20, "{rows:?}");
+    let mut sources = Vec::new();
+    for folder in ["src", "tests/it", "robotsd/src", "robotsd/tests/it"] {
+        read_sources(&Path::new(ROOT).join(folder), &mut sources);
+    }
+    for row in rows {
+        let tests: Vec<_> = row.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::")).collect();
+        assert!(!tests.is_empty(), "no test holds {row}");
+        for (place, name) in tests {
+            let is_there = |(path, text): &(String, String)| {
+                let before = text.split_once(&format!("fn {name}(")).map(|(before, _)| before);
+                path.contains(place)
+                    && before.is_some_and(|before| {
+                        before.lines().rev().take(3).any(|line| line.trim_end().ends_with("test]"))
+                    })
+            };
+            assert!(sources.iter().any(is_there), "no test is {place}::{name}");
+        }
+    }
+}
+
+fn read_sources(folder: &Path, sources: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            read_sources(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
 /// `repository` of the manifest is the one place that says where the project is hosted.
 #[test]
 fn every_mention_of_the_repository_is_that_of_the_manifest() {
