@@ -13,7 +13,7 @@ use std::sync::Once;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::header::USER_AGENT;
+use http::header::{HeaderName, USER_AGENT};
 use http::{Extensions, HeaderValue, Uri};
 
 use super::answer::{Answer, Outcome};
@@ -36,6 +36,9 @@ use crate::rules::RequestPath;
 use crate::source::Sites;
 #[cfg(feature = "verify")]
 use crate::source::evidence::Verifier;
+
+/// In one place, because a constant is made anew, and dropped, wherever it is looked up.
+static AGENT_FIELD: HeaderName = USER_AGENT;
 
 /// The sites and the callbacks of a layer, which it shares with its services.
 #[derive(Clone)]
@@ -182,46 +185,65 @@ impl Enforcer {
         }
         self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
             let sender = self.sender(live, &request, agents);
-            let agents = sender.agents(agents);
-            // The policy may ask twice: the action under another mode is a decision of its own.
-            let known = OnceCell::new();
-            let address = || *known.get_or_init(|| self.address(&request));
-            let decision = self.decide(live, &snapshot, &request, agents, sender.identity, &address);
-            let decided = |decision: &_| self.decided(&snapshot, content, &request, agents, &sender, decision);
-            // A request that a layer outside has judged was counted there too.
-            let has_pace = decision.pace.is_some() && outside.is_none();
-            let is_paced = has_pace && !snapshot.policy.spares(|| human_evidence(&request));
-            let bucket = || pace::bucket(&decision, &snapshot, &request, agents, sender.identity, address);
-            let Some(bucket) = is_paced.then(bucket).flatten() else {
-                return Judged::Answer(if self.is_recorded(agents, &decision) {
-                    self.complete(live, &snapshot, request, decided(&decision), outside)
-                } else {
-                    self.pass(live, &request, &decision, outside)
-                });
-            };
-            let (key, quota) = (&bucket.0, bucket.1);
-            if key.sender == RateSender::Claimed(None) {
-                live.site.count_shared_bucket();
+            // Of a browser this is all: no record, no claim, no mark.
+            if snapshot.policy.passes_over(content.rules(), sender.agents(agents)) {
+                return Judged::Answer(Answer::pass());
             }
-            let wait = match (self.counting, decision.pace) {
-                (Counting::InStore, Some(pace)) => {
-                    return Judged::Paced(Box::new(Paced {
-                        live: live.clone(),
-                        request: PacedRequest::new(&live.site.origin, key, quota, pace.mode),
-                        bucket: OwnedBucket::of(&bucket),
-                        in_time: decided(&decision),
-                        too_soon: decided(&decision.too_soon(Duration::from_nanos(1))),
-                        snapshot: Arc::clone(&snapshot),
-                    }));
-                }
-                (Counting::Here | Counting::InStore, _) => snapshot.take(key, quota).err(),
-                // It was refused a moment ago, maybe because it came too soon: it does so still, though its time may have come
-                // since. Nothing is taken.
-                (Counting::Before, _) => Some(snapshot.look(key, quota).err().unwrap_or(Duration::from_nanos(1))),
-            };
-            let decision = wait.map_or(decision, |wait| decision.too_soon(wait));
-            Judged::Answer(self.complete(live, &snapshot, request, decided(&decision), outside))
+            self.judge_agents(live, &snapshot, content, request, agents, &sender, outside)
         })
+    }
+
+    /// As [`Self::judge_for`], for agents that a group may be for.
+    #[expect(clippy::too_many_arguments, reason = "what is known of a request by then")]
+    fn judge_agents(
+        &self,
+        live: &LiveRobots,
+        snapshot: &Arc<Snapshot>,
+        content: &Content,
+        request: OriginalRequest<'_>,
+        agents: &[Agent],
+        sender: &Sender,
+        outside: Option<&Mark>,
+    ) -> Judged {
+        let agents = sender.agents(agents);
+        // The policy may ask twice: the action under another mode is a decision of its own.
+        let known = OnceCell::new();
+        let address = || *known.get_or_init(|| self.address(&request));
+        let decision = self.decide(live, snapshot, &request, agents, sender.identity, &address);
+        let decided = |decision: &_| self.decided(snapshot, content, &request, agents, sender, decision);
+        // A request that a layer outside has judged was counted there too.
+        let has_pace = decision.pace.is_some() && outside.is_none();
+        let is_paced = has_pace && !snapshot.policy.spares(|| human_evidence(&request));
+        let bucket = || pace::bucket(&decision, snapshot, &request, agents, sender.identity, address);
+        let Some(bucket) = is_paced.then(bucket).flatten() else {
+            return Judged::Answer(if self.is_recorded(agents, &decision) {
+                self.complete(live, snapshot, request, decided(&decision), outside)
+            } else {
+                self.pass(live, &request, &decision, outside)
+            });
+        };
+        let (key, quota) = (&bucket.0, bucket.1);
+        if key.sender == RateSender::Claimed(None) {
+            live.site.count_shared_bucket();
+        }
+        let wait = match (self.counting, decision.pace) {
+            (Counting::InStore, Some(pace)) => {
+                return Judged::Paced(Box::new(Paced {
+                    live: live.clone(),
+                    request: PacedRequest::new(&live.site.origin, key, quota, pace.mode),
+                    bucket: OwnedBucket::of(&bucket),
+                    in_time: decided(&decision),
+                    too_soon: decided(&decision.too_soon(Duration::from_nanos(1))),
+                    snapshot: Arc::clone(snapshot),
+                }));
+            }
+            (Counting::Here | Counting::InStore, _) => snapshot.take(key, quota).err(),
+            // It was refused a moment ago, maybe because it came too soon: it does so still, though its time may have come
+            // since. Nothing is taken.
+            (Counting::Before, _) => Some(snapshot.look(key, quota).err().unwrap_or(Duration::from_nanos(1))),
+        };
+        let decision = wait.map_or(decision, |wait| decision.too_soon(wait));
+        Judged::Answer(self.complete(live, snapshot, request, decided(&decision), outside))
     }
 
     /// `/robots.txt`, which every agent may always read.
@@ -286,7 +308,7 @@ impl Enforcer {
         let weighed = decision.reason.is_reported().then(|| policy.weigh(*decision, &human_evidence(request)));
         let decision = weighed.as_ref().unwrap_or(decision);
         let record = || Record::new(content, policy, agents, sender.identity, decision);
-        let record = self.is_recorded(agents, decision).then(record).flatten().map(Box::new);
+        let record = self.is_recorded(agents, decision).then(record).flatten();
         Decided { action: decision.action, reason: decision.reason, record }
     }
 
@@ -304,6 +326,9 @@ impl Enforcer {
             return Answer::pass();
         }
         self.count_stripped(live, request, decision.reason);
+        if self.nested_target.is_none() {
+            return Answer::pass();
+        }
         Answer::pass().with(self.mark(live, request, (decision.action, decision.reason), outside))
     }
 
@@ -333,8 +358,14 @@ impl Enforcer {
                     // Of all 4xx only 429 is about a rate: any other says that the page is not for the crawler.
                     let custom = self.refuse_with.as_deref().filter(|_| record.reason != Reason::Limited);
                     let custom = custom.and_then(|custom| guarded(live, || custom(&event)));
-                    let mut response = custom.unwrap_or_else(|| event.refusal());
-                    refusal::complete(&mut response, request.method);
+                    let response = match custom {
+                        Some(mut custom) => {
+                            refusal::complete(&mut custom);
+                            custom
+                        }
+                        None => event.refusal(),
+                    };
+                    let response = refusal::as_asked(response, request.method);
                     event.set_response(&response);
                     Outcome::Respond(response.into())
                 }
@@ -436,6 +467,7 @@ impl Enforcer {
 
     /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request
     /// has one line, and its agents are borrowed from the cache.
+    #[inline]
     fn with_agents<T>(
         &self,
         content: &Content,
@@ -444,25 +476,20 @@ impl Enforcer {
         judge: impl FnOnce(&[Agent]) -> T,
     ) -> T {
         let kept = self.kept_lines(request);
-        let (mut of_proxy, mut own);
-        // Called twice a request: a chain of both iterators costs more than a call through a pointer.
-        let lines: &mut dyn Iterator<Item = &HeaderValue> = if kept.is_empty() {
-            own = request.headers.get_all(USER_AGENT).into_iter();
-            &mut own
-        } else {
-            of_proxy = kept.iter();
-            &mut of_proxy
-        };
-        let mut lines = lines.map(HeaderValue::as_bytes);
-        let first = lines.next().unwrap_or_default();
-        match lines.next() {
-            None => judge(&content.cached_agents(first, lookups).agents),
-            Some(second) => {
-                let all = [first, second].into_iter().chain(lines);
-                let agents = |line| content.cached_agents(line, lookups).agents.to_vec();
-                judge(&all.flat_map(agents).collect::<Vec<_>>())
+        let own = request.headers.get_all(&AGENT_FIELD);
+        let (first, has_others) = match kept {
+            [] => {
+                let mut own = own.iter();
+                (own.next(), own.next().is_some())
             }
+            [first, others @ ..] => (Some(first), !others.is_empty()),
+        };
+        if !has_others {
+            return judge(&content.cached_agents(first.map(HeaderValue::as_bytes).unwrap_or_default(), lookups));
         }
+        let own = own.iter().take(if kept.is_empty() { usize::MAX } else { 0 });
+        let agents = |line: &HeaderValue| content.cached_agents(line.as_bytes(), lookups).to_vec();
+        judge(&kept.iter().chain(own).flat_map(agents).collect::<Vec<_>>())
     }
 
     /// The lines of `User-Agent` that a trusted proxy kept; none where the request's own count.

@@ -123,7 +123,7 @@ impl Record {
         agents: &[Agent],
         identity: Option<Identity>,
         decision: &Decision<'_>,
-    ) -> Option<Self> {
+    ) -> Option<Box<Self>> {
         let verdict = decision.verdict;
         let judged = agents.get(decision.agent).filter(|_| verdict.is_some() || decision.reason.is_reported());
         // If a request is exempt there may be a group for its agent, though no verdict says so.
@@ -137,7 +137,7 @@ impl Record {
             let name = verdict.and_then(|verdict| verdict.name()).or_else(|| rule.group().names().next());
             text(name.map_or(&b"*"[..], |name| name.value()))
         });
-        Some(Self {
+        Some(Box::new(Self {
             agent: agent.clone(),
             token: if agent.crawler().is_some() { None } else { token_name(agent) },
             identity,
@@ -156,7 +156,7 @@ impl Record {
             limit: limit(decision),
             signs: decision.signs,
             hash: content.hash(),
-        })
+        }))
     }
 
     /// The claimed sender: a crawler's name, or else the agent's class. Partly from the client: escape it.

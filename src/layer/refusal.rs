@@ -110,11 +110,17 @@ impl<'a> Event<'a> {
             match record.group_size.saturating_sub(1) {
                 0 => out.push('\n'),
                 1 => out.push_str("        (and one other)\n"),
-                others => out.extend(["        (and ", &others.to_string(), " others)\n"]),
+                others => {
+                    out.push_str("        (and ");
+                    push_number(&mut out, others);
+                    out.push_str(" others)\n");
+                }
             }
             out.push_str("    Disallow: ");
             push_printable(&mut out, rule);
-            out.extend(["        (line ", &line.to_string(), ")\n"]);
+            out.push_str("        (line ");
+            push_number(&mut out, line);
+            out.push_str(")\n");
             if record.form != PathForm::Standard {
                 let _ = writeln!(out, "\nThe path was read otherwise than it is spelled (form={}).", record.form);
             }
@@ -328,7 +334,7 @@ impl Event<'_> {
 fn page(status: StatusCode, fields: &HeaderMap, body: String) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
-    response.headers_mut().clone_from(fields);
+    *response.headers_mut() = fields.clone();
     response
 }
 
@@ -345,11 +351,12 @@ fn page_fields(kind: &'static str) -> HeaderMap {
 fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.headers_mut() = code.fields(message);
+    complete(&mut response);
     response
 }
 
-/// Completes the response to a refused request, the default one or the application's own.
-pub(super) fn complete(response: &mut Response<Bytes>, method: &Method) {
+/// Completes the application's own response to a refused request. The default ones are whole.
+pub(super) fn complete(response: &mut Response<Bytes>) {
     // A cache that serves a refusal to another client would shut people out.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
@@ -360,16 +367,29 @@ pub(super) fn complete(response: &mut Response<Bytes>, method: &Method) {
     if !headers.get_all(VARY).into_iter().any(varies) {
         headers.append(VARY, HeaderValue::from_static("User-Agent"));
     }
+}
+
+/// A refusal without its body, where only the head was requested.
+pub(super) fn as_asked(mut response: Response<Bytes>, method: &Method) -> Response<Bytes> {
     if *method == Method::HEAD {
-        let length = response.body().len();
+        let length = std::mem::take(response.body_mut()).len();
         response.headers_mut().insert(CONTENT_LENGTH, length.into());
-        *response.body_mut() = Bytes::new();
     }
+    response
+}
+
+/// Without a text of its own for the number.
+fn push_number(out: &mut String, number: usize) {
+    if number >= 10 {
+        push_number(out, number / 10);
+    }
+    out.push(char::from(b'0' + (number % 10) as u8));
 }
 
 /// Control characters would let a name forge lines of the text, or send commands to a terminal.
 fn push_printable(out: &mut String, text: &str) {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+    // Without a way out, so that a compiler makes wide instructions of it.
+    if text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~')) {
         out.push_str(text);
     } else {
         out.extend(text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }));

@@ -2,14 +2,16 @@
 //!
 //! A site sees the same few hundred headers again and again. The cache belongs to one version of a file, so a reload
 //! cannot be answered from the version before; it compares whole headers, because a hash that stood for a header once
-//! blocked everyone; and each slot holds the last header that fell on it, so no client makes it grow past
-//! its bound.
+//! blocked everyone; and each slot holds the first header that fell on it and the last, so no client makes it grow past
+//! its bound. The first one stays as long as the version: to read it nothing is written, where one that another thread may replace
+//! has to be held.
 //!
 //! Of thousands of sites most see few headers, so a cache starts small and grows while headers push each other out, as
 //! far as the slots last that all caches of a [`CompileCache`](super::CompileCache) share.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -37,12 +39,32 @@ pub(super) struct AgentCache {
     hasher: foldhash::fast::RandomState,
 }
 
-type CacheSlot = ArcSwap<CachedAgents>;
+struct CacheSlot {
+    first: OnceLock<Arc<CachedAgents>>,
+    last: ArcSwap<CachedAgents>,
+}
 
 /// Agents beside the header they were recognised from.
 pub(crate) struct CachedAgents {
     header: Box<[u8]>,
-    pub(crate) agents: Agents,
+    agents: Agents,
+}
+
+/// Agents that a cache holds, or that were recognised just now.
+pub(crate) enum FoundAgents<'c> {
+    Held(&'c CachedAgents),
+    Shared(Guard<Arc<CachedAgents>>),
+}
+
+impl Deref for FoundAgents<'_> {
+    type Target = Agents;
+
+    fn deref(&self) -> &Agents {
+        match self {
+            Self::Held(found) => &found.agents,
+            Self::Shared(found) => &found.agents,
+        }
+    }
 }
 
 /// How many slots the caches of many versions may have together, past those each begins with.
@@ -58,8 +80,12 @@ impl Budget {
         Arc::new(Self { left: AtomicUsize::new(places), unused })
     }
 
+    fn unused_slot(&self) -> CacheSlot {
+        CacheSlot { first: OnceLock::new(), last: ArcSwap::new(self.unused.clone()) }
+    }
+
     fn unused_slots(&self, count: usize) -> Box<[CacheSlot]> {
-        (0..count).map(|_| CacheSlot::new(self.unused.clone())).collect()
+        (0..count).map(|_| self.unused_slot()).collect()
     }
 
     fn take(&self, places: usize) -> bool {
@@ -74,7 +100,7 @@ impl Budget {
 impl AgentCache {
     pub(super) fn new(budget: Arc<Budget>) -> Self {
         Self {
-            small: std::array::from_fn(|_| CacheSlot::new(budget.unused.clone())),
+            small: std::array::from_fn(|_| budget.unused_slot()),
             middle: OnceLock::new(),
             large: OnceLock::new(),
             lost: AtomicU32::new(0),
@@ -83,34 +109,44 @@ impl AgentCache {
         }
     }
 
-    /// The agents of a header, recognised where the cache does not hold them. The guard stays in a local.
+    /// The agents of a header, recognised where the cache does not hold them. They stay in a local.
     pub(super) fn get(
         &self,
         header: &[u8],
         lookups: Option<&AgentLookups>,
         recognise: impl FnOnce(&[u8]) -> Agents,
-    ) -> Guard<Arc<CachedAgents>> {
+    ) -> FoundAgents<'_> {
         if header.len() > MAX_HEADER {
             lookups.map(AgentLookups::miss).unwrap_or_default();
-            return Guard::from_inner(Arc::new(CachedAgents { header: Box::default(), agents: recognise(header) }));
+            let found = CachedAgents { header: Box::default(), agents: recognise(header) };
+            return FoundAgents::Shared(Guard::from_inner(Arc::new(found)));
         }
         let slots = self.largest();
         // The low bits of the hash, whatever the width of `usize`.
         let slot = &slots[self.hash(header) as usize & (slots.len() - 1)];
-        let before = slot.load();
+        if let Some(first) = slot.first.get()
+            && *first.header == *header
+        {
+            lookups.map(AgentLookups::hit).unwrap_or_default();
+            return FoundAgents::Held(first);
+        }
+        let before = slot.last.load();
         if *before.header == *header {
             lookups.map(AgentLookups::hit).unwrap_or_default();
-            return before;
+            return FoundAgents::Shared(before);
         }
         lookups.map(AgentLookups::miss).unwrap_or_default();
         let is_taken = !before.header.is_empty();
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
-        slot.store(entry.clone());
-        if is_taken {
-            self.grow_if_crowded(slots);
+        // Another thread may have set it meanwhile, for another header.
+        if slot.first.set(entry.clone()).is_err() {
+            slot.last.store(entry.clone());
+            if is_taken {
+                self.grow_if_crowded(slots);
+            }
         }
-        Guard::from_inner(entry)
+        FoundAgents::Shared(Guard::from_inner(entry))
     }
 
     fn largest(&self) -> &[CacheSlot] {
@@ -138,7 +174,7 @@ impl AgentCache {
         }
         self.lost.store(0, Ordering::Relaxed);
         // The smaller ones are not read again.
-        slots.iter().for_each(|slot| slot.store(self.budget.unused.clone()));
+        slots.iter().for_each(|slot| slot.last.store(self.budget.unused.clone()));
     }
 
     fn hash(&self, header: &[u8]) -> u64 {
@@ -223,7 +259,7 @@ mod tests {
                 asked.set(asked.get() + 1);
                 recognizer.agents(header)
             };
-            cache.get(header.as_bytes(), Some(&lookups), recognise).agents.first().crawler().map(str::to_owned)
+            cache.get(header.as_bytes(), Some(&lookups), recognise).first().crawler().map(str::to_owned)
         };
         // Several times as many as there are slots, so that most fall on one that is taken.
         for round in 0..3 {
@@ -246,7 +282,7 @@ mod tests {
     fn an_empty_header_is_the_agent_of_an_unused_slot() {
         let recognizer = recognizer();
         let cache = AgentCache::new(Budget::new(0));
-        let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).agents.first().class();
+        let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).first().class();
         let empty = recognizer.agents(b"").first().class();
         assert_eq!(class(b""), empty);
         // Every slot is taken, and the empty header takes one back.

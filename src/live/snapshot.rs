@@ -4,12 +4,11 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use arc_swap::Guard;
 use bytes::Bytes;
 use robots_core::internals::Grace;
 use robots_core::keywords;
 
-use super::agent_cache::{AgentCache, AgentLookups, Budget, CachedAgents};
+use super::agent_cache::{AgentCache, AgentLookups, Budget, FoundAgents};
 use super::clock::{self, Clock};
 use super::switch::{Enforcement, Switches};
 use super::versions::VersionHash;
@@ -195,16 +194,16 @@ impl Content {
 
     /// Recognises the agents of one `User-Agent` field line; an empty one where the request has no such field.
     pub fn agents(&self, field: &[u8]) -> Agents {
-        self.cached_agents(field, None).agents.clone()
+        Agents::clone(&self.cached_agents(field, None))
     }
 
     /// Reads the agents of one `User-Agent` field line, without the cost of sharing them.
     pub fn with_agents<R>(&self, field: &[u8], read: impl FnOnce(&Agents) -> R) -> R {
-        read(&self.cached_agents(field, None).agents)
+        read(&self.cached_agents(field, None))
     }
 
-    /// As [`Content::with_agents`], for a local: the guard must not be kept.
-    pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> Guard<Arc<CachedAgents>> {
+    /// As [`Content::with_agents`], for a local: they must not be kept.
+    pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> FoundAgents<'_> {
         self.compiled.agents.get(field, lookups, |field| self.compiled.recognizer.agents(field))
     }
 

@@ -90,8 +90,11 @@ impl Policy {
                 .reduce(Decision::stricter)
                 .unwrap_or(Decision::unjudged(Reason::NoGroup)),
         };
+        if self.mode == Mode::Refuse {
+            return decide(Mode::Refuse, work);
+        }
         let decision = decide(self.mode, work);
-        if self.mode == Mode::Refuse || !self.depends_on_mode(&decision, request.identity) {
+        if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
         // With what is left of the work, which must not make the decision itself another one.
@@ -195,6 +198,17 @@ impl Policy {
         rules.select(self.tokens_of(agent), fallback).applies()
     }
 
+    /// Whether nothing of a policy or of these rules is for any of these agents, whatever they request and whoever sends it: none is a
+    /// crawler, none is held to `*`, and no group names one. Each decision is [`Reason::NoGroup`] then, and to know that costs less
+    /// than to make it.
+    #[doc(hidden)]
+    pub fn passes_over(&self, rules: &RuleSet, agents: &[Agent]) -> bool {
+        agents.iter().all(|agent| {
+            let is_named = || rules.select(self.tokens_of(agent), Fallback::Nothing).applies();
+            !agent.class().is_crawler() && !self.star.holds(agent) && (agent.tokens().is_empty() || !is_named())
+        })
+    }
+
     /// The tokens whose groups apply to an agent.
     fn tokens_of<'a>(&self, agent: &'a Agent) -> &'a [ProductToken] {
         if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
@@ -210,10 +224,14 @@ impl Policy {
         request: &RequestFacts<'_>,
         work: &mut MatchBudget,
     ) -> Decision<'r> {
-        let star = self.star.holds(agent) && self.star.covers_method(request.method);
         let tokens = self.tokens_of(agent);
-        let fallback = if star { Fallback::Star } else { Fallback::Nothing };
-        let selection = rules.select(tokens, fallback);
+        let fallback = || match self.star.holds(agent) && self.star.covers_method(request.method) {
+            true => Fallback::Star,
+            false => Fallback::Nothing,
+        };
+        // Where a group names the agent, `*` is not considered.
+        let named = rules.select(tokens, Fallback::Nothing);
+        let selection = if named.applies() { named } else { rules.select(&[], fallback()) };
         let identity = request.identity;
         let impostor = self.identity.handling(agent, identity);
         if !selection.applies() && impostor.is_none() {
@@ -240,7 +258,7 @@ impl Policy {
                 let mut grace_end = None;
                 let pace = pace.map(|pace| {
                     let Some((grace, now)) = grace.zip(request.now()) else { return pace };
-                    match grace.due_interval(now, pace.interval, |rules| rules.select(tokens, fallback)) {
+                    match grace.due_interval(now, pace.interval, |rules| rules.select(tokens, fallback())) {
                         Some(interval) => Pace { interval, ..pace },
                         None => {
                             grace_end = Some(grace.end());
@@ -248,14 +266,14 @@ impl Policy {
                         }
                     }
                 });
-                let allowed = Decision { grace_end, ..Decision::judged(Action::Pass, Reason::Allowed, verdict) };
-                allowed.with_pace(pace).of_impostor(impostor)
+                let allowed = Decision { grace_end, pace, ..Decision::judged(Action::Pass, Reason::Allowed, verdict) };
+                allowed.of_impostor(impostor)
             }
             Access::Disallow => {
                 let (handling, verdict) = self.strictest(mode, agent, selection, verdict, request, work);
                 let young = |grace: &&Grace| {
                     let now = request.now();
-                    now.is_some_and(|now| grace.covers(now, path, |rules| rules.select(tokens, fallback), work))
+                    now.is_some_and(|now| grace.covers(now, path, |rules| rules.select(tokens, fallback()), work))
                 };
                 let action = handling.action();
                 if action > Action::Pass

@@ -102,7 +102,8 @@ impl Star {
     /// Servers answer `get`, `post` and `FOO` with the page, so none is a way around the methods that are configured. A
     /// registered method, as it is spelled, that is not configured is known to do something else.
     pub(super) fn covers_method(&self, method: &str) -> bool {
-        self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))
+        self.methods.iter().any(|known| **known == *method)
+            || self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))
             || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))
     }
 
