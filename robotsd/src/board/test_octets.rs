@@ -23,8 +23,11 @@ pub fn board_day(octets: &[u8]) {
     assert_eq!(sums(&again), sums(&rows), "{}", written.escape_ascii());
 }
 
-/// The times and counts of a day. Spans of reads that are told apart no more become one when they are read.
-fn sums(day: &DayRows) -> (Vec<(&RowKey, [u64; 5])>, &[Watch], &[Lost]) {
+/// The times and counts of a day.
+type Sums<'a> = (Vec<(&'a RowKey, [u64; 5])>, &'a [Watch], &'a [Lost]);
+
+/// Spans of reads that are told apart no more become one when they are read.
+fn sums(day: &DayRows) -> Sums<'_> {
     let of_row = |row: &Row| {
         let reads = row.reads.iter().fold(0, |sum: u64, read| sum.saturating_add(read.count));
         let hits = row.lines.iter().fold(0, |sum: u64, line| sum.saturating_add(line.hits));

@@ -89,13 +89,13 @@ pub(crate) struct Grant {
 }
 
 impl AdminRights {
-    /// The token with this hash. Every hash is compared whole, so that the time says nothing.
+    /// The token with this hash. A hash is compared whole, so that the time says nothing of it.
     pub(crate) fn token(&self, hash: &[u8; 32]) -> Option<&AdminToken> {
         let is_equal = |token: &&AdminToken| {
             let differing = token.hash.iter().zip(hash).fold(0, |differing, (one, other)| differing | (one ^ other));
             std::hint::black_box(differing) == 0
         };
-        self.tokens.iter().filter(is_equal).last()
+        self.tokens.iter().find(is_equal)
     }
 
     /// What the first of these users that is known may do.
