@@ -56,7 +56,17 @@ fn decide(
 
 /// Sends a decision to the running robotsd, or applies it to the state directory where none runs.
 fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
-    let place = running.place().map_err(refusal)?;
+    let place = match running.place() {
+        Ok(place) => place,
+        // Whether a process runs with the state directory its lock says, also where the config does not say how to reach it.
+        Err(unreachable) => {
+            let report = audited(running, decision, at_rest).map_err(|message| match unreachable.contains(&message) {
+                true => refusal(&unreachable),
+                false => refusal(format_args!("{unreachable}; {message}")),
+            })?;
+            return conclude(&report, Some(&format!("{unreachable}; this holds from the next start")), running);
+        }
+    };
     let target = &*decision.target();
     let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target, complain) {
         Ok(report) => (report, None),
@@ -72,8 +82,12 @@ fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::
         }
         Err(error) => return Err(refusal(error)),
     };
+    conclude(&report, note.as_deref(), running)
+}
+
+fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io::Result<ExitCode> {
     let code = exit::answer(report.trouble.is_none());
-    say_report(&report, running.json, || text(&report, note.as_deref(), running), code)
+    say_report(report, running.json, || text(report, note, running), code)
 }
 
 /// Makes it where no robotsd runs, with its lines in the audit. Turning enforcement off is not held up by that.

@@ -46,8 +46,12 @@ impl Running {
             return Ok(place.clone());
         }
         let Some(path) = self.config_path() else { return without_config() };
-        let unread =
-            |error| format!("{error}; so where robotsd can be reached cannot be read: name that with --admin PLACE");
+        let unread = |error| {
+            let usual = AdminSettings::usual(&path).and_then(|usual| usual.socket);
+            let usual = usual.map(|socket| format!(", and no process listens at the default, {}", socket.display()));
+            let usual = usual.unwrap_or_default();
+            format!("{error}; so where robotsd can be reached cannot be read{usual}: name its place with --admin PLACE")
+        };
         match AdminSettings::load(&path).map_err(unread)? {
             Some(settings) => Ok(AdminEndpoint::of(&settings)),
             None => {

@@ -139,7 +139,7 @@ impl AdminSettings {
         let found = match &admin {
             None if faults.is_empty() => return Ok(running().map(Self::on_usual_socket)),
             // The table may be there, and be what cannot be read.
-            None => served_socket(path).map(|found| Some(Self::on_usual_socket(found))),
+            None => None,
             Some(admin) => match resolve(admin, folder) {
                 // As for a config without the table: see `on_usual_place`.
                 Ok(Some(settings)) if faults.is_empty() && settings.has_no_place() => {
@@ -158,12 +158,14 @@ impl AdminSettings {
                 }
             },
         };
+        // The path of the config alone names this socket, so a process behind it runs with this config, whatever the table says now.
+        let found = found.or_else(|| served_socket(path).map(|found| Some(Self::on_usual_socket(found))));
         let first = || faults.into_iter().next().unwrap_or_else(|| Fault::new(0..0, "[admin] cannot be read"));
         found.ok_or_else(|| first().at(path, &text))
     }
 
     /// The places if a config has no `[admin]`; none on systems without Unix sockets.
-    pub(super) fn usual(path: &Path) -> Option<Self> {
+    pub(crate) fn usual(path: &Path) -> Option<Self> {
         usual_socket(path).map(Self::on_usual_socket)
     }
 

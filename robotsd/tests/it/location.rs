@@ -72,6 +72,58 @@ fn a_runtime_folder_that_others_can_write_to_is_not_used_and_does_not_keep_a_sit
     assert!(sockets(runtime.path()).is_empty());
 }
 
+/// The shipped config has no place of its own in `[admin]`.
+#[test]
+fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
+    let (runtime, folder) = (folder(&[]), folder(&[("robots.txt", OPEN)]));
+    let config = format!("{CONFIG}[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"read\"\n");
+    folder.write("robotsd.toml", &config);
+    let of_user = |arguments: &[&str]| {
+        let mut command = robotsd();
+        command.env("RUNTIME_DIRECTORY", runtime.path()).args(arguments).arg("--config").arg(folder.at("robotsd.toml"));
+        command
+    };
+    let mut serving = of_user(&["serve"]);
+    let mut running = Running::spawn(&mut serving);
+    running.wait_for_event("admin-listening", |line| message(line).contains(".sock"));
+    let faults = [
+        config.replace("[[site]]", "[gate\n[[site]]"),
+        config.replace("grace = \"24h\"", "grace = 24h"),
+        config.replace("[[admin.listener]]\naddress = \"127.0.0.1:0\"", "[[admin.listener]]\naddress = \"localhost\""),
+        config.replace("[[admin.listener]]", "[admin\n[[admin.listener]]"),
+    ];
+    for fault in &faults {
+        folder.write("robotsd.toml", fault);
+        assert_has(run(&mut of_user(&["status"])).ends_with(1).out, &["CONFIG REJECTED"]);
+        run(&mut of_user(&["enforce", "off"])).succeeded();
+        run(&mut of_user(&["enforce", "on"])).succeeded();
+    }
+    running.kill();
+    for fault in &faults {
+        folder.write("robotsd.toml", fault);
+        let said = run(&mut of_user(&["status"])).failed(2);
+        let socket = format!("no process listens at the default, {}/admin-", runtime.path().display());
+        assert_has(&said, &["robotsd.toml:", &socket, "name its place with --admin PLACE"]);
+        // The switch is in the state directory, whose lock says that nobody runs with it.
+        assert_has(
+            run(&mut of_user(&["enforce", "off"])).succeeded(),
+            &["is switched off in", "holds from the next start"],
+        );
+    }
+    // A lock that is held says that a process runs.
+    folder.write(
+        "robotsd.toml",
+        &config.replace("[[admin.listener]]", "[admin]\nsocket = \"a.sock\"\n[[admin.listener]]"),
+    );
+    let mut running = Running::spawn(&mut serving);
+    running.wait_for_event("admin-listening", |line| message(line).contains("a.sock"));
+    folder
+        .write("robotsd.toml", &config.replace("[[admin.listener]]", "[admin]\nsocket = \"a.sock\n[[admin.listener]]"));
+    let said = run(&mut of_user(&["enforce", "off"])).failed(2);
+    assert_has(&said, &["name its place with --admin PLACE; ", "has the state directory open"]);
+    running.kill();
+}
+
 #[test]
 fn a_config_is_named_by_option_by_place_or_by_the_environment() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
