@@ -171,7 +171,11 @@ impl Settings {
         for (key, value) in table {
             let key = format!("{prefix}{key}");
             match value {
-                Value::Table(table) => self.flatten(&format!("{key}."), table),
+                // A date arrives as a table with this one key: `Table::try_from` keeps its wrapping.
+                Value::Table(mut table) => match table.remove(DATE) {
+                    Some(date) => self.values.push(Setting { key, value: shown(&date), is_inherited: false }),
+                    None => self.flatten(&format!("{key}."), table),
+                },
                 value => self.values.push(Setting { key, value: shown(&value), is_inherited: false }),
             }
         }
@@ -262,6 +266,9 @@ impl RepeatedTable {
         value.map_or_else(|| self.name.clone(), |setting| setting.value.clone())
     }
 }
+
+/// The key in which `toml` wraps a date on its way through serde.
+const DATE: &str = "$__toml_private_datetime";
 
 /// Takes the tables of an array out of a table.
 fn take_tables(table: &mut Table, key: &str) -> Vec<Table> {
@@ -387,6 +394,16 @@ mod tests {
             let all = changes(&with("", ""), &keyed).join("\n");
             assert!(all.contains(".test/") != all.contains("api.example.net?…") && !all.contains("SECRET"), "{all}");
         }
+    }
+
+    #[test]
+    fn a_date_is_a_setting_of_its_own_name() {
+        let until =
+            |date: &str| with("", &format!("[site.modes]\n\"agent:A\" = {{ mode = \"off\", until = {date} }}\n"));
+        let want = ["site \"a\": modes[agent:A].until: 2099-01-31 → 2099-02-28"];
+        assert_eq!(changes(&until("2099-01-31"), &until("2099-02-28")), want);
+        let plain = with("", "[site.modes]\n\"agent:A\" = \"off\"\n");
+        assert_eq!(changes(&plain, &until("2099-01-31")), ["site \"a\": modes[agent:A].until: not set → 2099-01-31"]);
     }
 
     #[test]
