@@ -5,7 +5,9 @@
 
 use std::fmt::Write as _;
 
-use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, TroubleKind, VersionHashPrefix};
+use tower_robots::live::{
+    Enforcement, LiveRobots, ObjectionKind, ReloadOutcome, Status, TroubleKind, VersionHashPrefix,
+};
 use tower_robots::source::HostMap;
 
 use super::log_events;
@@ -204,7 +206,11 @@ fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, ChangeError>
     }
     if let Some(dropped) = before.pending.as_ref() {
         let hash = dropped.hash().short();
-        let _ = write!(message, "; {hash}, which waited, is compared again when its source is read next");
+        let is_back = dropped.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
+        message += &match is_back {
+            true => format!("; {hash}, which was rolled back before, does not come back by itself either"),
+            false => format!("; {hash}, which waited, is compared again when its source is read next"),
+        };
     }
     Ok(changed(name, live, &before, message))
 }
