@@ -99,7 +99,7 @@ struct QuestionTarget<'t> {
 
 /// Whether a question is the first about its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum QuestionKind {
+pub(crate) enum QuestionKind {
     Decision,
     /// The request was decided about already: it is counted and logged.
     Refusal,
@@ -133,10 +133,10 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Whether a target in a log is that of a question, and says nothing about the request that was asked about.
-pub(crate) fn is_question(target: &[u8]) -> bool {
-    let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of);
-    target.is_some_and(|asked| Preset::named(asked.preset).is_some())
+/// The kind of question whose target stands in a log, and says nothing about the request that was asked about.
+pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
+    let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
+    Preset::named(target.preset).map(|_| target.kind)
 }
 
 impl Decisions {
@@ -277,6 +277,9 @@ impl DecisionState {
             let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
             let sites = self.sites.load_full();
             let Some(DecisionSite { judge, .. }) = sites.of_host(host) else { return response::elsewhere().into() };
+            if let Some(fields) = ClientRequest::access_of(request.extensions()) {
+                fields.add("site", &*judge.name);
+            }
             let mut counted = judge.counts.request(target.as_bytes(), request.method().into(), self.counts.listener);
             let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {

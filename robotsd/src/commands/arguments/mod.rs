@@ -10,6 +10,7 @@ use crate::config::{Config, SiteConfig};
 use crate::input::named;
 use crate::names::QuotedList;
 use crate::render::printable_path;
+use crate::report::is_of;
 use crate::retrieval::is_url;
 
 pub(super) mod site;
@@ -65,6 +66,10 @@ impl WithinArgs {
 pub(in crate::commands) struct SiteHosts {
     /// The name of the site.
     pub(in crate::commands) site: String,
+    /// What a log of robotsd calls it: `NAME/HOST` for one file of a folder.
+    logged: String,
+    /// The names of all sites.
+    sites: Vec<String>,
     patterns: Vec<String>,
     /// The owner of a host, and which is meant: by site, then by file if the site has one for each host.
     owners: Vec<(HostMap<String>, String)>,
@@ -75,7 +80,13 @@ impl SiteHosts {
         let all =
             config.sites.iter().flat_map(|site| patterns(&site.hosts).map(|pattern| (pattern, site.name.clone())));
         let owners = vec![(owners(all), site.name.clone())];
-        Self { site: site.name.clone(), patterns: patterns(&site.hosts).map(str::to_owned).collect(), owners }
+        Self {
+            site: site.name.clone(),
+            logged: site.name.clone(),
+            sites: config.sites.iter().map(|site| site.name.clone()).collect(),
+            patterns: patterns(&site.hosts).map(str::to_owned).collect(),
+            owners,
+        }
     }
 
     /// Those whose file is the one for a host, of a site with a file for each of these patterns.
@@ -83,6 +94,7 @@ impl SiteHosts {
         let files = owners(files.iter().map(|pattern| (pattern.as_str(), pattern.clone())));
         if let Some(file) = files.get(host).cloned() {
             self.patterns = vec![file.clone()];
+            self.logged = format!("{}/{file}", self.site);
             self.owners.push((files, file));
         }
         self
@@ -91,6 +103,12 @@ impl SiteHosts {
     /// Whether a request is for the site: by its host, with or without a port; empty where it named none.
     pub(in crate::commands) fn have(&self, host: &[u8]) -> bool {
         self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
+    }
+
+    /// Whether a line of robotsd's own log with this name of a site is about this one; none if the config has no such site.
+    pub(in crate::commands) fn are_of_site(&self, name: &[u8]) -> Option<bool> {
+        let name = std::str::from_utf8(name).ok()?;
+        self.sites.iter().any(|site| is_of(site, name)).then(|| is_of(&self.logged, name))
     }
 
     /// Whether every request is for the site.

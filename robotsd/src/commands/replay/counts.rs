@@ -67,6 +67,8 @@ pub(super) struct ReplayCounts {
     pub(super) requests: u64,
     pub(super) hosts: RequestedHosts,
     pub(super) unread: u64,
+    /// Lines of robotsd's log of events.
+    pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
     pub(super) timeless: u64,
@@ -110,6 +112,7 @@ impl ReplayCounts {
         read_lines(&plan.selection, &mut hosts, chunk, |line, read| match read {
             LogLine::Request(entry) => counts.entry(plan, headers, &entry),
             LogLine::Directive => {}
+            LogLine::Event => counts.events += 1,
             LogLine::Unread => {
                 counts.unread += 1;
                 if counts.samples.len() < SAMPLES {
@@ -248,6 +251,7 @@ impl ReplayCounts {
         self.requests += next.requests;
         self.hosts.add(next.hosts);
         self.unread += next.unread;
+        self.events += next.events;
         self.nameless += next.nameless;
         self.timeless += next.timeless;
         self.samples.extend(next.samples);
@@ -375,7 +379,7 @@ impl SearchRequests {
                     }
                 }
             }
-            LogLine::Directive => {}
+            LogLine::Directive | LogLine::Event => {}
             LogLine::Unread => all.unread_lines += 1,
         });
         Self { hosts, ..all }

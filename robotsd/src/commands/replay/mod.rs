@@ -71,6 +71,10 @@ const NO_LINE: &str = "no line of the logs could be read as a request: they are 
 const ERROR_LOG: &str = "the logs are error logs, which hold a few requests and no User-Agent: name the access logs of the server, such \
                          as access.log";
 
+/// The same of logs whose lines are those of robotsd's log of events.
+const EVENT_LOG: &str = "this is robotsd's log of events, which has only those requests that robots.txt is against: name its log of \
+                         requests (`access` in [log]), or the access log of the proxy that asks it";
+
 const DNS_PORT: u16 = 53;
 
 /// Show what a robots.txt would have done to the requests of a log
@@ -221,6 +225,9 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     }
     // The report holds what could be read.
     errors.iter().for_each(|error| complain(error));
+    if report.requests == 0 && all.events > 0 {
+        return Ok(fail(&EVENT_LOG));
+    }
     if report.requests == 0 && report.unread_lines > 0 {
         let is_error_log = all.samples.iter().all(|line| format::is_of_error_log(line));
         return Ok(fail(if is_error_log { &ERROR_LOG } else { &NO_LINE }));

@@ -5,7 +5,7 @@ use std::io;
 use tower_robots::rules::Authority;
 
 use super::format::{LoggedRequest, ReplayLogFormat};
-use crate::ask;
+use crate::ask::{QuestionKind, question_kind};
 use crate::commands::arguments::SiteHosts;
 use crate::commands::arguments::site::SelectedSite;
 use crate::html::counted;
@@ -27,6 +27,8 @@ pub(in crate::commands) struct RequestedHosts {
     pub(in crate::commands) unnamed: u64,
     /// Questions of a proxy, which do not say what they are about: they count nowhere else.
     pub(in crate::commands) questions: u64,
+    /// Second questions, for the page of a refusal: the log of robotsd has the request in the line of the first.
+    pub(in crate::commands) refusal_pages: u64,
 }
 
 impl LogSelection {
@@ -52,11 +54,20 @@ impl LogSelection {
 
     /// Whether a request is for the site; counts it where that is not plain.
     pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
-        if request.target.starts_with(b"/-/") && ask::is_question(&request.target) {
-            counts.questions += 1;
+        if request.target.starts_with(b"/-/")
+            && let Some(kind) = question_kind(&request.target)
+        {
+            match kind {
+                QuestionKind::Decision => counts.questions += 1,
+                QuestionKind::Refusal => counts.refusal_pages += 1,
+            }
             return false;
         }
         let Some(hosts) = &self.hosts else { return true };
+        if let Some(is_own) = request.site.as_deref().and_then(|site| hosts.are_of_site(site)) {
+            counts.other += u64::from(!is_own);
+            return is_own;
+        }
         match named_host(request) {
             None => counts.unnamed += u64::from(!self.is_host_named),
             Some(host) if hosts.have(host) => {}
@@ -70,11 +81,16 @@ impl LogSelection {
 
     /// The lines that were left out and the assumptions, as sentences without a stop; `requests` are those that count.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
+        let pages = (counts.refusal_pages > 0).then(|| {
+            let questions = counted(counts.refusal_pages, "second question");
+            format!("{questions} for pages of refusals: their requests count by the lines of the first questions")
+        });
         let questions = (counts.questions > 0).then(|| {
             let questions = counted(counts.questions, "line");
             format!("{questions} with a question of a proxy, not with the request that it asks about: the log of the proxy has the requests")
         });
-        let Some(hosts) = &self.hosts else { return questions.into_iter().collect() };
+        let questions = questions.into_iter().chain(pages);
+        let Some(hosts) = &self.hosts else { return questions.collect() };
         let (site, RequestedHosts { other, unnamed, .. }) = (&hosts.site, counts);
         let (are, count) = if other == 1 { ("is", "does") } else { ("are", "do") };
         let left_out = (other > 0).then(|| {
@@ -88,12 +104,12 @@ impl LogSelection {
             };
             format!("{lines} count as those of the site {site:?}; if they are, say so with --host HOST")
         });
-        questions.into_iter().chain(left_out).chain(assumed).collect()
+        questions.chain(left_out).chain(assumed).collect()
     }
 
     /// Why no request counts, where all are for other hosts, or questions.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
-        if counts.questions > 0 && counts.other == 0 {
+        if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();
         }
         let hosts = self.hosts.as_ref().filter(|_| counts.other > 0)?;
@@ -107,6 +123,7 @@ impl RequestedHosts {
         self.other += next.other;
         self.unnamed += next.unnamed;
         self.questions += next.questions;
+        self.refusal_pages += next.refusal_pages;
     }
 }
 

@@ -37,14 +37,23 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequ
     let (method, status) = (Cow::Borrowed(method), status(rest.split(|octet| *octet == b' ').nth(1)));
     let both = || {
         let (referer, rest) = quoted(rest)?;
-        let (agent, _) = quoted(rest)?;
-        Some((value(referer), value(agent)))
+        let (agent, rest) = quoted(rest)?;
+        Some((value(referer), value(agent), site_of_robotsd(rest)))
     };
-    let (referer, agent) = match quotes {
+    let (referer, agent, site) = match quotes {
         Quotes::Optional => both().unwrap_or_default(),
         Quotes::Present => both()?,
     };
-    Some(LoggedRequest { host, address, time, method, target, status, referer, agent })
+    Some(LoggedRequest { host, site, address, time, method, target, status, referer, agent })
+}
+
+/// robotsd ends a line with the site, the action and the request's id, each in quotes. Others may have three values there too, so
+/// this is a site if the config has one of that name.
+fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let (site, rest) = quoted(rest)?;
+    let (_action, rest) = quoted(rest)?;
+    let (_id, rest) = quoted(rest)?;
+    rest.trim_ascii().is_empty().then(|| value(site)).filter(|site| !site.is_empty())
 }
 
 /// The start of the time; a host in front of all may be an address in brackets.
@@ -149,6 +158,7 @@ pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
     };
     Some(LoggedRequest {
         host,
+        site: None,
         address: Cow::Borrowed(&client[..memchr::memrchr(b':', client).unwrap_or(client.len())]),
         time,
         method: Cow::Borrowed(method),
@@ -170,6 +180,8 @@ pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
 pub(crate) struct LoggedRequest<'a> {
     /// The host with its port, where the log has it; empty where the request named none.
     pub(crate) host: Option<Cow<'a, [u8]>>,
+    /// The site of robotsd that answered, where the log may be its own.
+    pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
     /// Seconds since 1970, where the line has a time.
     pub(crate) time: Option<i64>,

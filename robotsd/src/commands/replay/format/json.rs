@@ -9,6 +9,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::clf::{self, LoggedRequest, any_time};
+use crate::log::LogEvent;
 
 const ADDRESS: &[&str] = &["client_ip", "remote_addr", "ClientHost", "remote_ip", "client", "address"];
 const SOCKET: &[&str] = &["downstream_remote_address", "ClientAddr"];
@@ -24,6 +25,9 @@ const REFERER: &[&str] = &["http_referer", "referer", "request_Referer", "http_r
 
 pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
     let Node::Map(mut line) = serde_json::from_slice(line).ok()? else { return None };
+    let is_of_robotsd =
+        take(&mut line, "event").and_then(text_of).is_some_and(|event| event == LogEvent::Request.as_str());
+    let site = take(&mut line, "site").and_then(text_of).filter(|_| is_of_robotsd).map(octets);
     // Caddy: the request is an object; its keys count before those around it.
     let (mut request, request_line) = match take(&mut line, "request") {
         Some(Node::Map(request)) => (request, None),
@@ -65,6 +69,7 @@ pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
     let referer = take(&mut headers, "Referer").and_then(text_of).or_else(|| text(REFERER));
     let entry = LoggedRequest {
         host,
+        site,
         address: address.map(octets).unwrap_or_default(),
         time,
         method: method?,
@@ -74,6 +79,18 @@ pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
         agent: value(agent),
     };
     (!entry.method.is_empty() && !entry.target.is_empty()).then_some(entry)
+}
+
+/// Whether a line is one of robotsd's log of events, some of which are about requests that its log of requests has too.
+pub(super) fn is_event(line: &[u8]) -> bool {
+    // As the log begins each of its lines: other lines are not parsed twice.
+    if !line.starts_with(br#"{"ts":"#) {
+        return false;
+    }
+    let Ok(Node::Map(line)) = serde_json::from_slice(line) else { return false };
+    let value = |key: &str| line.iter().find(|(known, _)| known == key).map(|(_, value)| value);
+    let is_known = |word: &str| LogEvent::ALL.iter().any(|event| *event != LogEvent::Request && event.as_str() == word);
+    value("level").is_some() && matches!(value("event"), Some(Node::Text(event)) if is_known(event))
 }
 
 /// A JSON value as far as it matters; of a list the first item.

@@ -46,6 +46,8 @@ pub(super) enum LogLine<'a> {
     Request(LoggedRequest<'a>),
     /// A line about the log itself.
     Directive,
+    /// A line of robotsd's log of events, which may share a file with its log of requests.
+    Event,
     Unread,
 }
 
@@ -65,6 +67,9 @@ impl ChunkReader {
                 return LogLine::Directive;
             }
             return self.columns.read(line).map_or(LogLine::Unread, LogLine::Request);
+        }
+        if json::is_event(line) {
+            return LogLine::Event;
         }
         let request = self.format.read(line);
         let request = match &request {

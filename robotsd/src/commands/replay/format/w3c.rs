@@ -72,6 +72,7 @@ impl W3cColumns {
         };
         let moment = || rfc3339(&[value(self.date)?, b"T", value(self.time)?, b"Z"].concat());
         Some(LoggedRequest {
+            site: None,
             host: (self.named_host.or(self.host))
                 .map(|_| value(self.named_host).or_else(|| value(self.host)).unwrap_or_default().into()),
             address: value(self.address).map(Cow::Borrowed).unwrap_or_default(),
