@@ -62,6 +62,17 @@ pub(crate) struct StatusReport {
     pub(crate) sites: Vec<SiteReport>,
 }
 
+impl StatusReport {
+    /// Where crawlers may get a version that waits all the same; none unless other proxies ask robotsd.
+    pub(crate) fn shown_meanwhile(&self, pending: &PendingReport) -> Option<String> {
+        let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
+        is_asked.then(|| {
+            let origin = &pending.origin;
+            format!("while robotsd does not answer, the proxy shows its own file: this version, if that is {origin}")
+        })
+    }
+}
+
 /// Something to do, with the command that does it where there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
@@ -74,6 +85,11 @@ pub(crate) struct NextStep {
 impl NextStep {
     pub(crate) const fn say(what: String) -> Self {
         Self { what, command: Vec::new() }
+    }
+
+    /// Whether its command is for the robotsd that runs: another one reads a file, and names it.
+    pub(crate) fn is_for_running(&self) -> bool {
+        self.command.get(1).is_some_and(|command| !matches!(&**command, "check" | "config"))
     }
 
     pub(crate) fn command<'a>(what: &str, command: impl IntoIterator<Item = &'a str>) -> Self {

@@ -114,6 +114,8 @@ impl BoardPage<'_> {
         let status = self.status;
         let is_all_off = status.enforcement == "off";
         let mut tasks = Vec::new();
+        let config = status.config.as_ref().map(|config| &*config.path);
+        let task = |title: &str, reasons: &[String], steps: &[NextStep]| task(title, reasons, steps, config);
         let rejected = status.config.as_ref().and_then(|config| config.rejected.as_ref());
         let why = rejected.map(|rejected| format!("Since {}: {}", minute(&rejected.since), rejected.why));
         tasks.extend(rejected.map(|rejected| task("The config is rejected", why.as_slice(), &rejected.next)));
@@ -386,13 +388,15 @@ fn if_refused(mode: &str, crawlers: &[CrawlerBoard]) -> String {
 }
 
 /// Something to do: its title, why, and each step with the command that does it.
-fn task(title: &str, reasons: &[String], steps: &[NextStep]) -> String {
+fn task(title: &str, reasons: &[String], steps: &[NextStep], config: Option<&str>) -> String {
     let mut out = format!("<h3>{}</h3>\n", Escaped(title));
     for reason in reasons {
         out += &format!("<p>{}</p>\n", Escaped(reason));
     }
     for step in steps {
-        let words: Vec<String> = step.command.iter().map(|word| shell_word(word)).collect();
+        let of_config = config.filter(|_| step.is_for_running()).map(|config| ["--config", config]);
+        let words = step.command.iter().map(String::as_str).chain(of_config.into_iter().flatten());
+        let words: Vec<String> = words.map(shell_word).collect();
         out += &match words.is_empty() {
             true => format!("<p class=\"step\">{}</p>\n", Escaped(&step.what)),
             false => format!("<p class=\"step\">{}:</p>\n<pre>{}</pre>\n", Escaped(&step.what), code(&words.join(" "))),

@@ -217,6 +217,7 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
             page.line("from", &pending.origin);
             page.lines("because", &pending.objections);
             page.lines("effect", effect(args, &pending.hash));
+            page.lines("meanwhile", report.shown_meanwhile(pending));
             page.line("next", "to publish it:");
             page.command(&args.of.running.command(["robotsd", "accept", &site.name, hash]));
         }

@@ -50,7 +50,7 @@ pub(crate) struct StatusArgs {
 }
 
 /// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config or a file that it includes was
-/// rejected, a kill switch that cannot be read counts as off, a site serves anything else than what its source holds (a version waits at the gate, the last good one
+/// rejected, a site is switched off or counts as off because a kill switch cannot be read, a site serves anything else than what its source holds (a version waits at the gate, the last good one
 /// is in force, or there is none) or the state directory cannot be written, 2 when it cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
@@ -78,7 +78,8 @@ fn is_well(report: &StatusReport) -> bool {
     let are_current = report.sites.iter().all(is_current);
     let is_refused = report.config.as_ref().is_some_and(|config| !config.refused.is_empty());
     let is_served = report.state == "serving" && are_current && report.state_writable != Some(false);
-    is_served && !is_rejected && !is_refused && !is_switch_unread && report.stalled.is_empty()
+    let is_enforced = report.sites.iter().all(|site| site.enforcement != "off");
+    is_served && is_enforced && !is_rejected && !is_refused && !is_switch_unread && report.stalled.is_empty()
 }
 
 /// Whether a site serves what its source holds.
@@ -133,7 +134,8 @@ fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
     let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());
     let has_ended = site.overrides.iter().any(|exception| exception.ended);
     let of_site = !site.next.is_empty() || !site.troubles.is_empty() || site.state != "live" || is_failing || has_ended;
-    of_site || traffic_of(report, site).is_some_and(|traffic| traffic.upstreams.iter().any(is_out))
+    let is_off = site.enforcement == "off";
+    of_site || is_off || traffic_of(report, site).is_some_and(|traffic| traffic.upstreams.iter().any(is_out))
 }
 
 fn text(report: &StatusReport, args: &StatusArgs) -> String {
@@ -176,7 +178,7 @@ fn text(report: &StatusReport, args: &StatusArgs) -> String {
     advise(&mut page, &report.next, running);
     for site in described {
         page.blank();
-        describe(&mut page, site, traffic_of(report, site), running);
+        describe(&mut page, report, site, running);
     }
     if !others.is_empty() {
         page.blank();
@@ -343,7 +345,7 @@ fn describe_upstream(upstream: &UpstreamReport) -> String {
     format!("{server}: {} since {since}, {check}: {why}{again}", state.to_uppercase())
 }
 
-fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, running: &Running) {
+fn describe(page: &mut Page, report: &StatusReport, site: &SiteReport, running: &Running) {
     let hosts = if site.hosts.is_empty() { "every host".to_owned() } else { site.hosts.join(", ") };
     page.title(&format!("site {} ({hosts}): {}", site.name, site.state));
     page.line("robots.txt", &site.origin);
@@ -385,11 +387,18 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
         )
     };
     page.lines("grace", site.grace_end.as_ref().map(grace));
-    traffic.iter().for_each(|traffic| describe_site_traffic(page, traffic));
+    traffic_of(report, site).iter().for_each(|traffic| describe_site_traffic(page, traffic));
     match (&site.findings_summary, site.findings.notes) {
         (Some(summary), _) => page.line("findings", summary),
         (None, 0) => page.line("findings", "none"),
-        (None, notes) => page.line("findings", &plural(notes, "note")),
+        (None, notes) => {
+            page.line("findings", &plural(notes, "note"));
+            if let Some(config) = &report.config {
+                page.line("", "to see what the check notes:");
+                let command = ["robotsd", "check", "--config", &config.path, "--site", &site.name];
+                page.command(&command.map(str::to_owned));
+            }
+        }
     }
     if let Some(reload) = site.last_reload.as_ref().filter(|reload| reload.outcome == "kept") {
         page.line("not taken", &reload.message);
@@ -398,6 +407,7 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
     if let Some(pending) = &site.pending {
         page.line("waiting", &format!("{} since {}", short_hash(&pending.hash), pending.since));
         page.lines("", &pending.objections);
+        page.lines("", report.shown_meanwhile(pending));
     }
     if let Some([]) = site.watched_pages.as_deref() {
         let why = "watches no pages: no sitemap was read, and neither urls nor requests of search engines are known";
@@ -440,8 +450,7 @@ fn advise(page: &mut Page, steps: &[NextStep], running: &Running) {
             page.line(label, &step.what);
         } else {
             page.line(label, &format!("{}:", step.what));
-            let is_ours = step.command.get(1).is_some_and(|command| !matches!(&**command, "check" | "config"));
-            let command = if is_ours { running.command(&step.command) } else { step.command.clone() };
+            let command = if step.is_for_running() { running.command(&step.command) } else { step.command.clone() };
             page.command(&command);
         }
     }

@@ -278,4 +278,72 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     assert!(third["address"].is_null(), "{third}");
     let report = folder.run(["replay", "access.jsonl", "--robots", "robots.txt", "--format", "json"]).json();
     assert_part(&report["totals"], &json!({"crawler_requests": 2, "disallowed": 2}));
+    let text = unfolded(&folder.run(["replay", "access.jsonl", "--robots", "robots.txt"]).out);
+    assert_has(&text, &["1 second question for pages of refusals: their requests count by the lines of the first"]);
+    assert_lacks(&text, &["with a question of a proxy"]);
+}
+
+/// The line of a request in the combined format has no host, and ends with the site.
+#[test]
+fn the_combined_log_says_which_site_a_request_was_for() {
+    let site = |host: &str| format!("hosts = [{host:?}]\nrobots.path = \"robots.txt\"");
+    let log = "[log]\naccess = \"combined\"\naccess_path = \"access.log\"";
+    let config = Config::deciding().site("alpha", site("alpha.test")).site("beta", site("beta.test"));
+    let (folder, running) = config.tables(log).robots(ROBOTS).start();
+    let ask = |target: &str, host: &str| {
+        let fields = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+        running.request("GET", target, &[&[("Host", host)], &fields[..]].concat())
+    };
+    ask("/-/site/alpha/auth/nginx", "alpha.test");
+    ask("/robots.txt", "alpha.test");
+    // The proxy has chosen the site, whatever the client wrote.
+    ["beta.test", "beta.test", "alpha.test"].map(|host| ask("/-/site/beta/auth/nginx", host));
+    ask("/robots.txt", "beta.test");
+    let lines = || std::fs::read_to_string(folder.at("access.log")).unwrap_or_default();
+    wait_until("the log of requests", || lines().lines().count() == 6);
+    for (site, requests, other) in [("alpha", 2, "4 requests are"), ("beta", 4, "2 requests are")] {
+        let replay = |format| folder.configured(["replay", "access.log", "--site", site, "--format", format]);
+        assert_eq!(replay("json").json()["requests"], requests, "{}", lines());
+        let text = unfolded(&replay("text").out);
+        assert_has(&text, &[&format!("{other} for other hosts than those of the site {site:?}")]);
+        assert_lacks(&text, &["no request has a host", "without a host"]);
+    }
+    // Three values of another server are none of robotsd's.
+    let other = lines().replace("\"alpha\"", "\"gamma\"").replace("\"beta\"", "\"gamma\"");
+    folder.write("access.log", other);
+    let text = folder.configured(["replay", "access.log", "--site", "alpha"]).out;
+    assert_has(unfolded(&text), &["no request has a host in the log: all count as those of the site \"alpha\""]);
+}
+
+#[test]
+fn a_log_of_events_is_no_log_of_requests() {
+    let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"");
+    assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
+    let refused = running.wait_for_event("refused", |_| true);
+    let read = || std::fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
+    wait_until("the log of requests", || read().lines().count() == 1);
+    folder.write("events.jsonl", format!("{refused}\n"));
+    let said = folder.run(["replay", "events.jsonl", "--robots", "robots.txt"]).failed(2);
+    assert_has(&said, &["this is robotsd's log of events"]);
+    // Both may go to standard output: each request counts once.
+    folder.write("both.jsonl", format!("{}{refused}\n", read()));
+    let report = folder.run(["replay", "both.jsonl", "--robots", "robots.txt", "--format", "json"]).json();
+    assert_part(&report, &json!({"requests": 1, "unread_lines": 0}));
+}
+
+/// The gate keeps a version from crawlers as long as robotsd answers; the proxy reads the file itself.
+#[test]
+fn of_a_version_that_waits_the_status_says_where_it_is_shown_meanwhile() {
+    let (folder, running) =
+        Config::deciding().site("shop", "robots.path = \"robots.txt\"").admin().robots(ROBOTS).start();
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+    running.event("gated");
+    let file = folder.at("robots.txt");
+    let want = format!(
+        "while robotsd does not answer, the proxy shows its own file: this version, if that is {}",
+        file.display()
+    );
+    for command in [&["status"][..], &["accept", "shop"]] {
+        assert_has(unfolded(&running.command(command).ends_with(1).out), &[&want]);
+    }
 }

@@ -122,8 +122,8 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
 
     // It is seen wherever an operator would look.
     assert_eq!(operated.event("enforcement")["message"], "enforcement of every site is switched off");
-    let status = operated.out(&["status"]);
-    assert_has(&status, &["\nENFORCEMENT IS OFF FOR EVERY SITE: "]);
+    let status = operated.command(&["status"]).ends_with(1).out;
+    assert_has(&status, &["\n2 of 2 sites need a hand\n", "\nENFORCEMENT IS OFF FOR EVERY SITE: "]);
     suggested(&status, "robotsd enforce on --admin");
     assert_eq!(operated.json(&["status"])["enforcement"], "off");
     assert_eq!(operated.site(1)["enforcement"], "off");
@@ -152,8 +152,11 @@ fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
     assert_eq!(said, "enforcement of site \"the blog\" is switched off\n");
     assert_eq!(operated.pages(), [403, 200]);
     assert_eq!(operated.ask_admin("GET /readyz").body, "ready\nenforcement is OFF for site \"the blog\"\n");
-    let status = operated.out(&["status"]);
-    assert_has(&status, &["  enforced:   OFF, by the switch of this site: every request passes\n"]);
+    let status = operated.command(&["status"]).ends_with(1).out;
+    assert_has(
+        &status,
+        &["\n1 of 2 sites need a hand\n", "  enforced:   OFF, by the switch of this site: every request passes\n"],
+    );
     assert_lacks(&status, &["EVERY SITE"]);
     operated.out(&["enforce", "off"]);
     let said = operated.said(&["enforce", "on", "--site", "the blog"]);
@@ -164,7 +167,7 @@ fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
     assert!(said.ends_with("; off still by a switch of their own: \"the blog\""), "{said}");
     assert_eq!(operated.pages(), [403, 200]);
     // The command that the status suggests, typed as it is.
-    type_in(&suggested(&operated.out(&["status"]), "robotsd enforce on --site 'the blog'")).succeeded();
+    type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
     assert_eq!(operated.page("blog.test"), 403);
     assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was on already\n");
 }
@@ -206,7 +209,7 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     folder.write("each/news.test.txt", OPEN);
     let each = format!("{config}[site.robots]\nsource = \"directory\"\npath = \"each\"\n");
     configure(&each, "site \"news\": robots.source: not set → directory");
-    assert_has(operated.out(&["status"]), &["site news/news.test"]);
+    assert_has(operated.command(&["status"]).ends_with(1).out, &["site news/news.test"]);
     assert_eq!((operated.page("news.test"), operated.page("shop.test")), (200, 403));
 }
 
@@ -282,6 +285,24 @@ fn a_rollback_says_what_becomes_of_another_version_that_waits() {
     assert_eq!(operated.robots(), OPEN);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!(operated.waiting(), waiting);
+}
+
+#[test]
+fn of_two_rollbacks_the_second_says_that_neither_version_comes_back() {
+    let folder = config().folder();
+    let operated = Operated::start(&folder);
+    let more: Vec<String> = (0..2).map(|at| format!("{OPEN}Disallow: /more{at}/\n")).collect();
+    for version in &more {
+        folder.replace("robots.txt", version);
+        operated.out(&["reload", "--site", "shop"]);
+    }
+    operated.out(&["rollback", "shop"]);
+    let waiting = operated.waiting();
+    let want = format!("; {}, which was rolled back before, does not come back by itself either", short(&waiting));
+    assert_has(operated.said(&["rollback", "shop"]), &[&want]);
+    // As it says.
+    operated.command(&["reload", "--site", "shop"]).ends_with(1);
+    assert_eq!((operated.robots(), operated.waiting()), (OPEN.to_owned(), waiting));
 }
 
 #[test]
