@@ -66,10 +66,8 @@ impl StatusReport {
     /// Where crawlers may get a version that waits all the same; none unless other proxies ask robotsd.
     pub(crate) fn shown_meanwhile(&self, pending: &PendingReport) -> Option<String> {
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
-        is_asked.then(|| {
-            let origin = &pending.origin;
-            format!("while robotsd does not answer, the proxy shows its own file: this version, if that is {origin}")
-        })
+        let (while_away, origin) = ("while robotsd does not answer, the proxy shows its own file", &pending.origin);
+        is_asked.then(|| format!("{while_away}: this version, if that is {origin}"))
     }
 }
 

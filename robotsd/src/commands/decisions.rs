@@ -60,10 +60,11 @@ fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::
         Ok(place) => place,
         // Whether a process runs with the state directory its lock says, also where the config does not say how to reach it.
         Err(unreachable) => {
-            let report = audited(running, decision, at_rest).map_err(|message| match unreachable.contains(&message) {
-                true => refusal(&unreachable),
-                false => refusal(format_args!("{unreachable}; {message}")),
-            })?;
+            let report =
+                audited(running, decision, at_rest).map_err(|message| match unreachable.contains(&message) {
+                    true => refusal(&unreachable),
+                    false => refusal(format_args!("{unreachable}; {message}")),
+                })?;
             return conclude(&report, Some(&format!("{unreachable}; this holds from the next start")), running);
         }
     };

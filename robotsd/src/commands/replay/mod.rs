@@ -225,7 +225,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     }
     // The report holds what could be read.
     errors.iter().for_each(|error| complain(error));
-    if report.requests == 0 && all.events > 0 {
+    if report.requests == 0 && all.events > 0 && all.hosts == Default::default() {
         return Ok(fail(&EVENT_LOG));
     }
     if report.requests == 0 && report.unread_lines > 0 {
