@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -393,7 +394,7 @@ fn describe(page: &mut Page, report: &StatusReport, site: &SiteReport, running: 
         (None, 0) => page.line("findings", "none"),
         (None, notes) => {
             page.line("findings", &plural(notes, "note"));
-            if let Some(config) = &report.config {
+            if let Some(config) = report.config.as_ref().filter(|_| Path::new(&site.origin).is_absolute()) {
                 page.line("", "to see what the check notes:");
                 let command = ["robotsd", "check", "--config", &config.path, "--site", &site.name];
                 page.command(&command.map(str::to_owned));
