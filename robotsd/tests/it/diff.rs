@@ -6,6 +6,24 @@ const OLD: &str = "User-agent: *\nDisallow: /cart\n";
 const NEW: &str = "User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n\nUser-agent: GPTBot\nDisallow: /\n";
 
 #[test]
+fn one_file_is_compared_with_that_of_the_folder() {
+    let folder = folder(&[("robots.txt", OLD), ("new.txt", NEW)]);
+    let both = folder.run(["diff", "robots.txt", "new.txt"]).succeeded();
+    let output = folder.run(["diff", "new.txt"]);
+    assert_eq!(output.out, both);
+    assert_has(&output.error, &["OLD is the robots.txt of this folder"]);
+    for (one, said) in [
+        (
+            "./robots.txt",
+            "name OLD too, such as the version before ./robots.txt: git show HEAD:./robots.txt | robotsd diff - robots.txt",
+        ),
+        ("https://example.com", "name the file that is to take its place: robotsd diff https://example.com robots.txt"),
+    ] {
+        assert_has(&folder.run(["diff", one]).failed(2), &[said]);
+    }
+}
+
+#[test]
 fn the_effect_is_listed_by_crawler() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     let text = folder.run(["diff", "old.txt", "new.txt"]).succeeded();

@@ -10,7 +10,7 @@ mod text;
 pub(in crate::commands) use self::text::{DiffNames, write as write_effects};
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -19,20 +19,23 @@ use tower_robots::check::{Diff, Guard};
 use tower_robots::rules::Reading;
 
 use self::lists::{ListLosses, PageListArgs};
-use super::arguments::site::{OtherFiles, SiteArgs};
+use super::arguments::site::{OtherFiles, SiteArgs, USUAL_FILE};
 use crate::evaluator::MOST_TIME;
 use crate::exit::{self, FAILED, complain};
 use crate::input::stdin_once;
 use crate::names::UnknownName;
-use crate::render::{finding_line, printable, stdout, write_json};
+use crate::render::{finding_line, printable, printable_path, stdout, write_json};
+use crate::retrieval::is_url;
 use crate::target_url::TargetUrl;
 
 /// Show what changes for crawlers between two robots.txt files
 #[derive(Args, Debug)]
-#[command(override_usage = "robotsd diff [OPTIONS] <OLD> <NEW>\n       robotsd diff [OPTIONS] --config <FILE> <NEW>")]
+#[command(
+    override_usage = "robotsd diff [OPTIONS] <OLD> <NEW>\n       robotsd diff [OPTIONS] <NEW>\n       robotsd diff [OPTIONS] --config <FILE> <NEW>"
+)]
 pub(crate) struct DiffArgs {
     /// The robots.txt as it is, and as it is to be: files, URLs such as https://example.com, or - for standard input. With
-    /// --config, OLD is that of the site where one file is named
+    /// --config, OLD is that of the site where one file is named; without, the robots.txt of this folder
     #[arg(value_names = ["OLD", "NEW"], num_args = 1..=2, required = true)]
     files: Vec<PathBuf>,
 
@@ -100,14 +103,33 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
     ));
 }
 
+/// Says that the file of the folder is OLD, where NEW is one that can take its place.
+fn beside_usual_file(new: &Path) -> io::Result<()> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let name = printable_path(new);
+    if new.to_str().is_some_and(is_url) {
+        let message = format!("name the file that is to take its place: robotsd diff {name} {USUAL_FILE}");
+        return Err(io::Error::other(message));
+    }
+    if real(new).is_some_and(|new| Some(new) == real(Path::new(USUAL_FILE))) {
+        let before = format!("git show HEAD:./{USUAL_FILE} | robotsd diff - {USUAL_FILE}");
+        return Err(io::Error::other(format!("name OLD too, such as the version before {name}: {before}")));
+    }
+    complain(&format_args!("OLD is the {USUAL_FILE} of this folder"));
+    Ok(())
+}
+
 pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     stdin_once(args.files.iter().chain(args.lists.files()))?;
     let site = args.site.select()?;
     let (old, new) = match &*args.files {
         [old, new] => (Some(old), new),
-        [new] if site.is_configured() => (None, new),
-        _ => return Err(io::Error::other("name two files, OLD and NEW, or --config FILE and NEW")),
+        [new, ..] => (None, new),
+        [] => return Err(io::Error::other("name NEW, or OLD and NEW")),
     };
+    if old.is_none() && !site.is_configured() {
+        beside_usual_file(new)?;
+    }
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, site.named(new)?);
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
