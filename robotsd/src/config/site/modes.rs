@@ -164,7 +164,10 @@ impl Exception {
         match &self.scope {
             Scope::Crawlers(Selector::Agent(name)) => self.of_value(Override::agent(name, mode)),
             Scope::Crawlers(Selector::Category(category)) => Ok(Override::category(*category, mode)),
-            Scope::Crawlers(_) | Scope::Pattern(_) => Ok(Override::index_engines(mode)),
+            Scope::Crawlers(Selector::Index) => Ok(Override::index_engines(mode)),
+            Scope::Crawlers(Selector::Operator(_)) | Scope::Pattern(_) => {
+                Err(self.key.fault(format!("{:?} names no crawler, no category and no \"index\"", self.key.get_ref())))
+            }
         }
     }
 
