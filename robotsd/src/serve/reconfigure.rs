@@ -288,7 +288,7 @@ impl ActiveConfig {
         }
         changes.extend(admin.changes);
         certificates.extend(self.admin.certificates());
-        let is_deferred = deferred(&settings).is_some();
+        let is_deferred = deferred(&settings).next().is_some();
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
         self.certificates.follow(certificates.clone());
@@ -325,7 +325,9 @@ impl ActiveConfig {
             None => "nothing is different".to_owned(),
         };
         // Said at each reload until the next start, not only when it was written.
-        let waits = deferred(&next_start).map(|waits| format!("; {waits}")).unwrap_or_default();
+        let waits: Vec<_> = deferred(&next_start).collect();
+        let waits =
+            if waits.is_empty() { String::new() } else { format!("; from the next start on: {}", waits.join(", ")) };
         if outcome == "published" {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }
@@ -377,13 +379,11 @@ pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log:
 }
 
 /// The tables and keys whose differences take effect only when the process starts again.
-fn deferred(changes: &[SettingChange]) -> Option<String> {
-    let is_deferred = |key: &&str| {
-        let is_of = |change: &SettingChange| change.setting.split('.').next() == Some(key);
+fn deferred(changes: &[SettingChange]) -> impl Iterator<Item = &'static str> {
+    AT_START.into_iter().filter(move |key| {
+        let is_of = |change: &SettingChange| change.setting.split('.').next() == Some(*key);
         changes.iter().any(|change| change.is_for_start() && is_of(change))
-    };
-    let keys: Vec<_> = AT_START.into_iter().filter(is_deferred).collect();
-    (!keys.is_empty()).then(|| format!("from the next start on: {}", keys.join(", ")))
+    })
 }
 
 /// Settings that the summary of a config names; the others have a line each all the same.
