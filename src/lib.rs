@@ -69,6 +69,8 @@ pub use crate::source::{HostMap, Sites};
 pub mod internals {
     #[cfg(feature = "layer")]
     pub use crate::layer::forwarded::ForwardedWay;
+    #[cfg(feature = "layer")]
+    pub use crate::layer::record::text;
 }
 
 /// The code of the project's page, which the tests of the documentation compile.

@@ -123,7 +123,7 @@ mod sender_check;
 mod answer;
 mod event;
 mod pace;
-mod record;
+pub(crate) mod record;
 mod refusal;
 
 // A request that meets several layers.

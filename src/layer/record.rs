@@ -3,6 +3,7 @@
 //! **A record may be without a rule.** An impostor is refused where the file allows its request, or says nothing; its
 //! refusal says that the claim failed, and nothing of what would have held.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
@@ -135,7 +136,7 @@ impl Record {
         let rule = verdict.and_then(|verdict| verdict.rule());
         let group = rule.map(|rule| {
             let name = verdict.and_then(|verdict| verdict.name()).or_else(|| rule.group().names().next());
-            text(name.map_or(&b"*"[..], |name| name.value()))
+            text(name.map_or(&b"*"[..], |name| name.value())).into_owned()
         });
         Some(Box::new(Self {
             agent: agent.clone(),
@@ -150,7 +151,7 @@ impl Record {
             access: verdict.map(|verdict| verdict.access()),
             group,
             group_size: rule.map_or(0, |rule| rule.group().names().len()),
-            rule: rule.map(|rule| text(rule.pattern())),
+            rule: rule.map(|rule| text(rule.pattern()).into_owned()),
             line: rule.map(|rule| rule.line()),
             form: verdict.map_or(PathForm::Standard, |verdict| verdict.form()),
             limit: limit(decision),
@@ -210,7 +211,7 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
         interval: delay.interval(),
         held_to: pace.interval,
         line: delay.line(),
-        group: text(delay.name().value()),
+        group: text(delay.name().value()).into_owned(),
         wait: decision.wait,
         turn: 0,
     };
@@ -222,9 +223,9 @@ fn token_name(agent: &Agent) -> Option<String> {
     agent.tokens().first().map(|token| cut(&token.to_string()).to_owned())
 }
 
-fn text(octets: &[u8]) -> String {
-    // Nearly all are text, which is seen at a glance.
-    std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets).into_owned(), str::to_owned)
+/// Octets as text. Nearly all are, which is seen at a glance; looking for those that are none costs more.
+pub fn text(octets: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
 
 /// The part of a claimed name that is kept.

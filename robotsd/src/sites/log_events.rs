@@ -1,12 +1,12 @@
 //! The lines that a site writes to the log: disallowed requests, reloads, upstreams, and the files beside a robots.txt,
 //! with what can be done next.
 
-use std::borrow::Cow;
 use std::path::{Path, absolute};
 use std::sync::Arc;
 
 use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
+use tower_robots::internals::text;
 use tower_robots::layer::{Event, OriginalRequest, Record};
 use tower_robots::live::{
     Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, Status, TroubleEvent,
@@ -147,11 +147,6 @@ fn of_request<'e>(
         address: ClientRequest::peer_of(request.extensions).and_then(|peer| privacy.address(peer.address.ip())),
         ..LogEntry::now(event)
     }
-}
-
-/// Octets as text. Nearly all are; looking for those that are none costs more.
-fn text(octets: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
 
 /// One line for every reload, and the errors and warnings that the check found in what went live.
