@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use tower_robots::rules::{self, Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
 
-#[allow(dead_code, reason = "the test of the core asks for more")]
+#[expect(dead_code, reason = "the test of the core asks for more")]
 #[path = "../../tests/it/slow.rs"]
 mod slow;
 

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use robots_core::rules;
 use rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
 
-#[allow(dead_code, reason = "the tests of the library ask for the rest")]
+#[expect(dead_code, reason = "the tests of the library ask for the rest")]
 #[path = "../../tests/it/slow.rs"]
 mod slow;
 

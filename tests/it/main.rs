@@ -17,7 +17,7 @@ mod closing;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod crash;
 mod shared;
-#[allow(dead_code, reason = "the test of the core asks for more")]
+#[expect(dead_code, reason = "the test of the core asks for more")]
 mod slow;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod small_disk;
