@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
 use tower_robots::layer::{Answer, OriginalRequest, PacedRequest, RobotsLayer, VerifyLayer};
-use tower_robots::policy::RateMode;
+use tower_robots::policy::{Pace, RateMode};
 
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict};
@@ -59,10 +60,18 @@ impl SiteJudge {
         let answer = judgement.answer(request, wait);
         if let Some(services) = &self.services {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
+            if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
+                self.counts.read_by(counted, record);
+            }
         }
         self.counts.decided(counted, &answer);
         answer
     }
+}
+
+/// Whether a request is for a page, and no part of one.
+fn is_for_page(request: &OriginalRequest<'_>) -> bool {
+    *request.method == Method::GET && !Pace::is_for_asset(request.target())
 }
 
 /// The store, and what tells the buckets of a site from those of others in it.

@@ -40,7 +40,7 @@ pub(crate) use self::summary::Evidence;
 pub(crate) use self::table::{Board, SiteMoment};
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
 pub(crate) use self::watch::Sight;
-pub(crate) use crate::counting::service_of;
+pub(crate) use crate::counting::{is_page, service_of};
 pub(crate) use report::{BoardReport, CrawlerBoard, TrafficTotals, csv};
 
 #[cfg(any(test, fuzzing))]

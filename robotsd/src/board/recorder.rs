@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tower_robots::agent::{Agent, Identity};
 use tower_robots::layer::{Event, Record};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
-use tower_robots::policy::{Pace, Policy};
+use tower_robots::policy::Policy;
 use tower_robots::rules::{Access, RequestPath};
 
 use super::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
@@ -171,7 +171,8 @@ impl Recorder {
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
         let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
-        let seen = CrawlerRequest { agent, name, identity, at: now };
+        // What it gets is counted once it is answered.
+        let seen = CrawlerRequest { agent, name, identity, at: now, got_page: false };
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
         let target = event.request.target();
         if RequestPath::is_robots_txt_target(target) {
@@ -188,20 +189,18 @@ impl Recorder {
             return;
         }
         let done = done(record);
-        let got_page = event.request.method == Method::GET && done.refused + done.limited == 0;
-        let got_page = got_page && !Pace::is_for_asset(target);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
             if is_of_index(record) {
                 counted.requested.count(target);
             }
-            counted.allow(&seen, done, got_page);
+            counted.allow(&seen, done);
             return;
         }
         let versions = self.versions.load();
         let method = event.request.method.as_str();
         let request = Disallowed { agent, method, target, by: record.hash, form: record.form };
-        self.counted.lock().disallow(&seen, (done, got_page), |RowScratch { case, hits, .. }| {
+        self.counted.lock().disallow(&seen, done, |RowScratch { case, hits, .. }| {
             case.judge_by(versions.gone_by(), versions.policy.as_deref(), &request);
             origin(&mut case.origin);
             versions.write_name(record.hash, &mut hits.version);
@@ -224,6 +223,8 @@ pub(crate) struct CrawlerRequest<'r> {
     pub(crate) name: &'r str,
     pub(crate) identity: Standing,
     pub(crate) at: Second,
+    /// Whether it is known to have got a page.
+    pub(crate) got_page: bool,
 }
 
 impl Counted {
@@ -241,30 +242,24 @@ impl Counted {
         self.count(request, |row, scratch| row.read(&scratch.read));
     }
 
-    /// Counts a request that robots.txt does not disallow, and whether it got a page.
-    pub(crate) fn allow(&mut self, request: &CrawlerRequest<'_>, done: Done, got_page: bool) {
+    /// Counts a request that robots.txt does not disallow.
+    pub(crate) fn allow(&mut self, request: &CrawlerRequest<'_>, done: Done) {
         self.count(request, |row, _| {
             row.allowed += 1;
-            row.pages += u64::from(got_page);
+            row.pages += u64::from(request.got_page);
             row.done.merge(done);
         });
     }
 
-    /// Counts one that it disallows, and whether it got a page. `fill` writes its origin and the versions that judge it, and the line
-    /// that disallows it.
-    pub(crate) fn disallow(
-        &mut self,
-        request: &CrawlerRequest<'_>,
-        (done, got_page): (Done, bool),
-        fill: impl FnOnce(&mut RowScratch),
-    ) {
+    /// Counts one that it disallows. `fill` writes its origin and the versions that judge it, and the line that disallows it.
+    pub(crate) fn disallow(&mut self, request: &CrawlerRequest<'_>, done: Done, fill: impl FnOnce(&mut RowScratch)) {
         self.scratch.case.origin.clear();
         fill(&mut self.scratch);
         let RowScratch { case, hits, .. } = &mut self.scratch;
         (case.first, case.last, case.count, hits.hits) = (request.at, request.at, 1, 1);
         self.count(request, |row, RowScratch { case, hits, .. }| {
             row.disallowed += 1;
-            row.pages += u64::from(got_page);
+            row.pages += u64::from(request.got_page);
             row.done.merge(done);
             row.disallow(case);
             row.hit(hits);
@@ -358,7 +353,7 @@ fn done(record: &Record) -> Done {
     }
 }
 
-fn row_of(agent: &Agent) -> Row {
+pub(super) fn row_of(agent: &Agent) -> Row {
     let operator = agent.registered().map(|crawler| cut(&crawler.operator).to_owned()).unwrap_or_default();
     let category = agent.category().map(|category| category.as_str().to_owned()).unwrap_or_default();
     let chain = agent.tokens().iter().take(8).map(|token| cut(&token.to_string()).to_owned()).collect();

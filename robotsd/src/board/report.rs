@@ -63,7 +63,8 @@ pub(crate) struct CrawlerBoard {
     pub(crate) reads: u64,
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Pages that it got: requests with GET that were not refused, parts of pages aside.
+    /// Pages that it got: requests with GET that were answered with 2xx or 304, parts of pages aside. None of a crawler that no registry
+    /// knows.
     #[serde(default)]
     pub(crate) pages: u64,
     /// The disallowed requests by what was read before them.

@@ -57,7 +57,7 @@ pub(crate) struct Row {
     /// Requests that robots.txt does not disallow; those for itself are no part of them.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Pages that it got: no part of one, and nothing that was refused to it.
+    /// Pages that it got: no part of one, and nothing but answers with 2xx or 304.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) pages: u64,
     pub(crate) done: Done,

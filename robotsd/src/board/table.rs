@@ -19,14 +19,14 @@ use tower_robots::live::Content;
 
 use super::day::{DayRows, SiteLine};
 use super::history::{Added, History, Retention, mark_folded, unfolded};
-use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
+use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, cut, row_of, standing, written};
 use super::report::{RecentTraffic, TrafficTotals, TrafficWindow};
 use super::requested_paths::RequestedPaths;
 use super::row::{DAY, HOUR, MINUTE, Row, RowKey, Second, day_of, hour_of};
 use super::visitors::{SentVisitors, Service};
 use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
-use crate::counting::VisitorTotals;
+use crate::counting::{PageTotals, VisitorTotals};
 
 /// Rows that are held until they are written.
 pub(crate) const MOST_LIVE: usize = 65_536;
@@ -73,6 +73,8 @@ struct SiteTable {
     visitors: SentVisitors,
     /// How many each service had sent at the last moment, since the process began.
     visitors_before: VisitorTotals,
+    /// How many pages each crawler had got then.
+    pages_before: PageTotals,
     unregistered: UnregisteredNames,
     watches: Watches,
     traffic: TrafficWindow,
@@ -114,6 +116,20 @@ impl SiteTable {
         }
         self.visitors_before = totals;
     }
+
+    /// Adds the pages that crawlers got since the last moment.
+    fn add_pages(&mut self, now: Second, totals: PageTotals) {
+        for (reader @ (name, identity), (agent, total)) in &totals {
+            let before = self.pages_before.get(reader).map(|(_, before)| *before).filter(|before| before <= total);
+            let pages = total - before.unwrap_or(0);
+            if pages > 0 {
+                let key = RowKey { begin: hour_of(now), crawler: cut(name).to_owned(), identity: standing(*identity) };
+                let row = self.rows.entry(key).or_insert_with(|| row_of(agent));
+                row.pages = row.pages.saturating_add(pages);
+            }
+        }
+        self.pages_before = totals;
+    }
 }
 
 /// The names of crawlers without a row of the registry that have been counted in an hour, written or not. Anybody can make
@@ -153,6 +169,8 @@ pub(crate) struct SiteMoment {
     pub(crate) traffic: Option<TrafficTotals>,
     /// The visitors that services sent since the process began.
     pub(crate) visitors: VisitorTotals,
+    /// The pages that crawlers got since then.
+    pub(crate) pages: PageTotals,
     /// That of the site; none where nothing knows of services.
     pub(crate) registry: Option<Arc<Registry>>,
     /// Whether crawlers are recognised: not while enforcement is off.
@@ -174,8 +192,19 @@ pub(crate) struct SiteNow {
 impl SiteMoment {
     pub(crate) fn new(site: &str, counted: Vec<Counted>, content: Option<Arc<Content>>, sight: Sight) -> Self {
         let version = content.as_ref().map(|content| written(content.hash()));
-        let (site, visitors) = (site.to_owned(), VisitorTotals::new());
-        Self { site, counted, version, content, traffic: None, visitors, registry: None, sight, has_new_hosts: false }
+        let (site, visitors, pages) = (site.to_owned(), VisitorTotals::new(), PageTotals::new());
+        Self {
+            site,
+            counted,
+            version,
+            content,
+            traffic: None,
+            visitors,
+            pages,
+            registry: None,
+            sight,
+            has_new_hosts: false,
+        }
     }
 
     /// With what the site has counted, at the moments at which that is wanted.
@@ -426,6 +455,9 @@ impl Table {
         }
         site.live = moment.content;
         site.add_visitors(now, moment.sight, moment.visitors);
+        let rows = site.rows.len();
+        site.add_pages(now, moment.pages);
+        self.rows += site.rows.len() - rows;
         if let Some(registry) = moment.registry {
             site.registry = registry;
         }

@@ -1,18 +1,19 @@
 //! The decisions about the requests of a site on one worker, for the status and for metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http::StatusCode;
-use tower_robots::agent::Referrer;
-use tower_robots::layer::{Answer, Outcome};
+use tower_robots::agent::{Agent, Identity, Referrer};
+use tower_robots::layer::{Answer, Outcome, Record};
 use tower_robots::live::AgentLookups;
 use tower_robots::rules::RequestPath;
 
 use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals, RequestOutcome, hash};
 use crate::metrics::{
-    Counter, DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyedCounters, MethodLabel, ResponseKey,
+    Counter, DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyPlace, KeyedCounters, MethodLabel,
+    ResponseKey,
 };
 
 /// One request in so many is timed: reading the clock costs ten times what counting does.
@@ -46,6 +47,7 @@ struct RequestDetails {
     crawlers: CrawlerCounts,
     responses: KeyedCounters<ResponseKey>,
     visitors: KeyedCounters<Arc<Referrer>>,
+    pages: KeyedCounters<PageReader>,
     decision_durations: Histogram,
     response_durations: Histogram,
 }
@@ -61,12 +63,29 @@ pub(crate) struct CountedRequest {
     is_of_crawler: bool,
     /// The service that sent a visitor with it.
     sent_by: Option<Arc<Referrer>>,
+    /// The crawler that reads a page with it.
+    read_by: Option<KeyPlace>,
     /// When it began, where it is timed.
     began: Option<Instant>,
 }
 
 /// The visitors sent by each service.
 pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
+
+/// The pages that crawlers of the registry got, by their names and what became of their claims.
+pub(crate) type PageTotals = HashMap<(String, Option<Identity>), (Agent, u64)>;
+
+/// A crawler of the registry.
+#[derive(Clone, Debug)]
+struct PageReader {
+    agent: Agent,
+    identity: Option<Identity>,
+}
+
+/// Whether an answer brings a page. One that only leads to another page does not: the reader comes again.
+pub(crate) const fn is_page(status: u16) -> bool {
+    matches!(status, 200..=299 | 304)
+}
 
 /// The sums of several [`OutcomeCounts`], as metrics have them.
 #[derive(Clone, Debug)]
@@ -80,6 +99,7 @@ pub(crate) struct SiteTotals {
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
     /// Visitors sent by services to a page.
     pub(crate) visitors: VisitorTotals,
+    pub(crate) pages: PageTotals,
     pub(crate) decision_durations: HistogramTotals,
     pub(crate) response_durations: HistogramTotals,
 }
@@ -117,7 +137,7 @@ impl OutcomeCounts {
         if is_robots_txt {
             self.robots_txt.add_one();
         }
-        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, began }
+        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
     /// Counts what was decided about a request: as soon as it is, because its response may take long, and may not be waited for.
@@ -157,13 +177,33 @@ impl OutcomeCounts {
         if request.is_robots_txt && !request.is_of_crawler {
             details.crawlers.robots_txt(None, status);
         }
-        // If a page only leads to another one, the visitor comes again.
-        let is_page = status.is_success() || status == StatusCode::NOT_MODIFIED;
-        if let Some(service) = request.sent_by.as_ref().filter(|_| is_page) {
+        if let Some(service) = request.sent_by.as_ref().filter(|_| is_page(status.as_u16())) {
             details.visitors.count(hash(&service.host, 0), |key| key == service, || Some(Arc::clone(service)));
+        }
+        if let Some(reader) = request.read_by.filter(|_| is_page(status.as_u16())) {
+            details.pages.count_at(reader);
         }
         if let Some(began) = request.began {
             details.response_durations.observe(began.elapsed());
+        }
+    }
+
+    /// Notes the crawler of a request for a page; it counts once that is answered with one. One that no registry knows has no
+    /// operator that could send visitors, and its name comes from a client.
+    pub(crate) fn read_by(&self, request: &mut CountedRequest, record: &Record) {
+        let Some(crawler) = record.agent.registered().filter(|_| !request.is_robots_txt) else { return };
+        let (name, identity) = (&crawler.name, record.identity);
+        let is = |key: &PageReader| key.identity == identity && key.name() == &**name;
+        let make = || Some(PageReader { agent: record.agent.clone(), identity });
+        request.read_by = self.details().pages.place(hash(name, 0), is, make);
+    }
+
+    /// Adds the pages that crawlers got.
+    pub(crate) fn add_pages(&self, totals: &mut PageTotals) {
+        let pages = self.details.get().into_iter().flat_map(|details| details.pages.totals());
+        for (reader, count) in pages {
+            let key = (reader.name().to_owned(), reader.identity);
+            totals.entry(key).or_insert_with(|| (reader.agent.clone(), 0)).1 += count;
         }
     }
 
@@ -202,10 +242,17 @@ impl OutcomeCounts {
                 crawlers: CrawlerCounts::of_site(Arc::clone(&self.combinations)),
                 responses: KeyedCounters::default(),
                 visitors: KeyedCounters::default(),
+                pages: KeyedCounters::default(),
                 decision_durations: Histogram::new(&DECISION_BUCKETS),
                 response_durations: Histogram::new(&HTTP_BUCKETS),
             })
         })
+    }
+}
+
+impl PageReader {
+    fn name(&self) -> &str {
+        self.agent.registered().map(|crawler| &*crawler.name).unwrap_or_default()
     }
 }
 
@@ -227,6 +274,7 @@ impl SiteTotals {
         self.crawlers.add(&details.crawlers);
         details.responses.totals().for_each(|(key, count)| *self.responses.entry(*key).or_default() += count);
         counts.add_visitors(&mut self.visitors);
+        counts.add_pages(&mut self.pages);
         self.decision_durations.add(&details.decision_durations);
         self.response_durations.add(&details.response_durations);
     }
@@ -241,6 +289,7 @@ impl Default for SiteTotals {
             crawlers: CrawlerTotals::default(),
             responses: BTreeMap::new(),
             visitors: VisitorTotals::new(),
+            pages: PageTotals::new(),
             decision_durations: HistogramTotals::new(&DECISION_BUCKETS),
             response_durations: HistogramTotals::new(&HTTP_BUCKETS),
         }

@@ -75,6 +75,13 @@ pub(crate) struct KeyedCounters<K> {
     tables: [OnceLock<Box<[Entry<K>]>>; SIZES.len()],
 }
 
+/// The place of a key in one worker's counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyPlace {
+    table: u8,
+    at: u16,
+}
+
 #[derive(Debug)]
 struct Entry<K> {
     key: OnceLock<K>,
@@ -93,31 +100,40 @@ impl<K> KeyedCounters<K> {
             entry.count.add_one();
             return true;
         }
-        self.count_elsewhere(hash, is, make)
+        let place = self.place(hash, is, make);
+        place.inspect(|place| self.count_at(*place)).is_some()
     }
 
+    /// The place of a key that may count later, as [`KeyedCounters::count`] finds and makes it.
     #[inline(never)]
-    fn count_elsewhere(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> Option<K>) -> bool {
-        for (table, size) in self.tables.iter().zip(SIZES) {
+    pub(crate) fn place(
+        &self,
+        hash: u64,
+        is: impl Fn(&K) -> bool,
+        make: impl FnOnce() -> Option<K>,
+    ) -> Option<KeyPlace> {
+        for (number, (table, size)) in self.tables.iter().zip(SIZES).enumerate() {
             let table = table.get_or_init(|| (0..size).map(|_| Entry::default()).collect());
             for near in 0..NEAR {
-                let entry = &table[(hash as usize).wrapping_add(near) & (size - 1)];
-                match entry.key.get() {
-                    Some(key) if is(key) => entry.count.add_one(),
+                let at = (hash as usize).wrapping_add(near) & (size - 1);
+                match table[at].key.get() {
+                    Some(key) if is(key) => {}
                     Some(_) => continue,
-                    None => match make() {
-                        Some(key) => {
-                            entry.count.add_one();
-                            // One thread writes, so no other key has come meanwhile.
-                            let _ = entry.key.set(key);
-                        }
-                        None => return false,
-                    },
+                    // One thread writes, so no other key has come meanwhile.
+                    None => _ = table[at].key.set(make()?),
                 }
-                return true;
+                return Some(KeyPlace { table: number as u8, at: at as u16 });
             }
         }
-        false
+        None
+    }
+
+    /// Counts one for the key at a place.
+    pub(crate) fn count_at(&self, place: KeyPlace) {
+        let table = self.tables.get(usize::from(place.table)).and_then(OnceLock::get);
+        if let Some(entry) = table.and_then(|table| table.get(usize::from(place.at))) {
+            entry.count.add_one();
+        }
     }
 
     /// Every key with its count.

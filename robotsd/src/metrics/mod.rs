@@ -15,6 +15,6 @@ mod counters;
 mod exposition;
 mod histogram;
 
-pub(crate) use self::counters::{Counter, EventCounter, KeyedCounters, MethodLabel, ResponseKey};
+pub(crate) use self::counters::{Counter, EventCounter, KeyPlace, KeyedCounters, MethodLabel, ResponseKey};
 pub(crate) use self::exposition::{ContentCoding, Exposition, ExpositionFormat};
 pub(crate) use self::histogram::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals};

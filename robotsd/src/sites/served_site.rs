@@ -16,7 +16,7 @@ use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig};
-use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals, VisitorTotals};
+use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, PageTotals, SiteTotals, VisitorTotals};
 use crate::exchange::ClientRequest;
 use crate::log::{Log, LogPrivacy};
 use crate::request::{PaceStore, SiteJudge};
@@ -123,9 +123,9 @@ impl ServedSite {
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
         let has_new_hosts = recorders.take_new_hosts();
-        let (visitors, registry) = (self.outcomes.visitors(), Some(Arc::clone(registry)));
+        let ((visitors, pages), registry) = (self.outcomes.given_and_taken(), Some(Arc::clone(registry)));
         let moment = SiteMoment::new(&self.name, recorders.take(), content, sight);
-        let moment = SiteMoment { has_new_hosts, visitors, registry, ..moment };
+        let moment = SiteMoment { has_new_hosts, visitors, pages, registry, ..moment };
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
@@ -228,12 +228,15 @@ impl SiteOutcomes {
         total
     }
 
-    /// Visitors sent by services, since the process began.
-    fn visitors(&self) -> VisitorTotals {
+    /// Visitors sent by services, and pages that crawlers got, since the process began.
+    fn given_and_taken(&self) -> (VisitorTotals, PageTotals) {
         let parts = self.0.lock();
-        let mut total = parts.ended.visitors.clone();
-        parts.workers.iter().for_each(|counts| counts.add_visitors(&mut total));
-        total
+        let (mut visitors, mut pages) = (parts.ended.visitors.clone(), parts.ended.pages.clone());
+        for counts in &parts.workers {
+            counts.add_visitors(&mut visitors);
+            counts.add_pages(&mut pages);
+        }
+        (visitors, pages)
     }
 
     /// Its traffic on the board.

@@ -306,6 +306,7 @@ fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
         (51, "Unseen", "/private/6"),
         (90, "Split", "/robots.txt"),
         (91, "Split", "/page.html"),
+        (100, "Trainer", "/nothing"),
         (160, "Obeyer", "/page.html"),
         (161, "Split", "/private/8"),
     ] {
@@ -355,7 +356,7 @@ fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
     let balance = &board["given_back"][0];
     assert_eq!(
         (&balance["operator"], &balance["pages"], &balance["pages_per_visitor"]),
-        (&"Obeyer".into(), &4.into(), &2.0.into())
+        (&"Obeyer".into(), &3.into(), &1.5.into())
     );
     let csv = running.ask_admin("GET /board.csv?period=30d").body;
     assert_has(

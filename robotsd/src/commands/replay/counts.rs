@@ -26,7 +26,7 @@ use super::selection::{LogSelection, RequestedHosts};
 use super::source;
 use super::tally::{Hours, Period, RequestTally};
 use super::visitors::Visitors;
-use crate::board::{LogBoard, Second, service_of};
+use crate::board::{LogBoard, Second, is_page, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
 /// Lines that could not be read, of which this many are kept, and octets of each.
@@ -132,7 +132,7 @@ impl ReplayCounts {
         let header = known.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         let kind = &header.kind;
         let has_page = entry.method == &b"GET"[..] && !Pace::is_for_asset(&entry.target);
-        let is_found = entry.status.is_none_or(|status| status / 100 == 2 || status == 304);
+        let is_found = entry.status.is_none_or(is_page);
         self.has_referers |= !entry.referer.is_empty();
         if header.is_of_visitor && has_page && is_found && !entry.referer.is_empty() {
             self.visitor(plan, entry);
@@ -178,7 +178,7 @@ impl ReplayCounts {
             disallowed_before: u64::from(!early && first.is_disallowed()),
             shut_search_engines: if kind.is_index_engine { shut } else { 0 },
             robots_txt: u64::from(path.is_robots_txt()),
-            pages: u64::from(has_page && !matches!(entry.status, Some(403 | 429)) && !path.is_robots_txt()),
+            pages: u64::from(has_page && is_found && !path.is_robots_txt()),
         };
         tally.add(&one);
         let hours = match failed {

@@ -18,7 +18,7 @@ use super::format::LoggedRequest;
 use super::headers::VersionHeaders;
 use crate::board::{
     self, Counted, CrawlerRequest, Disallowed, Done, GONE_BY, GoneBy, LogBoard, LoggedTimes, RowScratch, Second, cut,
-    standing, write_origin,
+    is_page, standing, write_origin,
 };
 use crate::commands::arguments::site::{OtherFiles, RobotsFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
@@ -208,7 +208,9 @@ impl BoardNotes {
         let Some(agent) = decided.or(crawler).or_else(with_group) else { return };
         let token = || agent.tokens().first().map(|token| Cow::Owned(token.to_string()));
         let name = agent.crawler().map(Cow::Borrowed).or_else(token).unwrap_or(agent.class().as_str().into());
-        let seen = CrawlerRequest { agent, name: &name, identity: standing(Some(sender.identity)), at };
+        let got_page = method == "GET" && agent.is_registered() && entry.status.is_none_or(is_page);
+        let got_page = got_page && !Pace::is_for_asset(&entry.target);
+        let seen = CrawlerRequest { agent, name: &name, identity: standing(Some(sender.identity)), at, got_page };
         let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let origin = |out: &mut String| write_origin("", host, out);
         let is_get = method == "GET";
@@ -228,17 +230,15 @@ impl BoardNotes {
         }
         let verdict = decision.as_ref().and_then(|decision| decision.verdict);
         let verdict = verdict.filter(|verdict| verdict.access() == Access::Disallow);
-        let is_refused = matches!(entry.status, Some(403 | 429));
-        let got_page = is_get && !is_refused && !Pace::is_for_asset(&entry.target);
         let Some(verdict) = verdict else {
             let limited = u64::from(entry.status == Some(429));
-            self.counted.allow(&seen, Done { limited, ..Done::default() }, got_page);
+            self.counted.allow(&seen, Done { limited, ..Done::default() });
             return;
         };
         let refused = u64::from(entry.status == Some(403));
         let done = Done { refused, observed: 1 - refused, ..Done::default() };
         let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
-        self.counted.disallow(&seen, (done, got_page), |RowScratch { case, hits, .. }| {
+        self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
             case.judge_by(history.gone_by(place, at), Some(&version.evaluator.settings.policy), &request);
             origin(&mut case.origin);
             hits.version.clone_from(&version.name);
