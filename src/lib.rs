@@ -71,6 +71,7 @@ pub mod internals {
     pub use crate::layer::forwarded::ForwardedWay;
     #[cfg(feature = "layer")]
     pub use crate::layer::record::text;
+    pub use crate::live::state::disk::folder_name;
 }
 
 /// The code of the project's page, which the tests of the documentation compile.

@@ -29,7 +29,7 @@ mod reload_record;
 mod site;
 mod snapshot;
 mod source;
-mod state;
+pub(crate) mod state;
 mod switch;
 mod versions;
 

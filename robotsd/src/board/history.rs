@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use tower_robots::live::VersionHash;
+use tower_robots::internals::folder_name;
 
 use super::day::{self, Damage, DayRows, SiteLine};
 use super::row::{DAY, Second, date_of, day_named, day_of};
@@ -325,21 +325,7 @@ fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn path_of(folder: &Path, site: &str, day: Second) -> PathBuf {
-    folder.join(folder_of(site)).join(format!("{}.jsonl", date_of(day)))
-}
-
-/// The name of a site as that of a folder: lower-case letters, digits, `-`, `_` and inner dots stand for themselves, so that
-/// names stay different where file systems know no case, and none leaves the folder.
-fn folder_of(site: &str) -> String {
-    let plain = |at: usize, byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_') || byte == b'.' && at > 0
-    };
-    let escape = |(at, byte)| if plain(at, byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };
-    let name: String = site.bytes().enumerate().map(escape).collect();
-    match name.len() {
-        1..=120 => name,
-        _ => format!("{}%{}", &name[..name.len().min(60)], VersionHash::of(site.as_bytes()).short()),
-    }
+    folder.join(folder_name(site)).join(format!("{}.jsonl", date_of(day)))
 }
 
 /// The site of a folder, as its newest file that says so.
@@ -496,14 +482,5 @@ mod tests {
             assert!(why.contains("is the clock right?"), "{why}");
             assert!((0..3).all(|number| day(&history, "shop", DAY_ONE + number * DAY) != DayRows::default()));
         }
-    }
-
-    #[test]
-    fn a_site_is_a_folder_of_its_own() {
-        for (site, name) in [("shop.example.com", "shop.example.com"), ("..", "%2e."), ("a/b", "a%2fb"), ("A", "%41")] {
-            assert_eq!(folder_of(site), name);
-        }
-        assert_ne!(folder_of(&"x".repeat(300)), folder_of(&"x".repeat(301)));
-        assert!(folder_of(&"x".repeat(300)).len() < 100);
     }
 }

@@ -345,7 +345,7 @@ const CUT: usize = 60;
 
 /// A site's name as the name of a folder: letters in lower case, digits, `-`, `_` and inner dots stand for themselves.
 /// Different names stay different, on file systems without case too, and none leaves its folder.
-pub(super) fn folder_name(site: &str) -> String {
+pub fn folder_name(site: &str) -> String {
     let plain = |at: usize, byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_') || byte == b'.' && at > 0
     };

@@ -17,7 +17,7 @@
 //! record of what is live needs no room where files are overwritten in place and may be written at all, so a process that
 //! starts after one that could write nothing else knows whether the version it finds was live.
 
-mod disk;
+pub(crate) mod disk;
 mod error;
 mod json;
 mod lock;
