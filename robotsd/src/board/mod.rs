@@ -35,7 +35,7 @@ pub(crate) use self::page::{BoardPage, style};
 pub(crate) use self::recorder::{
     Counted, CrawlerRequest, RowScratch, SiteRecorders, cut, standing, write_origin, written as version_name,
 };
-pub(crate) use self::row::{Done, Second, seconds, written as seconds_in_words};
+pub(crate) use self::row::{Done, Second, date_of, seconds, written as seconds_in_words};
 pub(crate) use self::summary::Evidence;
 pub(crate) use self::table::{Board, SiteMoment};
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};

@@ -3,18 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
 use tower_robots::agent::UndecidedReason;
 use tower_robots::rules::Group;
 
+use crate::board::date_of;
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
 use crate::commands::replay::crawler_rows::{AddressTally, FailedClaims, ReplayRow};
 use crate::commands::replay::redaction::ReportPrivacy;
 use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePaths};
 use crate::commands::replay::tally::RequestTally;
-use crate::date;
 use crate::html::{counted, grouped};
 
 /// Rules, and patterns of a rule in a report.
@@ -265,13 +264,13 @@ impl Senders {
         let checked = counts.rows.iter().filter(|row| row.is_checked);
         let lists = plan.evidence.lists_of(checked.map(|row| row.agent.name.as_str()));
         Self {
-            lists_of: lists.iter().map(|list| list.best.date).min().map(day),
+            lists_of: lists.iter().map(|list| list.best.date).min().map(day_of),
             lists: lists
                 .iter()
                 .map(|list| ListRow {
                     url: list.url.clone(),
                     origin: list.best.copy.origin,
-                    date: day(list.best.date),
+                    date: day_of(list.best.date),
                     prefixes: list.best.copy.list.prefixes,
                 })
                 .collect(),
@@ -419,8 +418,6 @@ fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<Ad
 }
 
 /// The day of a time in seconds since 1970.
-fn day(seconds: i64) -> String {
-    let since = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    let text = UNIX_EPOCH.checked_add(since).map(date::rfc3339).unwrap_or_default();
-    text.get(..10).unwrap_or_default().to_owned()
+fn day_of(seconds: i64) -> String {
+    date_of(u64::try_from(seconds).unwrap_or(0))
 }
