@@ -25,11 +25,8 @@ const TIMED: u64 = 64;
 pub(crate) struct OutcomeCounts {
     requests: Counter,
     robots_txt: Counter,
-    refused: Counter,
-    tagged: Counter,
-    observed: Counter,
+    /// Disallowed ones that went on because of an exemption or an override.
     passed: Counter,
-    limited: Counter,
     combinations: Arc<CrawlerCombinations>,
     /// Those of the worker, for all of its sites.
     agent_lookups: Arc<AgentLookups>,
@@ -153,8 +150,8 @@ impl OutcomeCounts {
                 }
                 _ => details.crawlers.request(record, outcome),
             }
-            if record.reason.is_reported() {
-                self.disallowed(outcome);
+            if record.reason.is_reported() && outcome == RequestOutcome::Exempt {
+                self.passed.add_one();
             }
         }
         if !request.is_robots_txt {
@@ -218,20 +215,6 @@ impl OutcomeCounts {
         if let Some(details) = self.details.get() {
             totals.add(&details.decision_durations);
         }
-    }
-
-    /// Counts what was done about a disallowed request, which is counted as a request already.
-    fn disallowed(&self, outcome: RequestOutcome) {
-        match outcome {
-            RequestOutcome::Refused => &self.refused,
-            RequestOutcome::Tagged => &self.tagged,
-            RequestOutcome::Observed => &self.observed,
-            RequestOutcome::Limited => &self.limited,
-            // It is allowed, and counted as that.
-            RequestOutcome::LimitObserved => return,
-            _ => &self.passed,
-        }
-        .add_one();
     }
 
     fn details(&self) -> &RequestDetails {
@@ -300,11 +283,13 @@ impl OutcomeTotals {
     pub(crate) fn add(&mut self, counts: &OutcomeCounts) {
         self.requests += counts.requests.total();
         self.robots_txt += counts.robots_txt.total();
-        self.refused += counts.refused.total();
-        self.tagged += counts.tagged.total();
-        self.observed += counts.observed.total();
         self.passed += counts.passed.total();
-        self.limited += counts.limited.total();
+        let Some(details) = counts.details.get() else { return };
+        let of = |outcome: RequestOutcome| details.outcomes[outcome as usize].total();
+        self.refused += of(RequestOutcome::Refused);
+        self.tagged += of(RequestOutcome::Tagged);
+        self.observed += of(RequestOutcome::Observed);
+        self.limited += of(RequestOutcome::Limited);
     }
 
     /// Requests that robots.txt does not disallow and that did not come too soon: those for itself aside. A request may be counted while they are read.
@@ -330,7 +315,7 @@ mod tests {
             for path in ["/robots.txt", "/a", "/b"] {
                 let _ = counts.request(path.as_bytes(), (&http::Method::GET).into(), 0);
             }
-            counts.refused.add_one();
+            counts.details().outcomes[RequestOutcome::Refused as usize].add_one();
         }
         let mut totals = OutcomeTotals::default();
         totals.add(&one);
