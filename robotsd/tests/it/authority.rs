@@ -304,8 +304,7 @@ fn whoever_is_not_known_gets_nothing_but_probes() {
     }
     let elsewhere = SocketAddr::from(([127, 0, 0, 2], 0));
     let mut stream = connect_from([127, 0, 0, 2], scene.proxy).unwrap();
-    let request =
-        "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n";
+    let request = "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n";
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     assert_eq!(Answer::parse(&rest(stream)).status, 403, "{elsewhere}");
     // A certificate of the authority, or no connection; and TLS, or a word about it.

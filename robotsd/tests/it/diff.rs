@@ -19,7 +19,7 @@ fn one_file_is_compared_with_that_of_the_folder() {
         ),
         ("https://example.com", "name the file that is to take its place: robotsd diff https://example.com robots.txt"),
     ] {
-        assert_has(&folder.run(["diff", one]).failed(2), &[said]);
+        assert_has(folder.run(["diff", one]).failed(2), &[said]);
     }
 }
 

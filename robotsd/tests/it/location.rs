@@ -113,12 +113,12 @@ fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
     // A lock that is held says that a process runs.
     folder.write(
         "robotsd.toml",
-        &config.replace("[[admin.listener]]", "[admin]\nsocket = \"a.sock\"\n[[admin.listener]]"),
+        config.replace("[[admin.listener]]", "[admin]\nsocket = \"a.sock\"\n[[admin.listener]]"),
     );
     let mut running = Running::spawn(&mut serving);
     running.wait_for_event("admin-listening", |line| message(line).contains("a.sock"));
     folder
-        .write("robotsd.toml", &config.replace("[[admin.listener]]", "[admin]\nsocket = \"a.sock\n[[admin.listener]]"));
+        .write("robotsd.toml", config.replace("[[admin.listener]]", "[admin]\nsocket = \"a.sock\n[[admin.listener]]"));
     let said = run(&mut of_user(&["enforce", "off"])).failed(2);
     assert_has(&said, &["name its place with --admin PLACE; ", "has the state directory open"]);
     running.kill();

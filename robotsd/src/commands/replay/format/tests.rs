@@ -120,7 +120,7 @@ fn of_chunk(chunk: &str) -> (Vec<[String; 6]>, usize, usize) {
                 requests.push([host, address, method, target, referer, agent]);
             }
             LogLine::Directive => directives += 1,
-            LogLine::Unread => unread += 1,
+            LogLine::Event | LogLine::Unread => unread += 1,
         }
     }
     (requests, directives, unread)
