@@ -26,7 +26,7 @@ TAKES_A_RELEASE = re.compile(r"(pip|pipx) install robotsd|cargo install( --locke
 # Run by .ci/run itself, of which this is a part.
 ELSEWHERE = {"cargo test --all-features"}
 # How those end that do not end with 0: whether there is a network is not ours, no version waits, and a difference is shown.
-ENDS = {"robotsd check https://example.com": {0, 1, 2},
+ENDS = {"robotsd check https://example.com": {0, 1, 2}, "robotsd enforce off --fleet": {2},
         "robotsd edit --diff examples/site/robots.txt --disallow category:ai-training": {1}}
 # They speak to a robotsd that runs.
 OF_A_SERVER = {"accept", "board", "enforce", "reload", "status", "upgrade"}

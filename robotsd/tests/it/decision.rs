@@ -304,7 +304,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
     let lines = || std::fs::read_to_string(folder.at("access.log")).unwrap_or_default();
     wait_until("the log of requests", || lines().lines().count() == 6);
     for (site, requests, other) in [("alpha", 2, "4 requests are"), ("beta", 4, "2 requests are")] {
-        let replay = |format| folder.configured(["replay", "access.log", "--site", site, "--format", format]);
+        let replay = |format| folder.with_config(&["replay", "access.log", "--site", site, "--format", format]);
         assert_eq!(replay("json").json()["requests"], requests, "{}", lines());
         let text = unfolded(&replay("text").out);
         assert_has(&text, &[&format!("{other} for other hosts than those of the site {site:?}")]);
@@ -313,7 +313,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
     // Three values of another server are none of robotsd's.
     let other = lines().replace("\"alpha\"", "\"gamma\"").replace("\"beta\"", "\"gamma\"");
     folder.write("access.log", other);
-    let text = folder.configured(["replay", "access.log", "--site", "alpha"]).out;
+    let text = folder.with_config(&["replay", "access.log", "--site", "alpha"]).out;
     assert_has(unfolded(&text), &["no request has a host in the log: all count as those of the site \"alpha\""]);
 }
 
@@ -321,7 +321,10 @@ fn the_combined_log_says_which_site_a_request_was_for() {
 fn a_log_of_events_is_no_log_of_requests() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"");
     assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
-    let refused = running.wait_for_event("refused", |_| true);
+    let mut refused = running.wait_for_event("refused", |_| true);
+    // As the log writes it: the time first.
+    let time = refused.as_object_mut().unwrap().remove("ts").unwrap();
+    let refused = format!("{{\"ts\":{time},{}", &refused.to_string()[1..]);
     let read = || std::fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
     wait_until("the log of requests", || read().lines().count() == 1);
     folder.write("events.jsonl", format!("{refused}\n"));

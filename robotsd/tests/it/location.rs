@@ -94,7 +94,9 @@ fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
     ];
     for fault in &faults {
         folder.write("robotsd.toml", fault);
-        assert_has(run(&mut of_user(&["status"])).ends_with(1).out, &["CONFIG REJECTED"]);
+        let status = || run(&mut of_user(&["status"]));
+        wait_until("the fault", || status().out.contains("CONFIG REJECTED"));
+        status().ends_with(1);
         run(&mut of_user(&["enforce", "off"])).succeeded();
         run(&mut of_user(&["enforce", "on"])).succeeded();
     }

@@ -108,7 +108,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
     folder.configure(good.replace("[admin]", "[admin"));
     let said = ends(&["enforce", "off"], 2);
     assert_has(&said, &["robotsd.toml:2:"]);
-    assert!(said.ends_with("name that with --admin PLACE"), "{said}");
+    assert!(said.ends_with("name its place with --admin PLACE"), "{said}");
     folder.run(["enforce", "off", "--admin", "admin.sock"]).succeeded();
     assert_eq!(page(), 404);
 }
