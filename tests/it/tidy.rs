@@ -163,6 +163,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "target_url",
             "expectations",
             "config",
+            "log",
             "evaluator",
             "ask",
             "board",
@@ -170,7 +171,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "admin",
         ],
     ),
-    ("fuzzing", &["pages", "edge", "ask", "upstream", "commands"]),
+    ("fuzzing", &["pages", "edge", "ask", "upstream", "board", "commands"]),
     ("benching", &["counting"]),
     ("cli", &["exit", "render", "serve", "commands"]),
 ];
