@@ -24,7 +24,7 @@ use crate::report::{ChangeReport, StatusReport};
 /// Whether every replica is meant.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct FleetArg {
-    /// Every replica that [fleet] in the config names, each by its admin listener; end with 0 only where all have confirmed
+    /// Every replica that fleet.replicas in the config names, each by its admin listener; end with 0 only where all have confirmed
     #[arg(long, conflicts_with = "admin")]
     pub(in crate::commands) fleet: bool,
 }
