@@ -25,8 +25,8 @@ DOCUMENTS = ["README.md", "CRATE.md", COMMANDS]
 TAKES_A_RELEASE = re.compile(r"(pip|pipx) install robotsd|cargo install( --locked)? robotsd|cargo add tower-robots|tower-robots@v\d|version = \"0")
 # Run by .ci/run itself, of which this is a part.
 ELSEWHERE = {"cargo test --all-features"}
-# How those end that do not end with 0: whether there is a network is not ours, no version waits, and a difference is shown.
-ENDS = {"robotsd check https://example.com": {0, 1, 2}, "robotsd enforce off --fleet": {2},
+# How those end that do not end with 0: whether there is a network is not ours, the demo has no fleet and no audit but in its log, and a difference is shown.
+ENDS = {"robotsd check https://example.com": {0, 1, 2}, "robotsd enforce off --fleet": {2}, "robotsd audit": {2},
         "robotsd edit --diff examples/site/robots.txt --disallow category:ai-training": {1}}
 # They speak to a robotsd that runs.
 OF_A_SERVER = {"accept", "board", "enforce", "reload", "status", "upgrade"}
