@@ -38,11 +38,6 @@ def private(server):
     return int(re.search(r"Private_Dirty:\s+(\d+)", Path(f"/proc/{server.process.pid}/smaps_rollup").read_text())[1])
 
 
-def cpu(server):
-    """Seconds of processor time of a process, those of threads that have ended among them (clock_getcpuclockid(3))."""
-    return time.clock_gettime(~server.process.pid << 3 | 2)
-
-
 def cost(folder, binary, config, behind):
     """One row of the columns of COST."""
     server = robotsd(folder, "grown", binary, behind.port, folder / "grown.txt", "refuse")
@@ -50,7 +45,7 @@ def cost(folder, binary, config, behind):
         text = Path(server.command[-1]).read_text()
         Path(server.command[-1]).write_text(config(text))
     server.start()
-    start = cpu(server) * 1e3
+    start = server.cpu() * 1e3
     # What is read once after the start is over.
     time.sleep(30)
     memory, by_itself = private(server), idle(server)
@@ -62,17 +57,17 @@ def cost(folder, binary, config, behind):
 
 def idle(server):
     """Seconds of processor time a second without a request."""
-    before, began = cpu(server), time.monotonic()
+    before, began = server.cpu(), time.monotonic()
     time.sleep(5)
-    return (cpu(server) - before) / (time.monotonic() - began)
+    return (server.cpu() - before) / (time.monotonic() - began)
 
 
 def request(server, path, headers, status, by_itself):
     """Microseconds of processor time a request, without what the server does by itself meanwhile."""
     load = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", "-c8", "-n", str(REQUESTS), *instructions.fields(headers)]
-    before, began = cpu(server), time.monotonic()
+    before, began = server.cpu(), time.monotonic()
     out = subprocess.run([*load, f"http://127.0.0.1:{server.port}{path}"], capture_output=True, text=True, timeout=120).stdout
-    taken = cpu(server) - before - by_itself * (time.monotonic() - began)
+    taken = server.cpu() - before - by_itself * (time.monotonic() - began)
     if not re.search(rf"\b{REQUESTS} {status}xx", out):
         sys.exit(f"unexpected answers\n{out}")
     return taken / REQUESTS * 1e6
