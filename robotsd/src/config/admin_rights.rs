@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::value::Datetime;
 
 use super::site::end;
-use super::{Fault, Placed, tables, words};
+use super::{Fault, Placed, fits, tables, words};
 use crate::names::QuotedList;
 
 tables! {
@@ -57,7 +57,7 @@ impl AdminRole {
     }
 }
 
-/// Whom the admin interface knows.
+/// The clients that the admin interface knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
@@ -149,18 +149,6 @@ impl fmt::Display for Grant {
         }
         Ok(())
     }
-}
-
-/// Whether a name is one of a pattern, in which `*` stands for any characters.
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((first, others)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
-    for part in middle.split('*') {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
 }
 
 pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Result<AdminRights, Fault> {

@@ -23,7 +23,7 @@ use tower_robots::source::HostMap;
 use super::joined_text::Parts;
 use super::{
     ConfigError, Document, Fault, Faults, Kind, Place, Placed, RawAdmin, RawSite, Reader, RobotsSource, SiteConfig,
-    Value, reader, salvage, tables,
+    Value, fits, reader, salvage, tables,
 };
 use crate::audit;
 use crate::files;
@@ -113,16 +113,7 @@ impl IncludePattern {
 
     /// Whether a name is one that is read. Those that begin with a dot are drafts of editors.
     pub(crate) fn fits(&self, name: &str) -> bool {
-        let mut parts = self.name.split('*');
-        let (first, mut rest) = (parts.next().unwrap_or_default(), name);
-        let Some(behind) = rest.strip_prefix(first).filter(|_| !name.starts_with('.')) else { return false };
-        rest = behind;
-        let Some(last) = parts.next_back() else { return rest.is_empty() };
-        for part in parts {
-            let Some(at) = rest.find(part) else { return false };
-            rest = &rest[at + part.len()..];
-        }
-        rest.ends_with(last)
+        !name.starts_with('.') && fits(&self.name, name)
     }
 
     fn name_of(&self, name: &str) -> String {

@@ -59,7 +59,7 @@ pub(crate) use self::site::{
     RobotsSource, SiteConfig, StaticFiles,
 };
 pub(crate) use self::tables::{tables, unplaced, word_values, words};
-pub(crate) use self::values::{Size, Span, bound};
+pub(crate) use self::values::{Size, Span, bound, fits};
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,18 @@ use crate::shared_rate::StoreUrl;
 /// The longest duration.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
+/// Whether a name is one of a pattern, in which `*` stands for any characters.
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    let Some((first, others)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
+    for part in middle.split('*') {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
 /// A length of time, written `"1h"`, `"400ms"`, `"2m 30s"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Span(pub(crate) Duration);
