@@ -371,4 +371,14 @@ impl ChangeReport {
     pub(crate) fn new(message: String) -> Self {
         Self { message, ..Self::default() }
     }
+
+    /// Why it ends with the process, where it does.
+    pub(crate) fn end(&self) -> Option<String> {
+        let why = match (&self.trouble, self.kept) {
+            (Some(trouble), _) => trouble,
+            (None, false) => "its config has no state_dir",
+            (None, true) => return None,
+        };
+        Some(format!("it holds until robotsd ends: {why}"))
+    }
 }

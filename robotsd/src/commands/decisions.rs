@@ -34,7 +34,7 @@ struct Decision<'a> {
 
 impl Decision<'_> {
     fn target(&self) -> String {
-        self.reason.on(query(self.path, &self.pairs))
+        self.reason.target(self.path, self.pairs.iter().copied())
     }
 }
 
@@ -136,10 +136,8 @@ fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String 
     if let Some(note) = note {
         page.text(note);
     }
-    match (&report.trouble, report.kept) {
-        (Some(trouble), _) => page.text(&format!("it holds until robotsd ends: {trouble}")),
-        (None, false) => page.text("it holds until robotsd ends: its config has no state_dir"),
-        (None, true) => {}
+    if let Some(end) = report.end() {
+        page.text(&end);
     }
     if let (Some(site), Some(waiting)) = (&report.site, &report.waiting) {
         page.text("to publish that version again:");

@@ -103,10 +103,9 @@ pub(super) fn status(
 }
 
 fn say_changes(running: &Running, answers: &[ReplicaAnswer<ChangeReport>]) -> io::Result<ExitCode> {
-    let line = |change: &ChangeReport| match (&change.trouble, change.kept) {
-        (Some(trouble), _) => format!("{}; it holds until robotsd ends: {trouble}", change.message),
-        (None, false) => format!("{}; it holds until robotsd ends: its config has no state_dir", change.message),
-        (None, true) => change.message.clone(),
+    let line = |change: &ChangeReport| match change.end() {
+        Some(end) => format!("{}; {end}", change.message),
+        None => change.message.clone(),
     };
     say_answers(running, answers, |change| change.trouble.is_none(), line, |_| {})
 }

@@ -8,7 +8,7 @@ use http::Method;
 
 use super::fleet::{self, FleetArg};
 use super::output::say_report;
-use super::running::{Reason, Running, asked, query};
+use super::running::{Reason, Running, asked};
 use crate::exit::answer;
 use crate::render::{plural, printable};
 use crate::report::{ReloadOutcome, ReloadReport};
@@ -32,8 +32,7 @@ pub(crate) struct ReloadArgs {
 /// Exit status: 0 when everything was accepted, 1 when something was not, 2 when robotsd, or with `--fleet` one of them, could not be
 /// reached.
 pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
-    let target = args.site.as_deref().map_or_else(|| "/reload".to_owned(), |site| query("/reload", &[("site", site)]));
-    let target = args.reason.on(target);
+    let target = args.reason.target("/reload", args.site.as_deref().map(|site| ("site", site)));
     if args.fleet.fleet {
         return fleet::report(&args.running, &Method::POST, &target, is_accepted, reload_line);
     }

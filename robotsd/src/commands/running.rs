@@ -143,11 +143,15 @@ pub(crate) struct Reason {
 }
 
 impl Reason {
-    /// A target with it.
-    pub(in crate::commands) fn on(&self, target: String) -> String {
-        let Some(reason) = &self.reason else { return target };
-        let with = query(&target, &[("reason", reason)]);
-        if target.contains('?') { with.replacen("?reason=", "&reason=", 1) } else { with }
+    /// A path with a query, and the reason in it.
+    pub(in crate::commands) fn target<'a>(
+        &'a self,
+        path: &str,
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> String {
+        let reason = self.reason.as_deref().map(|reason| ("reason", reason));
+        let pairs: Vec<_> = pairs.into_iter().chain(reason).collect();
+        if pairs.is_empty() { path.to_owned() } else { query(path, &pairs) }
     }
 }
 
@@ -202,7 +206,7 @@ pub(crate) struct UpgradeArgs {
 
 /// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.
 pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Result<ExitCode> {
-    let report: UpgradeReport = asked(running, &Method::POST, &reason.on("/upgrade".to_owned()))?;
+    let report: UpgradeReport = asked(running, &Method::POST, &reason.target("/upgrade", []))?;
     let text = || format!("{}: {}\n", printable(&report.state), printable(&report.message));
     say_report(&report, running.json, text, answer(report.state == "done"))
 }
