@@ -1,10 +1,10 @@
 //! How the program ends: exit codes that every command shares, and the messages on standard error.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
-use crate::render::stderr;
+pub(crate) use crate::render::complain;
 
 /// The command ran, and its answer is no: findings, unmet expectations, a rejected reload.
 pub(crate) const NEGATIVE: u8 = 1;
@@ -16,12 +16,6 @@ pub(crate) const FAILED: u8 = 2;
 pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
     complain(reason);
     ExitCode::from(FAILED)
-}
-
-/// Writes a line to standard error.
-pub(crate) fn complain(reason: &dyn Display) {
-    // If standard error is closed, the exit code remains.
-    let _ = writeln!(stderr(), "robotsd: {reason}");
 }
 
 /// 0, or [`NEGATIVE`] where the answer is no.

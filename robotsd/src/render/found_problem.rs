@@ -8,7 +8,7 @@ use tower_robots::check::{Finding, Lint, Severity};
 
 use super::diagnostic::{Diagnostic, complain_at};
 use super::formats::{annotate, property};
-use super::printable::{printable, stderr, write_json};
+use super::printable::{complain, printable, write_json};
 
 /// Sites with the same problem that are many: fewer are written each.
 const MANY: usize = 4;
@@ -156,16 +156,10 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
                 Some(at) => complain_at([&**at]),
                 None => complain(&problem.text),
             }
-            same.iter().for_each(|same| complain(&format!("  {same}")));
+            same.iter().for_each(|same| complain(&format_args!("  {same}")));
         }
     }
     Ok(())
-}
-
-/// In a line of standard error, as every command complains.
-fn complain(text: &str) {
-    // If it is closed, the exit code remains.
-    let _ = writeln!(stderr(), "robotsd: {text}");
 }
 
 /// A problem beside its line, where it has one.

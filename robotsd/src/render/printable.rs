@@ -4,6 +4,7 @@
 //! To a terminal every character that does not print is written as its escape, wherever it comes from; into a pipe or a file the
 //! octets go as they are, so that `patch` reads a difference. JSON says what does not print as JSON says it, wherever it goes.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -96,6 +97,12 @@ pub(crate) fn styled_stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>>
 /// Standard error.
 pub(crate) fn stderr() -> PrintableWriter<StderrLock<'static>> {
     PrintableWriter::to(io::stderr().lock(), Form::Terminal)
+}
+
+/// Writes a line to standard error.
+pub(crate) fn complain(reason: &dyn Display) {
+    // If it is closed, the exit code remains.
+    let _ = writeln!(stderr(), "robotsd: {reason}");
 }
 
 /// As [`styled_stdout`].
