@@ -198,7 +198,7 @@ impl Policy {
         rules.select(self.tokens_of(agent), fallback).applies()
     }
 
-    /// Whether nothing of a policy or of these rules is for any of these agents, whatever they request and whoever sends it: none is a
+    /// Whether nothing of a policy or of these rules is for any of these agents, whatever they request and any client sends it: none is a
     /// crawler, none is held to `*`, and no group names one. Each decision is [`Reason::NoGroup`] then, and to know that costs less
     /// than to make it.
     #[doc(hidden)]

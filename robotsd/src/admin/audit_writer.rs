@@ -14,7 +14,7 @@ use crate::log::{Log, LogEntry, LogEvent, LogLevel};
 /// How long the disk may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Refusals that are written in an hour: a client that nobody knows must not fill the disk.
+/// Refusals that are written in an hour: an unknown client must not fill the disk.
 const REFUSALS: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 

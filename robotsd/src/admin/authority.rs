@@ -1,7 +1,7 @@
 //! Who sent a request, and whether they may do what it asks for.
 //!
 //! A user of the Unix socket is known by the kernel's word, a user of the proxy by the proxy's, any other client by its token. A listener
-//! says what clients may do of whom nothing is known. A token is taken where none can read it on the way: over TLS, or on the loopback.
+//! says what unknown clients may do. A token is taken where none can read it on the way: over TLS, or on the loopback.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -59,7 +59,7 @@ impl AccessRule {
 impl SocketPeer {
     fn client(self, rights: &AdminRights) -> Result<AdminClient, AdminReply> {
         let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
-            // Where no user is named, whoever can open the socket may do anything: its mode decides.
+            // Where no user is named, any client that can open the socket may do anything: its mode decides.
             _ if self.is_owner || !rights.has_local_users() => Some(Grant::everywhere(AdminRole::Admin)),
             known => known.cloned(),
         };
@@ -74,7 +74,7 @@ impl SocketPeer {
     }
 }
 
-/// The user whom a proxy names, which has to be the one that the listener is for.
+/// The user that a proxy names, which has to be the one that the listener is for.
 fn user_of_proxy(
     proxy: &AdminProxy,
     peer: &TcpPeer,

@@ -47,7 +47,7 @@ impl Attempt {
     /// Writes that a request was refused, if that is what its answer says.
     pub(super) async fn refused(self, state: Arc<ServerState>, reply: &AdminReply) {
         let is_refusal = matches!(reply.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED);
-        // Whoever may only look, and looks where they may not, is none of an audit of changes; one who is not known is.
+        // A known client that may only read, and reads what it may not, is none of an audit of changes; an unknown client is.
         if is_refusal
             && (self.is_change || reply.status() == StatusCode::UNAUTHORIZED)
             && let Some(left_out) = state.audit.admit_refusal()

@@ -95,7 +95,7 @@ impl AdminEndpoint {
         }
     }
 
-    /// Whether a token is sent there: nobody can read it on the way, and the user of a socket is known without.
+    /// Whether a token is sent there: no one else can read it on the way, and the user of a socket is known without.
     fn takes_token(&self) -> bool {
         match self {
             Self::Address(address) => !is_open(*address),

@@ -71,7 +71,7 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     }
 }
 
-/// The user at the other end. Of whom the kernel says nothing is nobody.
+/// The user at the other end; one that no config names where the kernel does not say which.
 #[cfg(unix)]
 fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else { return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false } };

@@ -47,7 +47,7 @@ pub(crate) struct ServerState {
     /// It is made once, with the sites; none where the config wants none.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
-    /// Whom the admin interface knows; by the config that is served.
+    /// The clients that the admin interface knows, by the config that is served.
     pub(crate) rights: ArcSwap<AdminRights>,
     pub(crate) audit: AuditWriter,
     pub(crate) watchdog: Arc<Watchdog>,

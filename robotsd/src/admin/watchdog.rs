@@ -4,7 +4,7 @@
 //! a control thread that stands still is seen too.
 //!
 //! **It ends nothing.** A loop that stands still may go on, and the other workers answer meanwhile. The process is ended by its supervisor:
-//! systemd is told of no life, and `/livez` answers 503. A worker whose thread has *ended* ends the process, with the reason: its
+//! systemd is not notified, and `/livez` answers 503. A worker whose thread has *ended* ends the process, with the reason: its
 //! clients are gone, and a supervisor starts a whole process sooner than anything here could put a thread in its place.
 
 use std::convert::Infallible;
@@ -106,7 +106,7 @@ impl Watchdog {
 
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
-        // While the control thread stands still nobody gets this text.
+        // While the control thread stands still no client gets this text.
         for watched in self.loops() {
             exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
         }

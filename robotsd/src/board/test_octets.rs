@@ -26,7 +26,7 @@ pub fn board_day(octets: &[u8]) {
 /// The times and counts of a day.
 type Sums<'a> = (Vec<(&'a RowKey, [u64; 5])>, &'a [Watch], &'a [Lost]);
 
-/// Spans of reads that are told apart no more become one when they are read.
+/// Spans of reads that no longer differ become one when they are read.
 fn sums(day: &DayRows) -> Sums<'_> {
     let of_row = |row: &Row| {
         let reads = row.reads.iter().fold(0, |sum: u64, read| sum.saturating_add(read.count));

@@ -146,7 +146,7 @@ impl ActiveConfig {
         }
         let refused = &self.config.included.refused;
         let (outcome, message) = match outcome {
-            // Whoever asks wants to know of what is still refused.
+            // A reload that was requested reports what is still refused.
             "published" | "unchanged" if !refused.is_empty() => {
                 ("partly", refused.iter().fold(message, |message, refused| format!("{message}; {refused}")))
             }
