@@ -32,6 +32,7 @@ mod exchange;
 mod exit;
 mod expectations;
 mod files;
+mod fleet;
 mod html;
 mod input;
 mod log;

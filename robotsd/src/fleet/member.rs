@@ -1,0 +1,239 @@
+//! A replica as a member of its fleet: what it knows of the document, and what it does with the one that it reads.
+//!
+//! It is a value without clock, files, store and randomness: ids, tags and times are arguments. Its owner reads the document and calls
+//! [`seen`](Member::seen) (`None` where the store has none), sends what that returns as calls ([`call`](Member::call) with a new tag) to the
+//! store, and keeps the member as JSON: [`Member`] is all that a restart needs, and one that starts without it is `Member::default()`.
+//! [`turn_off`](Member::turn_off) and [`lift`](Member::lift) count at once, whether the store takes their writes or not; an
+//! [`accept`](Member::accept) counts once it is read back. A write that got no answer may be sent again.
+//!
+//! - A mark that it holds keeps it off until it is lifted: here, or by a tombstone that it reads. Marks and tombstones that the store
+//!   has lost are written back.
+//! - An accept is taken only from a higher rev than the one it has. Anything else is not applied, named, and left to a person
+//!   ([`restore`](Member::restore)).
+//! - It takes nothing from a document of another epoch. One that never saw a document enforces nothing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteCall, digest};
+
+/// What a replica knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Member {
+    /// Of the first document that it saw.
+    epoch: Option<String>,
+    /// The highest rev that it has seen.
+    rev: u64,
+    /// Those that count, its own that are in no store too.
+    marks: BTreeMap<String, Mark>,
+    lifted: BTreeMap<String, Stamp>,
+    accepts: BTreeMap<String, Accept>,
+    /// The ids of those whose version was live here, by their sites: what is live later lacks nothing.
+    reached: BTreeMap<String, String>,
+}
+
+/// How the document that was read last stands to what a replica knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// None was read yet, or there is none and never was.
+    #[default]
+    Unknown,
+    Current,
+    /// Entries of the document are older than those that the replica has, or gone.
+    WentBack(Vec<String>),
+    /// It is of another epoch.
+    Foreign(String),
+    /// It cannot be understood.
+    Rejected(String),
+}
+
+/// What comes of a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) standing: Standing,
+    /// What has changed for this replica, for the log.
+    pub(crate) changes: Vec<String>,
+    /// What the store has lost.
+    pub(crate) write_back: Vec<Write>,
+}
+
+impl Member {
+    /// Whether it ever saw a document.
+    pub(crate) const fn is_known(&self) -> bool {
+        self.epoch.is_some()
+    }
+
+    pub(crate) fn epoch(&self) -> Option<&str> {
+        self.epoch.as_deref()
+    }
+
+    /// Whether nothing is enforced for a site, or for a host of it as `SITE/HOST`.
+    pub(crate) fn is_off(&self, site: &str) -> bool {
+        let covers = |scope: &str| {
+            scope == EVERY_SITE || site.strip_prefix(scope).is_some_and(|host| host.is_empty() || host.starts_with('/'))
+        };
+        !self.is_known() || self.marks.values().any(|mark| covers(&mark.scope))
+    }
+
+    /// The marks that count, by their ids.
+    pub(crate) const fn marks(&self) -> &BTreeMap<String, Mark> {
+        &self.marks
+    }
+
+    /// The versions that may go live, by their sites.
+    pub(crate) const fn accepts(&self) -> &BTreeMap<String, Accept> {
+        &self.accepts
+    }
+
+    /// The accepts whose versions were never live here.
+    pub(crate) fn lacking(&self) -> impl Iterator<Item = (&str, &Accept)> {
+        let is_reached = |site: &String, accept: &Accept| self.reached.get(site) == Some(&accept.id);
+        self.accepts
+            .iter()
+            .filter(move |(site, accept)| !is_reached(site, accept))
+            .map(|(site, accept)| (&**site, accept))
+    }
+
+    /// A version is live here. Whether an accept is met by that.
+    pub(crate) fn serves(&mut self, site: &str, hash: &str) -> bool {
+        let met = self.accepts.get(site).filter(|accept| accept.hash == hash).map(|accept| accept.id.clone());
+        met.is_some_and(|id| self.reached.insert(site.to_owned(), id.clone()) != Some(id))
+    }
+
+    /// Whether the fleet has accepted this version of a site.
+    pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
+        self.accepts.get(site).is_some_and(|accept| accept.hash == hash)
+    }
+
+    /// The same for replicas that have the same marks and accepts, and for their document.
+    pub(crate) fn digest(&self) -> String {
+        digest(&self.marks, &self.accepts)
+    }
+
+    /// A write as it is sent to the store; none before a document was seen.
+    pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
+        let epoch = self.epoch.clone()?;
+        Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })
+    }
+
+    /// Reads the document, or that there is none.
+    pub(crate) fn seen(&mut self, document: Option<&Document>) -> Seen {
+        let mut seen = Seen::default();
+        let none = Document::default();
+        let read = match document {
+            None if !self.is_known() => return seen,
+            None => &none,
+            Some(document) if self.epoch.as_ref().is_some_and(|epoch| *epoch != document.epoch) => {
+                seen.standing = Standing::Foreign(document.epoch.clone());
+                return seen;
+            }
+            Some(document) => document,
+        };
+        if let Some(document) = document
+            && !self.is_known()
+        {
+            self.epoch = Some(document.epoch.clone());
+            // Those of before its time are permissions: the others may be further by now.
+            self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
+            seen.changes.push(format!("the document of the fleet is known: epoch {}", document.epoch));
+        }
+        self.rev = self.rev.max(read.rev);
+        for (id, stamp) in &read.lifted {
+            let lifted = self.marks.remove(id);
+            self.lifted.entry(id.clone()).or_insert_with(|| stamp.clone());
+            seen.changes.extend(lifted.map(|mark| changed("on", &mark.scope, id, stamp)));
+        }
+        for (id, mark) in read.marks.iter().filter(|(id, _)| !self.lifted.contains_key(*id)) {
+            if self.marks.insert(id.clone(), mark.clone()).is_none() {
+                seen.changes.push(changed("off", &mark.scope, id, &mark.stamp));
+            }
+        }
+        let mut gone = Vec::new();
+        for (site, accept) in &read.accepts {
+            match self.accepts.get(site) {
+                Some(own) if own.stamp.rev == accept.stamp.rev && own.id == accept.id => {}
+                Some(own) if own.stamp.rev >= accept.stamp.rev => gone.push(format!("accept of site {site:?}")),
+                _ => {
+                    let Accept { hash, stamp, .. } = accept;
+                    seen.changes.push(format!("version {hash} of site {site:?} is accepted by {}", stamp.by));
+                    self.accepts.insert(site.clone(), accept.clone());
+                }
+            }
+        }
+        gone.extend(
+            self.accepts
+                .keys()
+                .filter(|site| !read.accepts.contains_key(*site))
+                .map(|site| format!("accept of site {site:?}")),
+        );
+        if document.is_none() {
+            gone.insert(0, "the whole document".to_owned());
+        }
+        seen.write_back = self.lost(read);
+        seen.standing = if gone.is_empty() { Standing::Current } else { Standing::WentBack(gone) };
+        seen
+    }
+
+    /// The marks and tombstones that the store does not have.
+    fn lost(&self, document: &Document) -> Vec<Write> {
+        let is_lost = |id: &String| !document.marks.contains_key(id) && !document.lifted.contains_key(id);
+        let marks = self.marks.iter().filter(|(id, _)| is_lost(id)).map(|(id, Mark { scope, stamp })| Write::Mark {
+            id: id.clone(),
+            scope: scope.clone(),
+            stamp: stamp.clone(),
+        });
+        let lifted = self.lifted.iter().filter(|(id, _)| !document.lifted.contains_key(*id)).map(|(id, stamp)| {
+            let scope = document.marks.get(id).map_or(EVERY_SITE, |mark| &mark.scope);
+            Write::Lift { id: id.clone(), scope: scope.to_owned(), stamp: stamp.clone() }
+        });
+        marks.chain(lifted).collect()
+    }
+
+    /// Turns a scope off, here and now. Nothing if the mark is lifted already: a call that comes late.
+    pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Option<Write> {
+        if self.lifted.contains_key(id) {
+            return None;
+        }
+        let mark = Mark { scope: scope.to_owned(), stamp: stamp.clone() };
+        self.marks.entry(id.to_owned()).or_insert(mark);
+        Some(Write::Mark { id: id.to_owned(), scope: scope.to_owned(), stamp })
+    }
+
+    /// Lifts a mark, whether it is known here or not.
+    pub(crate) fn lift(&mut self, id: &str, scope: &str, stamp: Stamp) -> Write {
+        self.marks.remove(id);
+        self.lifted.entry(id.to_owned()).or_insert_with(|| stamp.clone());
+        Write::Lift { id: id.to_owned(), scope: scope.to_owned(), stamp }
+    }
+
+    /// Accepts a version in place of the one that is accepted here; the store refuses it if it has another by now.
+    pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
+        let expected = self.accepts.get(site).map_or(0, |accept| accept.stamp.rev);
+        Write::Accept { site: site.to_owned(), id: id.to_owned(), hash: hash.to_owned(), expected, stamp }
+    }
+
+    /// What brings the entries of this replica back that the document does not have. They get new revs, so every replica takes them.
+    pub(crate) fn restore(&self, document: Option<&Document>) -> Vec<Write> {
+        let none = Document::default();
+        let read = document.unwrap_or(&none);
+        let is_back = |site: &str, own: &Accept| {
+            read.accepts.get(site).is_some_and(|accept| accept.stamp.rev > own.stamp.rev || accept == own)
+        };
+        let accepts = self.accepts.iter().filter(|(site, own)| !is_back(site, own)).map(|(site, own)| Write::Accept {
+            site: site.clone(),
+            id: own.id.clone(),
+            hash: own.hash.clone(),
+            expected: read.accepts.get(site).map_or(0, |accept| accept.stamp.rev),
+            stamp: own.stamp.clone(),
+        });
+        [Write::Begin].into_iter().chain(self.lost(read)).chain(accepts).collect()
+    }
+}
+
+fn changed(to: &str, scope: &str, id: &str, Stamp { by, why, .. }: &Stamp) -> String {
+    let of = if scope == EVERY_SITE { "every site".to_owned() } else { format!("site {scope:?}") };
+    let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("the fleet turned enforcement of {of} {to} (mark {id}, by {by}){why}")
+}

@@ -1,0 +1,49 @@
+//! The store, played: it makes of a write what the script makes of it.
+
+use super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
+
+/// The document that a store has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlayedStore(pub(crate) Option<Document>);
+
+impl PlayedStore {
+    pub(crate) fn write(&mut self, WriteCall { epoch, floor, tag, write }: &WriteCall) -> WriteAnswer {
+        let before = self.0.clone();
+        let mut document = match before {
+            Some(document) if document.epoch != *epoch => return WriteAnswer::Foreign(document.epoch),
+            Some(document) => document,
+            None => Document { epoch: epoch.clone(), ..Document::default() },
+        };
+        document.rev = document.rev.max(*floor) + 1;
+        document.tag.clone_from(tag);
+        let at = |stamp: &Stamp| Stamp { rev: document.rev, ..stamp.clone() };
+        match write {
+            Write::Begin if self.0.is_some() => return WriteAnswer::Kept,
+            Write::Begin => {}
+            Write::Mark { id, .. } if document.marks.contains_key(id) || document.lifted.contains_key(id) => {
+                return WriteAnswer::Kept;
+            }
+            Write::Mark { id, scope, stamp } => {
+                let stamp = at(stamp);
+                document.marks.insert(id.clone(), Mark { scope: scope.clone(), stamp });
+            }
+            Write::Lift { id, .. } if document.lifted.contains_key(id) => return WriteAnswer::Kept,
+            Write::Lift { id, stamp, .. } => {
+                let stamp = at(stamp);
+                document.marks.remove(id);
+                document.lifted.insert(id.clone(), stamp);
+            }
+            Write::Accept { site, id, hash, expected, stamp } => {
+                let rev = document.accepts.get(site).map_or(0, |accept| accept.stamp.rev);
+                if rev != *expected {
+                    return WriteAnswer::Conflict(rev);
+                }
+                let accept = Accept { id: id.clone(), hash: hash.clone(), stamp: at(stamp) };
+                document.accepts.insert(site.clone(), accept);
+            }
+        }
+        let rev = document.rev;
+        self.0 = Some(document);
+        WriteAnswer::Written(rev)
+    }
+}
