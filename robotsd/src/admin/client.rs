@@ -2,16 +2,12 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST};
-use http::uri::Authority;
 use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
@@ -26,7 +22,7 @@ use tokio_util::io::{InspectReader, InspectWriter};
 
 use super::access_rule::ADMIN;
 use super::token::token_of_environment;
-use crate::config::{AdminSettings, is_open};
+use crate::config::{AdminPlace, is_open};
 use crate::socket::Socket;
 use crate::upstream::{Trust, secured};
 
@@ -59,15 +55,6 @@ const ATTEMPTS: usize = 5;
 /// The status of a hundred thousand sites.
 const MOST: usize = 128 * 1024 * 1024;
 
-/// The address of a running robotsd's admin interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AdminEndpoint {
-    Address(SocketAddr),
-    Socket(PathBuf),
-    /// Behind TLS, by the host that its certificate is for, and the port.
-    Tls(String, u16),
-}
-
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
@@ -76,73 +63,13 @@ pub(crate) enum AskError {
         "{0}: no process listens there: robotsd does not run, or with another config, or its [admin] is elsewhere (name it with --admin \
          PLACE) or off"
     )]
-    NotRunning(AdminEndpoint),
+    NotRunning(AdminPlace),
     /// It was understood and refused.
     #[error("robotsd answered {status}: {1}", status = .0.as_u16())]
     Refused(StatusCode, String),
     /// Anything else.
     #[error("{0}: {1}")]
-    Broken(AdminEndpoint, String),
-}
-
-impl AdminEndpoint {
-    /// The admin interface as a config names it. The socket comes first: it is the one that only its owner can stand behind.
-    pub(crate) fn of(settings: &AdminSettings) -> Self {
-        match (&settings.socket, settings.address) {
-            (Some(path), _) if cfg!(unix) => Self::Socket(path.clone()),
-            (_, Some(address)) => Self::Address(address),
-            (_, None) => Self::Address(AdminSettings::usual_address()),
-        }
-    }
-
-    /// Whether a token is sent there: no one else can read it on the way, and the user of a socket is known without.
-    fn takes_token(&self) -> bool {
-        match self {
-            Self::Address(address) => !is_open(*address),
-            Self::Socket(_) => false,
-            Self::Tls(..) => true,
-        }
-    }
-}
-
-impl FromStr for AdminEndpoint {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return Ok(Self::Socket(path.into()));
-        }
-        if let Some(authority) = text.strip_prefix("https://") {
-            let parsed = authority.trim_end_matches('/').parse::<Authority>().ok();
-            let parts = parsed.and_then(|authority| Some((authority.host().to_owned(), authority.port_u16()?)));
-            let parts = parts.filter(|_| !authority.contains('@'));
-            return parts.map(|(host, port)| Self::Tls(host, port)).ok_or_else(|| "write https://HOST:PORT".to_owned());
-        }
-        let address = text.strip_prefix("http://").unwrap_or(text);
-        if let Ok(address) = address.trim_end_matches('/').parse() {
-            return Ok(Self::Address(address));
-        }
-        let is_path = text.contains('/') && !text.contains("://");
-        if is_path || std::path::Path::new(text).extension() == Some("sock".as_ref()) {
-            return Ok(Self::Socket(text.into()));
-        }
-        if let Some(port) = address.strip_prefix("localhost:").filter(|port| port.parse::<u16>().is_ok()) {
-            return Err(format!("names are not looked up: write 127.0.0.1:{port}"));
-        }
-        Err("write an address such as 127.0.0.1:9145, https://HOST:PORT, or the path of a socket such as \
-             /run/robotsd/admin.sock"
-            .into())
-    }
-}
-
-impl fmt::Display for AdminEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(address) => write!(f, "{address}"),
-            Self::Socket(path) => write!(f, "{}", path.display()),
-            Self::Tls(host, port) => write!(f, "https://{host}:{port}"),
-        }
-    }
+    Broken(AdminPlace, String),
 }
 
 /// Writes a line about a wait.
@@ -150,7 +77,7 @@ pub(crate) type Announce = fn(&dyn fmt::Display);
 
 /// Sends a request to a running robotsd and reads the JSON it answers. That an answer takes long is announced.
 pub(crate) fn ask<T: DeserializeOwned>(
-    place: &AdminEndpoint,
+    place: &AdminPlace,
     method: &Method,
     target: &str,
     announce: Announce,
@@ -160,7 +87,7 @@ pub(crate) fn ask<T: DeserializeOwned>(
 
 /// The same without a word, with a deadline after which the command goes on with what others have answered.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(
-    place: &AdminEndpoint,
+    place: &AdminPlace,
     method: &Method,
     target: &str,
 ) -> Result<T, AskError> {
@@ -177,7 +104,7 @@ fn whole_for(target: &str) -> Duration {
 /// Waits so long without a word, and so long in all.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
-    place: &AdminEndpoint,
+    place: &AdminPlace,
     method: &Method,
     target: &str,
     announce: &dyn Fn(&dyn fmt::Display),
@@ -242,12 +169,14 @@ impl Traffic {
     }
 }
 
-async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Result<(StatusCode, Bytes), AskError> {
+async fn exchange(place: &AdminPlace, method: &Method, target: &str) -> Result<(StatusCode, Bytes), AskError> {
     let mut attempts = 1;
     loop {
-        let (stream, host) = connect(place).await?;
+        let Connection { socket, host, takes_token } = connect(place).await?;
+        let token = takes_token.then(token_of_environment).transpose();
+        let token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
         let traffic = Arc::new(Traffic::default());
-        match send(traffic.of(stream), place, method, target, &host).await {
+        match send(traffic.of(socket), place, method, target, (&host, token.as_deref())).await {
             Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(method, target) => attempts += 1,
             answer => return answer,
         }
@@ -260,8 +189,16 @@ fn trust() -> Result<Trust, String> {
     path.map_or(Ok(Trust::System), |path| Trust::file(path.as_ref()))
 }
 
-/// A connection, and the `Host` of requests on it.
-async fn connect(place: &AdminEndpoint) -> Result<(Socket, String), AskError> {
+/// A connection.
+struct Connection {
+    socket: Socket,
+    /// The `Host` of requests on it.
+    host: String,
+    /// Whether a token is sent: no one else can read it on the way, and the user of a socket is known without.
+    takes_token: bool,
+}
+
+async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
     let broken = |message: &str| AskError::Broken(place.clone(), message.to_owned());
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
@@ -270,39 +207,41 @@ async fn connect(place: &AdminEndpoint) -> Result<(Socket, String), AskError> {
         ),
         _ => broken(&error.to_string()),
     };
-    let late = |_| broken("no connection in time");
-    match place {
-        AdminEndpoint::Tls(host, port) => {
-            let name = host.trim_start_matches('[').trim_end_matches(']');
-            let securing = async {
+    let connecting = async {
+        match place {
+            AdminPlace::Tls(host, port) => {
+                let name = host.trim_start_matches('[').trim_end_matches(']');
                 let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
                 let trust = trust().map_err(|why| broken(&why))?;
-                secured(&trust, name, stream).await.map_err(|error| broken(&error.to_string()))
-            };
-            let stream = timeout(CONNECT, securing).await.map_err(late)??;
-            Ok((Socket::Tls(Box::new(stream.into())), format!("{host}:{port}")))
+                let stream = secured(&trust, name, stream).await.map_err(|error| broken(&error.to_string()))?;
+                let socket = Socket::Tls(Box::new(stream.into()));
+                Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true })
+            }
+            AdminPlace::Address(_) | AdminPlace::Name(..) => {
+                let stream = TcpStream::connect(place.to_string()).await.map_err(failed)?;
+                // By its address it answers whatever its name is.
+                let address = stream.peer_addr().map_err(failed)?;
+                let takes_token = !is_open(address);
+                Ok(Connection { socket: Socket::Tcp(stream), host: address.to_string(), takes_token })
+            }
+            #[cfg(unix)]
+            AdminPlace::Socket(path) => {
+                let stream = tokio::net::UnixStream::connect(path).await.map_err(failed)?;
+                Ok(Connection { socket: Socket::Unix(stream), host: "localhost".to_owned(), takes_token: false })
+            }
+            #[cfg(not(unix))]
+            AdminPlace::Socket(_) => Err(failed(io::Error::other("there are no Unix sockets here"))),
         }
-        AdminEndpoint::Address(address) => {
-            let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(late)?.map_err(failed)?;
-            Ok((Socket::Tcp(stream), address.to_string()))
-        }
-        #[cfg(unix)]
-        AdminEndpoint::Socket(path) => {
-            let connecting = tokio::net::UnixStream::connect(path);
-            let stream = timeout(CONNECT, connecting).await.map_err(late)?.map_err(failed)?;
-            Ok((Socket::Unix(stream), "localhost".to_owned()))
-        }
-        #[cfg(not(unix))]
-        AdminEndpoint::Socket(_) => Err(failed(io::Error::other("there are no Unix sockets here"))),
-    }
+    };
+    timeout(CONNECT, connecting).await.unwrap_or_else(|_| Err(broken("no connection in time")))
 }
 
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    place: &AdminEndpoint,
+    place: &AdminPlace,
     method: &Method,
     target: &str,
-    host: &str,
+    (host, token): (&str, Option<&str>),
 ) -> Result<(StatusCode, Bytes), AskError> {
     let broken = |error: &dyn fmt::Display| AskError::Broken(place.clone(), format!("no answer: {error}"));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
@@ -313,9 +252,7 @@ async fn send(
         .header(ADMIN, "1")
         .body(Empty::<Bytes>::new())
         .map_err(|error| broken(&error))?;
-    if place.takes_token()
-        && let Some(token) = token_of_environment().map_err(|why| AskError::Broken(place.clone(), why))?
-    {
+    if let Some(token) = token {
         let mut field = HeaderValue::try_from(format!("Bearer {token}")).map_err(|error| broken(&error))?;
         field.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, field);
@@ -362,7 +299,7 @@ mod tests {
             (interim(1 << 19), false),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let place = AdminEndpoint::Address(listener.local_addr().unwrap());
+            let place = AdminPlace::Address(listener.local_addr().unwrap());
             let serving = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]);
@@ -382,7 +319,7 @@ mod tests {
     fn a_process_that_does_not_answer_is_announced_and_given_up() {
         // The kernel takes the connection, and no process accepts it, as with a stopped process.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let place = AdminEndpoint::Address(listener.local_addr().unwrap());
+        let place = AdminPlace::Address(listener.local_addr().unwrap());
         let said = std::cell::RefCell::new(Vec::new());
         let patience = (Duration::from_millis(20), Duration::from_millis(60));
         let answer: Result<bool, AskError> =
@@ -398,7 +335,7 @@ mod tests {
     }
 
     /// Answers the last of so many connections, and closes those before it once a request was read. How many came.
-    fn closing(answered: usize) -> (AdminEndpoint, std::thread::JoinHandle<usize>) {
+    fn closing(answered: usize) -> (AdminPlace, std::thread::JoinHandle<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let serving = std::thread::spawn(move || {
@@ -415,7 +352,7 @@ mod tests {
             }
             came
         });
-        (AdminEndpoint::Address(address), serving)
+        (AdminPlace::Address(address), serving)
     }
 
     #[test]
@@ -431,7 +368,7 @@ mod tests {
             let (place, serving) = closing(answered);
             let answer: Result<bool, AskError> = ask(&place, &method, target, |_| {});
             assert_eq!(answer.is_ok(), is_answer, "{method} {target}: {answer:?}");
-            let AdminEndpoint::Address(address) = place else { unreachable!() };
+            let AdminPlace::Address(address) = place else { unreachable!() };
             drop(std::net::TcpStream::connect(address));
             assert_eq!(serving.join().unwrap(), came, "{method} {target}");
         }
@@ -439,7 +376,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_never_sent_may_be_asked_again_and_what_was_answered_in_part_may_not() {
-        let place = AdminEndpoint::Address("127.0.0.1:1".parse().unwrap());
+        let place = AdminPlace::Address("127.0.0.1:1".parse().unwrap());
         for (answer, method, is_again) in [
             (None, Method::POST, true),
             (Some(""), Method::POST, false),
@@ -460,42 +397,11 @@ mod tests {
             };
             let traffic = Arc::new(Traffic::default());
             let target = "/rollback?site=a";
-            send(traffic.of(near), &place, &method, target, "localhost").await.unwrap_err();
+            send(traffic.of(near), &place, &method, target, ("localhost", None)).await.unwrap_err();
             assert_eq!(traffic.may_be_repeated(&method, target), is_again, "{method} {answer:?}");
             if let Some(far) = far {
                 far.await.unwrap();
             }
-        }
-    }
-
-    #[test]
-    fn places_are_addresses_or_paths() {
-        let address = |text: &str| Ok(AdminEndpoint::Address(text.parse().unwrap()));
-        let socket = |text: &str| Ok(AdminEndpoint::Socket(text.into()));
-        let tls = |host: &str, port| Ok(AdminEndpoint::Tls(host.to_owned(), port));
-        for (text, want) in [
-            ("127.0.0.1:9145", address("127.0.0.1:9145")),
-            ("http://[::1]:9145/", address("[::1]:9145")),
-            ("/run/a.sock", socket("/run/a.sock")),
-            ("./a.sock", socket("./a.sock")),
-            ("unix:a.sock", socket("a.sock")),
-            ("admin.sock", socket("admin.sock")),
-            ("https://127.0.0.1:1", tls("127.0.0.1", 1)),
-            ("https://[::1]:9145/", tls("[::1]", 9145)),
-            ("https://admin.internal:9146", tls("admin.internal", 9146)),
-        ] {
-            assert_eq!(text.parse::<AdminEndpoint>(), want, "{text}");
-        }
-        for text in [
-            "",
-            "localhost",
-            "9145",
-            "https://admin.internal",
-            "https://a@b:1",
-            "https://a:1/x",
-            "http://admin.internal/",
-        ] {
-            assert!(text.parse::<AdminEndpoint>().is_err(), "{text}");
         }
     }
 }

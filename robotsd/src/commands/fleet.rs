@@ -3,20 +3,22 @@
 //! A replica that is not reached keeps no other from its answer, and is named. Exit status: 0 only where every replica has confirmed,
 //! 1 where one has answered that not all is well, 2 where one could not be reached, or refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::net::ToSocketAddrs;
+use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::thread;
 
 use http::Method;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::output::{Page, say_report};
 use super::running::{Running, refusal};
-use crate::admin::client::{AdminEndpoint, AskError, ask_one_of_many};
-use crate::config::ReplicaPlace;
+use crate::admin::client::{AskError, ask_one_of_many};
+use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::render::{plural, short_hash};
 use crate::report::{ChangeReport, StatusReport};
@@ -157,58 +159,42 @@ fn shown_versions(versions: &BTreeMap<Option<&str>, Vec<&str>>) -> String {
 /// Asks every replica at the same time. The answers are in the order of the config.
 fn ask_all<T: Send>(
     running: &Running,
-    ask: impl Fn(&AdminEndpoint) -> Result<T, AskError> + Sync,
+    ask: impl Fn(&AdminPlace) -> Result<T, AskError> + Sync,
 ) -> io::Result<Vec<ReplicaAnswer<T>>> {
     let unknown = || refusal("with --fleet name the config whose [fleet] has the replicas, with --config FILE");
     let path = running.config_path().ok_or_else(unknown)?;
-    let places = ReplicaPlace::load(&path).map_err(refusal)?;
-    let one = |place: AdminEndpoint| {
-        let (answer, error) = match ask(&place) {
-            Ok(answer) => (Some(answer), None),
-            Err(error) => (None, Some(unconfirmed(&error))),
-        };
+    let places = replicas(&path).map_err(refusal)?;
+    let answered = |place: &AdminPlace, answer: Result<T, String>| {
+        let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    let (one, mut asked) = (&one, Vec::new());
-    Ok(thread::scope(|scope| {
-        let looked_up: Vec<_> = places.iter().map(|place| scope.spawn(move || endpoints(place))).collect();
-        let mut answers = Vec::new();
-        for (place, found) in places.iter().zip(looked_up) {
-            match found.join().unwrap_or_else(|_| Err("it could not be looked up".to_owned())) {
-                Ok(found) => {
-                    for place in found {
-                        // A name may stand for an address that is written as well.
-                        if !asked.contains(&place) {
-                            asked.push(place.clone());
-                            answers.push((place.to_string(), Ok(scope.spawn(move || one(place)))));
-                        }
-                    }
-                }
-                Err(error) => answers.push((place.to_string(), Err(error))),
-            }
+    // A name may stand for an address that is written as well.
+    let asked = Mutex::new(HashSet::new());
+    let answers = each_at_once(&places, |place| match single(place) {
+        Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
+        Ok(mut found) => {
+            found.retain(|place| asked.lock().insert(place.to_string()));
+            each_at_once(&found, |place| answered(place, ask(place).map_err(|error| unconfirmed(&error))))
         }
-        let missing =
-            |replica, error| ReplicaAnswer { replica, answer: None, error: Some(format!("NOT REACHED: {error}")) };
-        let joined =
-            answers.into_iter().map(|(replica, answering)| match answering.map(thread::ScopedJoinHandle::join) {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(_)) => missing(replica, "the command failed".to_owned()),
-                Err(error) => missing(replica, error),
-            });
-        joined.collect()
-    }))
+    });
+    Ok(answers.into_iter().flatten().collect())
 }
 
-fn endpoints(place: &ReplicaPlace) -> Result<Vec<AdminEndpoint>, String> {
-    let found = match place {
-        ReplicaPlace::Address(address) => return Ok(vec![AdminEndpoint::Address(*address)]),
-        ReplicaPlace::Tls(name, port) => return Ok(vec![AdminEndpoint::Tls(name.clone(), *port)]),
-        ReplicaPlace::Name(name, port) => (&**name, *port).to_socket_addrs(),
-    };
-    match found.map(|found| found.map(AdminEndpoint::Address).collect::<Vec<_>>()) {
-        Ok(found) if found.is_empty() => Err("the name has no address".to_owned()),
-        found => found.map_err(|error| error.to_string()),
-    }
+/// What a function makes of each of several things, on a thread each.
+fn each_at_once<P: Sync, T: Send>(of: &[P], make: impl Fn(&P) -> T + Sync) -> Vec<T> {
+    let make = &make;
+    thread::scope(|scope| {
+        let making: Vec<_> = of.iter().map(|one| scope.spawn(move || make(one))).collect();
+        making.into_iter().map(|made| made.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
+/// The places of which each is one replica.
+fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
+    let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
+    let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;
+    let found: Vec<_> = found.map(AdminPlace::Address).collect();
+    if found.is_empty() { Err("the name has no address".to_owned()) } else { Ok(found) }
 }
 
 fn unconfirmed(error: &AskError) -> String {

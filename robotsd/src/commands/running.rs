@@ -14,8 +14,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use super::output::{Page, say_report};
-use crate::admin::client::{AdminEndpoint, ask};
-use crate::config::{AdminSettings, USUAL_CONFIG, config_if_any};
+use crate::admin::client::ask;
+use crate::config::{AdminPlace, AdminSettings, USUAL_CONFIG, config_if_any};
 use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, RecordedReload, UpgradeReport};
@@ -31,9 +31,9 @@ pub(crate) struct Running {
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
     pub(in crate::commands) config: Option<PathBuf>,
 
-    /// The admin interface: an address, or the path of a socket [default: from the config]
+    /// The admin interface: an address, a name, or the path of a socket [default: from the config]
     #[arg(long, value_name = "PLACE")]
-    admin: Option<AdminEndpoint>,
+    admin: Option<AdminPlace>,
 
     /// Write JSON
     #[arg(long)]
@@ -41,7 +41,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(in crate::commands) fn place(&self) -> Result<AdminEndpoint, String> {
+    pub(in crate::commands) fn place(&self) -> Result<AdminPlace, String> {
         if let Some(place) = &self.admin {
             return Ok(place.clone());
         }
@@ -53,7 +53,7 @@ impl Running {
             format!("{error}; so where robotsd can be reached cannot be read{usual}: name its place with --admin PLACE")
         };
         match AdminSettings::load(&path).map_err(unread)? {
-            Some(settings) => Ok(AdminEndpoint::of(&settings)),
+            Some(settings) => Ok(AdminPlace::of(&settings)),
             None => {
                 let path = path.display();
                 Err(format!(
@@ -89,11 +89,11 @@ impl Running {
 }
 
 /// The only robotsd that runs with a default socket, else the usual address.
-fn without_config() -> Result<AdminEndpoint, String> {
+fn without_config() -> Result<AdminPlace, String> {
     let sockets = AdminSettings::usual_sockets();
     match &*sockets {
         [] => at_usual_address(AdminSettings::usual_address()),
-        [socket] => Ok(AdminEndpoint::Socket(socket.clone())),
+        [socket] => Ok(AdminPlace::Socket(socket.clone())),
         several => {
             let several: Vec<_> = several.iter().map(|socket| socket.display().to_string()).collect();
             Err(format!("several robotsd run: name one with --config FILE, or with --admin: {}", several.join(", ")))
@@ -102,14 +102,14 @@ fn without_config() -> Result<AdminEndpoint, String> {
 }
 
 /// The address, if a process listens there.
-fn at_usual_address(address: SocketAddr) -> Result<AdminEndpoint, String> {
+fn at_usual_address(address: SocketAddr) -> Result<AdminPlace, String> {
     match TcpStream::connect_timeout(&address, CONNECT) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Err(format!(
             "there is no config {USUAL_CONFIG}, and no robotsd runs with a default socket or listens on {address}: name its \
              config with --config FILE, or its admin interface with --admin PLACE"
         )),
         // Any other error is met again, and described, by the command.
-        _ => Ok(AdminEndpoint::Address(address)),
+        _ => Ok(AdminPlace::Address(address)),
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
     fn without_any_config_the_message_names_the_one_that_is_missing() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        assert_eq!(at_usual_address(address), Ok(AdminEndpoint::Address(address)));
+        assert_eq!(at_usual_address(address), Ok(AdminPlace::Address(address)));
         drop(listener);
         let error = at_usual_address(address).unwrap_err();
         assert!(error.starts_with("there is no config /etc/robotsd/robotsd.toml, and no robotsd runs"), "{error}");

@@ -5,6 +5,7 @@
 //! [`resolve`] every one of values, each with its line, column and what would be right.
 
 mod admin;
+mod admin_place;
 mod admin_rights;
 mod board;
 mod error;
@@ -35,6 +36,7 @@ mod values;
 pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, is_open};
 #[cfg(unix)]
 pub(crate) use self::admin::{connect_now, staging_socket};
+pub(crate) use self::admin_place::AdminPlace;
 pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant};
 pub(crate) use self::board::BoardConfig;
 pub(crate) use self::error::{
@@ -42,7 +44,7 @@ pub(crate) use self::error::{
     config_of_environment, parsed,
 };
 pub(crate) use self::file::{Config, RawConfig};
-pub(crate) use self::fleet::ReplicaPlace;
+pub(crate) use self::fleet::replicas;
 pub(crate) use self::identity::IdentityConfig;
 pub(crate) use self::included::{GoodCopies, IncludePattern, RefusedFile, StatePlace};
 pub(crate) use self::keys::{Key, Keys, Kind};
