@@ -52,6 +52,9 @@ pub(super) struct SocketPeer {
     pub(super) group: u32,
     /// Whether it is the socket's owner, the user of this process, or root.
     pub(super) is_owner: bool,
+    /// Whether a supervisor made the socket, whose mode says who gets in. That of robotsd itself opens to others only for those that the
+    /// config names, and one of them may have a connection that is older than the config.
+    pub(super) is_of_supervisor: bool,
 }
 
 /// The two ends of a TCP connection.
@@ -197,7 +200,8 @@ mod tests {
         }
     }
 
-    const SOCKET: AccessRule = AccessRule::Socket(SocketPeer { uid: 0, group: 0, is_owner: true });
+    const SOCKET: AccessRule =
+        AccessRule::Socket(SocketPeer { uid: 0, group: 0, is_owner: true, is_of_supervisor: false });
 
     fn rule(access: AdminAccess) -> AccessRule {
         let config = AdminListenerConfig { address: (LOCAL, 1).into(), access, certificates: None, proxy: None };

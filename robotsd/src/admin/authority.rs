@@ -59,8 +59,10 @@ impl AccessRule {
 impl SocketPeer {
     fn client(self, rights: &AdminRights) -> Result<AdminClient, AdminReply> {
         let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
-            // Where no user is named, any client that can open the socket may do anything: its mode decides.
-            _ if self.is_owner || !rights.has_local_users() => Some(Grant::everywhere(AdminRole::Admin)),
+            // Where no user is named, the mode that a supervisor gave the socket decides.
+            _ if self.is_owner || self.is_of_supervisor && !rights.has_local_users() => {
+                Some(Grant::everywhere(AdminRole::Admin))
+            }
             known => known.cloned(),
         };
         let who = format!("uid {}", self.uid);
@@ -166,4 +168,19 @@ impl AdminClient {
 
 fn refused(message: &str) -> AdminReply {
     AdminReply::error(StatusCode::FORBIDDEN, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such a one has connected while the config named users, and asks once it names none.
+    #[test]
+    fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
+        let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };
+        let role = |peer: SocketPeer| peer.client(&AdminRights::default()).ok().map(|client| client.grant.role);
+        assert_eq!(role(stranger), None);
+        assert_eq!(role(SocketPeer { is_owner: true, ..stranger }), Some(AdminRole::Admin));
+        assert_eq!(role(SocketPeer { is_of_supervisor: true, ..stranger }), Some(AdminRole::Admin));
+    }
 }

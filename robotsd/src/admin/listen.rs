@@ -43,9 +43,17 @@ pub(crate) struct OpenListener {
 #[derive(Debug)]
 pub(super) enum AdminListener {
     Address(tokio::net::TcpListener, Arc<AddressTerms>),
-    /// With the user whose socket it is.
     #[cfg(unix)]
-    Socket(tokio::net::UnixListener, Option<u32>),
+    Socket(tokio::net::UnixListener, SocketOrigin),
+}
+
+/// Where a socket comes from.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SocketOrigin {
+    /// The user whose file it is.
+    pub(super) owner: Option<u32>,
+    pub(super) is_of_supervisor: bool,
 }
 
 /// The open place at which commands ask.
@@ -210,10 +218,11 @@ impl CommandSocket {
         let cannot = |error| format!("{}: cannot listen here: {error}", self.path.display());
         let listener = self.listener.try_clone().map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
+        let is_of_supervisor = self.file.is_none() && !self.is_predecessors;
         let owner = fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
         let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
         Ok(OpenListener {
-            listener: AdminListener::Socket(listener, owner),
+            listener: AdminListener::Socket(listener, SocketOrigin { owner, is_of_supervisor }),
             address: self.path.display().to_string(),
             slots: Arc::default(),
         })

@@ -20,6 +20,8 @@ use tokio::time::{sleep, timeout};
 use super::access_rule::{AccessRule, AddressTerms, SocketPeer, TcpPeer};
 use super::change::Attempt;
 use super::connection_slots::{Closing, ConnectionSlot, PeerRole, SlotError};
+#[cfg(unix)]
+use super::listen::SocketOrigin;
 use super::listen::{AdminListener, OpenListener};
 use super::reply::{AdminReply, Answer};
 use super::routes::{ROUTES, Route};
@@ -55,9 +57,9 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
                 Err(error) => pause(&state, &error).await,
             },
             #[cfg(unix)]
-            AdminListener::Socket(listener, owner) => match listener.accept().await {
+            AdminListener::Socket(listener, origin) => match listener.accept().await {
                 Ok((socket, _)) => {
-                    let peer = peer(&socket, *owner);
+                    let peer = peer(&socket, *origin);
                     let role = if peer.is_owner { PeerRole::Owner } else { PeerRole::Other };
                     if let Some(slot) = slots.take(role) {
                         tokio::spawn(converse(socket, AccessRule::Socket(peer), Arc::clone(&state), slot));
@@ -73,10 +75,12 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
 
 /// The user at the other end; one that no config names where the kernel does not say which.
 #[cfg(unix)]
-fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> SocketPeer {
-    let Ok(peer) = socket.peer_cred() else { return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false } };
+fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
+    let Ok(peer) = socket.peer_cred() else {
+        return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };
+    };
     let (uid, own) = (peer.uid(), rustix::process::geteuid().as_raw());
-    SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner }
+    SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner, is_of_supervisor }
 }
 
 /// Most often the process is out of descriptors: accepting again at once would only spin.
