@@ -133,8 +133,9 @@ impl Grant {
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
-            // The robots.txt of a host, `SITE/HOST`, is its site's.
-            Some(name) => fits(pattern, name) || name.split_once('/').is_some_and(|(site, _)| fits(pattern, site)),
+            // The robots.txt of a host, `SITE/HOST`, is its site's: a pattern of names says nothing of hosts.
+            Some(name) if pattern.contains('/') => fits(pattern, name),
+            Some(name) => fits(pattern, name.split_once('/').map_or(name, |(site, _)| site)),
         };
         self.sites.iter().any(is_covered)
     }
@@ -251,6 +252,7 @@ mod tests {
         ] {
             assert_eq!(shop.covers(site), want, "{site:?}");
         }
+        assert!(!of(&["*.test"]).covers(Some("other/a.test")) && of(&["shop/*"]).covers(Some("shop/a.test")));
         assert!(of(&["*"]).covers(None) && of(&["*"]).covers(Some("any")));
         assert!(!of(&["**", "s*"]).covers(None));
         assert!(!of(&[]).covers(Some("")));
