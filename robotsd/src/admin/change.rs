@@ -3,6 +3,7 @@
 //! A change is made also when its client has gone, so it has a task of its own. To accept, to roll back and to turn enforcement on is not
 //! done if it cannot be written down first. To turn it off is: that is written afterwards, and not waited for on a disk that hangs.
 
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ impl Attempt {
             && (self.is_change || reply.status() == StatusCode::UNAUTHORIZED)
             && let Some(left_out) = state.audit.admit_refusal()
         {
-            let (message, left_out) = (reply.error_message(), Some(left_out).filter(|count| *count > 0));
+            let (message, left_out) = (reply.error.clone(), Some(left_out).filter(|count| *count > 0));
             note(state, AuditRecord { message, left_out, ..self.record.with("refused") }).await;
         }
     }
@@ -66,7 +67,7 @@ impl Attempt {
         route: &'static Route,
     ) -> Answer {
         let need = route.need(&self.query);
-        let query = std::mem::take(&mut self.query);
+        let query = take(&mut self.query);
         let mut grant = Grant::everywhere(AdminRole::Read);
         if need != Need::Nothing {
             let client = access.client(&head, &state.rights.load())?;
@@ -95,10 +96,10 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
         state.log.say_at(LogLevel::Error, LogEvent::Admin, &*message);
         return Err(AdminReply::error(StatusCode::INSUFFICIENT_STORAGE, &message));
     }
-    let answer = make(&state, route, asked).await;
-    let (Ok(reply) | Err(reply)) = &answer;
+    let mut answer = make(&state, route, asked).await;
+    let (Ok(reply) | Err(reply)) = &mut answer;
     let result = if reply.status() == StatusCode::OK { "done" } else { "failed" };
-    let (Outcome { before, after }, message) = (reply.outcome(), reply.error_message());
+    let (Outcome { before, after }, message) = (take(&mut reply.outcome), reply.error.clone());
     note(state, AuditRecord { before, after, message, ..record.with(result) }).await;
     answer
 }

@@ -14,18 +14,19 @@ use serde_json::json;
 
 /// An answer to a request.
 #[derive(Debug)]
-pub(super) struct AdminReply(Box<Response<Full<Bytes>>>);
+pub(super) struct AdminReply {
+    response: Box<Response<Full<Bytes>>>,
+    /// Why there is no answer, as its body says it.
+    pub(super) error: Option<String>,
+    pub(super) outcome: Outcome,
+}
 
 /// What was changed, for the audit: the position of a switch, or the hash of a version.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
 }
-
-/// Why there is no answer, as its body says it.
-#[derive(Clone, Debug)]
-struct ErrorMessage(String);
 
 /// An answer, or a refusal.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
@@ -71,27 +72,12 @@ impl AdminReply {
 
     /// Why there is no answer.
     pub(super) fn error(status: StatusCode, message: &str) -> Self {
-        let mut reply = Self::new(status, "application/json", format!("{}\n", json!({ "error": message })));
-        reply.0.extensions_mut().insert(ErrorMessage(message.to_owned()));
-        reply
-    }
-
-    /// The same, with what was changed.
-    pub(super) fn of_change(mut self, outcome: Outcome) -> Self {
-        self.0.extensions_mut().insert(outcome);
-        self
+        let reply = Self::new(status, "application/json", format!("{}\n", json!({ "error": message })));
+        Self { error: Some(message.to_owned()), ..reply }
     }
 
     pub(super) fn status(&self) -> StatusCode {
-        self.0.status()
-    }
-
-    pub(super) fn error_message(&self) -> Option<String> {
-        self.0.extensions().get::<ErrorMessage>().map(|message| message.0.clone())
-    }
-
-    pub(super) fn outcome(&self) -> Outcome {
-        self.0.extensions().get::<Outcome>().cloned().unwrap_or_default()
+        self.response.status()
     }
 
     /// The request asks for what there is not.
@@ -128,7 +114,7 @@ impl AdminReply {
     fn new(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
         let mut response = Response::new(Full::from(body.into()));
         *response.status_mut() = status;
-        Self(Box::new(response))
+        Self { response: Box::new(response), error: None, outcome: Outcome::default() }
             .with(CONTENT_TYPE, kind)
             .with(CACHE_CONTROL, "no-store")
             .with(X_CONTENT_TYPE_OPTIONS, "nosniff")
@@ -144,11 +130,11 @@ impl AdminReply {
     }
 
     fn with(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.0.headers_mut().insert(name, HeaderValue::from_static(value));
+        self.response.headers_mut().insert(name, HeaderValue::from_static(value));
         self
     }
 
     pub(super) fn into_response(self) -> Response<Full<Bytes>> {
-        *self.0
+        *self.response
     }
 }

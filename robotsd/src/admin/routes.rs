@@ -311,11 +311,13 @@ async fn change(
     let serving = serving(state)?;
     let made = spawn_blocking(move || make(&serving.sites)).await;
     let report = made.map_err(|error| AdminReply::fault(&format_args!("{error}: see the status")))?.map_err(refused)?;
-    let (before, after) = match &report.enforcement {
-        Some(after) => (&report.enforcement_before, Some(after.clone())),
-        None => (&report.before, report.hash.clone()),
+    let mut reply = AdminReply::json(&report);
+    let (before, after) = match report.enforcement {
+        Some(after) => (report.enforcement_before, Some(after)),
+        None => (report.before, report.hash),
     };
-    Ok(AdminReply::json(&report).of_change(Outcome { before: before.clone(), after }))
+    reply.outcome = Outcome { before, after };
+    Ok(reply)
 }
 
 fn serving(state: &ServerState) -> Result<Arc<Serving>, AdminReply> {
