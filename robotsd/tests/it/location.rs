@@ -150,6 +150,11 @@ fn a_config_is_named_by_option_by_place_or_by_the_environment() {
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);
     assert_has(&missing, &["there is no site \"other\"; there is \"a\""]);
+    // A site of no config: another robots.txt than its own would be edited.
+    for command in [&["edit", "--disallow", "GPTBot"][..], &["explain", "--user-agent", "GPTBot", "/"], &["check"]] {
+        run(folder.robotsd().args(command).args(["--site", "other"])).failed(2);
+    }
+    assert_eq!(folder.read("robots.txt"), OPEN);
 }
 
 #[test]

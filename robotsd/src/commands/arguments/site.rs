@@ -102,16 +102,21 @@ pub(in crate::commands) enum OtherFiles {
 
 impl SiteArgs {
     /// The config that is named. One that the environment names is said: an answer must not change without a word.
-    fn config_path(&self) -> Option<PathBuf> {
+    fn config_path(&self) -> io::Result<Option<PathBuf>> {
         if let Some(path) = &self.config {
-            return Some(path.clone());
+            return Ok(Some(path.clone()));
         }
-        let (path, origin) = match config_of_environment() {
-            Some(path) => (path, CONFIG_VARIABLE),
-            None => (self.site.as_ref().and_then(|_| config_if_any(None))?, "the default"),
+        let (path, origin) = match (config_of_environment(), &self.site) {
+            (Some(path), _) => (path, CONFIG_VARIABLE),
+            (None, None) => return Ok(None),
+            // Another file than that of the site would be judged, or edited.
+            (None, Some(site)) => match config_if_any(None) {
+                Some(path) => (path, "the default"),
+                None => return Err(io::Error::other(format!("--site {site:?}: name its config with --config FILE"))),
+            },
         };
         complain(&format_args!("the settings are those of {}, which is {origin}", path.display()));
-        Some(path)
+        Ok(Some(path))
     }
 
     /// Whether a config is named, here or by the environment.
@@ -121,7 +126,7 @@ impl SiteArgs {
 
     pub(in crate::commands) fn select(&self) -> io::Result<SelectedSite> {
         let retrieval = self.retrieval.clone();
-        let Some(path) = self.config_path() else {
+        let Some(path) = self.config_path()? else {
             return Ok(SelectedSite {
                 settings: EvaluatorSettings::default(),
                 evidence: EvidencePlaces::default(),
@@ -144,7 +149,7 @@ impl SiteArgs {
 
     /// The registry alone, which is the same for every site of a config.
     pub(in crate::commands) fn registry(&self) -> io::Result<Option<std::sync::Arc<Registry>>> {
-        let Some(path) = self.config_path() else { return Ok(None) };
+        let Some(path) = self.config_path()? else { return Ok(None) };
         let config = Config::load(&path).map_err(io::Error::other)?;
         config::load_registry(&config.registry).map(Some).map_err(io::Error::other)
     }
