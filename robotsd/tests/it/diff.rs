@@ -288,7 +288,8 @@ fn a_loss_beyond_the_share_that_is_permitted_fails() {
         let agent = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
         format!("192.0.2.7 - - [01/Nov/2026:03:00:00 +0000] \"GET {path} HTTP/1.1\" 200 1 \"-\" \"{agent}\"\n")
     };
-    let requests = [log("/p/1").repeat(97), log("/news/").repeat(3)].concat();
+    // Reads of robots.txt itself are lost to nobody, and dilute no share.
+    let requests = [log("/p/1").repeat(97), log("/news/").repeat(3), log("/robots.txt").repeat(50)].concat();
     let new = "User-agent: *\nDisallow: /cart\nDisallow: /news/\n\nUser-agent: GPTBot\nDisallow: /\n";
     let folder = folder(&[
         ("old.txt", OLD),

@@ -42,7 +42,8 @@ impl Pair {
         let Some([before, after]) = loss.crawlers.first().map(|subject| self.select(subject)) else { return loss };
         for page in pages {
             let request = RequestPath::new(page.target());
-            if before.verdict(&request).access() == Access::Disallow {
+            // Every crawler may read robots.txt itself.
+            if request.is_robots_txt() || before.verdict(&request).access() == Access::Disallow {
                 continue;
             }
             loss.of += 1;
@@ -75,7 +76,7 @@ impl Page {
 impl PageLoss {
     /// The pages that a change of the file takes from search engines that have an index ([`Crawler::is_index_engine`]): one loss
     /// for those of them to which the same groups apply, the largest first; none if no page is lost. A page that was disallowed
-    /// before is not lost. Modes and exemptions do not count: this is about the file.
+    /// before is not lost, and robots.txt is no page. Modes and exemptions do not count: this is about the file.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -84,9 +85,9 @@ impl PageLoss {
     ///
     /// let old = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\n"[..]);
     /// let new = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\nDisallow: /news/\n"[..]);
-    /// let pages = ["/", "/news/1", "/news/2", "/cart"].map(Page::new);
+    /// let pages = ["/", "/news/1", "/news/2", "/cart", "/robots.txt"].map(Page::new);
     /// let losses = PageLoss::between(&old, &new, &pages, Registry::builtin());
-    /// assert_eq!((losses[0].lost.len(), losses[0].of), (2, 3), "the cart was disallowed before");
+    /// assert_eq!((losses[0].lost.len(), losses[0].of), (2, 3), "the cart was disallowed before, robots.txt is no page");
     /// assert_eq!(losses[0].lost[0].to_string(), "\"/news/1\" by line 3, \"/news/\"");
     /// ```
     ///

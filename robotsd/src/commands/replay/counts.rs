@@ -12,6 +12,7 @@ use foldhash::fast::RandomState;
 use indicatif::ProgressBar;
 use tower_robots::agent::{Identity, Referrer, UndecidedReason};
 use tower_robots::policy::{Pace, Would};
+use tower_robots::rules::RequestPath;
 
 use super::chunks;
 use super::crawler_rows::{self, AddressTally, RowPart, Rows};
@@ -322,7 +323,7 @@ const MOST_TARGETS: usize = 100_000;
 /// Octets of a target that is kept.
 const LONGEST: usize = 2048;
 
-/// The requests of search engines that have an index people use, by the name of each. Every client that claims to be one
+/// The requests of search engines that have an index people use, but for robots.txt, by the name of each. Every client that claims to be one
 /// counts: a log alone does not say who sent a request.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
@@ -372,7 +373,7 @@ impl SearchRequests {
             LogLine::Request(request) => {
                 all.requests += 1;
                 // A longer header is not a search engine's.
-                if request.agent.len() <= LONGEST_HEADER {
+                if request.agent.len() <= LONGEST_HEADER && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), evidence, &request.agent).kind;
                     if kind.is_index_engine {
                         all.of(&kind.name).add(&request.target, 1);
