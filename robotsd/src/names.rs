@@ -13,9 +13,12 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         return None;
     }
     let word = word.to_lowercase();
+    // Nearly every crawler's name ends so: it says nothing about which is meant.
+    let ending = ["bot", "spider", "crawler"].iter().find(|ending| word.ends_with(**ending)).map_or(0, |one| one.len());
     let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
     // A third of the letters may be wrong, and one of them in a short word.
-    let is_near = |(distance, known): &(usize, &str)| *distance <= (known.len().min(word.len()) / 3).max(1);
+    let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
+    let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
     known.into_iter().filter(|known| known.len() <= LONGEST).map(distance).filter(is_near).min().map(|(_, known)| known)
 }
 
@@ -138,13 +141,17 @@ mod tests {
 
     #[test]
     fn a_slip_is_mended_and_another_word_is_not() {
-        let known = ["Googlebot", "GPTBot", "tag", "bytespider"];
+        let known = ["Googlebot", "GPTBot", "tag", "bytespider", "DotBot", "WARDBot"];
         for (word, want) in [
             ("Gogglebot", Some("Googlebot")),
             ("gptbot", Some("GPTBot")),
             ("GTPBot", Some("GPTBot")),
             ("tga", Some("tag")),
             ("strict", None),
+            // The ending that they share is no likeness.
+            ("FooBot", None),
+            ("Barbot", None),
+            ("DtoBot", Some("DotBot")),
             ("", None),
             ("a", None),
         ] {
