@@ -9,8 +9,10 @@ use http::Method;
 
 use super::output::{Page, say_report};
 use super::running::{Running, asked, query};
+use super::status::{needs_an_operator, summary};
 use crate::board::{BoardQuery, BoardReport, BoardSpan, CrawlerBoard, csv, merge, seconds};
 use crate::html::{counted, grouped, percent};
+use crate::report::StatusReport;
 
 /// Lines of a site that are listed; `--json` has more.
 const LINES: usize = 10;
@@ -46,12 +48,21 @@ pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
         let wanted = BoardQuery { site: args.site.clone(), span: args.period };
         merge(&args.merge, &wanted, seconds(SystemTime::now())).map_err(io::Error::other)?
     };
-    let text = || if args.csv { csv(&report) } else { text(&report) };
+    let has_status = args.merge.is_empty() && !args.csv && !args.running.json;
+    let status = has_status.then(|| asked::<StatusReport>(&args.running, &Method::GET, "/status")).transpose()?;
+    let text = || if args.csv { csv(&report) } else { text(&report, status.as_ref().map(|of| (of, &args.running))) };
     say_report(&report, args.running.json, text, ExitCode::SUCCESS)
 }
 
-fn text(report: &BoardReport) -> String {
+fn text(report: &BoardReport, running: Option<(&StatusReport, &Running)>) -> String {
     let mut page = Page::default();
+    if let Some((status, running)) = running {
+        page.title(&summary(status));
+        if needs_an_operator(status) {
+            page.line("next", &running.command(["robotsd", "status", "--problems"]).join(" "));
+        }
+        page.blank();
+    }
     page.title(&format!("from {} to {}", report.from, report.to));
     report.notes.iter().for_each(|note| page.text(note));
     for site in &report.sites {

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
         if args.site.is_some() || args.problems || args.ready {
             return Err(refusal("--fleet has a line for each replica: leave --site, --problems and --ready out"));
         }
-        return fleet::status(running, is_well, replica_line);
+        return fleet::status(running, is_well, summary);
     }
     let mut report: StatusReport = asked(running, &Method::GET, "/status")?;
     if args.ready {
@@ -88,8 +88,8 @@ fn is_current(site: &SiteReport) -> bool {
     site.state == "live" && site.pending.is_none()
 }
 
-/// A replica, in a line.
-fn replica_line(report: &StatusReport) -> String {
+/// A running robotsd in a line, with what it does not serve as it should.
+pub(super) fn summary(report: &StatusReport) -> String {
     let StatusReport { version, state, sites, .. } = report;
     let mut line = format!("robotsd {version} is {state}, {}", plural(sites.len(), "site"));
     if report.enforcement == "off" {
@@ -127,6 +127,11 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     }
     report.sites.retain(|site| host.map_or_else(|| is_of(wanted, &site.name), |name| **name == site.name));
     Ok(())
+}
+
+/// Whether an operator has something to do, or to know.
+pub(super) fn needs_an_operator(report: &StatusReport) -> bool {
+    !is_well(report) || !report.troubles.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
 }
 
 /// Whether an operator has something to do about a site, or to know.

@@ -77,6 +77,19 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     drop(running);
 }
 
+#[test]
+fn the_board_begins_with_what_waits_for_an_operator() {
+    let folder = site_folder();
+    let running = folder.start();
+    assert_has(output(&folder, &[]), &["is serving, 1 site\n\nfrom "]);
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+    running.event("gated");
+    folder.with_config(&["enforce", "off"]).succeeded();
+    let text = output(&folder, &[]);
+    assert_has(&text, &["1 site, ENFORCEMENT IS OFF FOR EVERY SITE; site Shop 1: gated, ", " waits\n"]);
+    assert_has(&text, &["robotsd status --problems --config "]);
+}
+
 /// Crawlers are not recognised while enforcement is off, for however short a time.
 #[test]
 fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
