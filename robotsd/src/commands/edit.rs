@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use tower_robots::agent::{Agent, Category, Crawler, NamedAs, Registry};
+use tower_robots::agent::{Agent, Category, Class, Crawler, NamedAs, Registry};
 use tower_robots::check::EditedFile;
 use tower_robots::rules::{Access, ProductToken, Reading};
 
@@ -89,6 +89,9 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     }
     let agent = agents.first();
     match named_as {
+        NamedAs::Header if agent.class() == Class::Library => Err(format!(
+            "{name:?} is a tool that many programs use, and no crawler: it obeys no group, so a server's own rules are for it"
+        )),
         NamedAs::Star | NamedAs::Header if !agent.is_registered() => {
             Err(format!("{name:?} is not a crawler's name: write one such as \"GPTBot\", or \"category:WORD\""))
         }
@@ -108,10 +111,13 @@ impl EditArgs {
         let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
         // The last one counts.
         selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
-        let mut wanted = BTreeMap::new();
+        let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
-            let agents = match selector {
-                Selector::Agent(name) => vec![named(name, evaluator)?],
+            let agents: Vec<_> = match selector {
+                // A list of names that was kept elsewhere has several that are no crawler's.
+                Selector::Agent(name) => {
+                    named(name, evaluator).map_err(|fault| faults.push(fault)).into_iter().collect()
+                }
                 _ => {
                     let crawlers = selector.of(&evaluator.settings.registry)?.into_iter();
                     let (named, nameless): (Vec<_>, Vec<_>) = crawlers.partition(|crawler| can_be_named(crawler));
@@ -126,7 +132,7 @@ impl EditArgs {
                 wanted.insert(agent.crawler().unwrap_or_default().to_lowercase(), (agent, access));
             }
         }
-        Ok(wanted.into_values().collect())
+        if faults.is_empty() { Ok(wanted.into_values().collect()) } else { Err(faults.join("\nrobotsd: ")) }
     }
 }
 

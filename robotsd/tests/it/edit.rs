@@ -72,6 +72,7 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
     ]);
     for (arguments, said) in [
         (&["--disallow", "GTPBot"][..], "did you mean \"GPTBot\"?"),
+        (&["--disallow", "GTPBot", "--disallow", "curl"], "did you mean \"GPTBot\"?\nrobotsd: \"curl\" is a tool"),
         (&["--disallow", "category:ai"], "\"ai\" is not a category of crawlers: write "),
         (
             &["--disallow", "ImagesiftBot:/images/"],
@@ -93,6 +94,7 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
         assert_has(edit(&folder, arguments).failed(2), &[said]);
     }
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow:\n");
+    assert_has(edit(&folder, &["--diff", "--disallow", "FooBot"]).ends_with(1).error, &["it is taken as one"]);
     let filter = ["edit", "-", "--disallow", "operator:openai", "--disallow", "agent:CCBot"];
     let ended = run_with(folder.robotsd().args(filter), b"User-agent: *\nDisallow: /x\n").ends_with(0);
     assert!(ended.out.starts_with("User-agent: *\nDisallow: /x\n\nUser-agent: CCBot\nUser-agent: "), "{}", ended.out);
