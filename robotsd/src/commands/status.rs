@@ -357,7 +357,8 @@ fn describe(page: &mut Page, report: &StatusReport, site: &SiteReport, running: 
     page.line("robots.txt", &site.origin);
     for part in &site.append {
         let version = shown_version(part.hash.as_deref());
-        page.line("appended", &format!("{}: {}{version}", part.source, part.state));
+        let left_out = part.left_out.as_ref().map(|what| format!("; {what}")).unwrap_or_default();
+        page.line("appended", &format!("{}: {}{version}{left_out}", part.source, part.state));
     }
     for hook in &site.on_publish {
         let version = shown_version(hook.version.as_deref());

@@ -83,6 +83,9 @@ pub(crate) struct AppendReport {
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) trouble: Option<String>,
+    /// The rules of it that no crawler obeys.
+    #[serde(default)]
+    pub(crate) left_out: Option<String>,
 }
 
 /// A hook, and its request for the version that went live last.

@@ -54,6 +54,7 @@ struct PartReader {
 #[derive(Debug, Default)]
 struct PartState {
     hash: Option<VersionHash>,
+    left_out: Option<&'static str>,
     trouble: Option<String>,
 }
 
@@ -68,16 +69,25 @@ pub(super) fn fetcher_trusting(
     }
 }
 
-/// The parts as they are at hand, for a command, and why any is not. Nothing is fetched.
+/// The parts as they are at hand, for a command, and why any is not, or not as a whole. Nothing is fetched.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut troubles) = (Vec::new(), Vec::new());
     for part in settings {
         match part_at_hand(part) {
-            Ok(fragment) => fragments.push(fragment),
+            Ok(fragment) => {
+                troubles.extend(left_out(&fragment).map(|what| format!("{}: {what}", part.source)));
+                fragments.push(fragment);
+            }
             Err(why) => troubles.push(format!("{}, which is to be appended: {why}", part.source)),
         }
     }
     (fragments, troubles)
+}
+
+/// The rules of a list that no crawler obeys, although its author may think so.
+fn left_out(fragment: &Fragment) -> Option<&'static str> {
+    let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
+    is_left.then_some("its rules for every crawler (User-agent: *) are left out: write them into the site's own file")
 }
 
 fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
@@ -146,6 +156,12 @@ impl AppendedParts {
     pub(super) fn troubles(&self) -> Vec<String> {
         self.parts.iter().filter_map(|part| part.reader.trouble()).collect()
     }
+
+    /// Which parts are not appended as a whole.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let texts = self.report().into_iter().map(|part| (part.source, part.left_out));
+        texts.filter_map(|(source, what)| what.map(|what| format!("{source}: {what}"))).collect()
+    }
 }
 
 impl PartReader {
@@ -198,9 +214,10 @@ impl PartReader {
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
-                let hash = VersionHash::of(fragment.robots.bytes());
+                let (hash, left_out) = (VersionHash::of(fragment.robots.bytes()), left_out(&fragment));
                 let (before, was_wrong) = {
                     let mut state = self.state.lock();
+                    state.left_out = left_out;
                     (state.hash.replace(hash), state.trouble.take().is_some())
                 };
                 if before != Some(hash) {
@@ -210,7 +227,9 @@ impl PartReader {
                         .map(|group| group.names().filter(|name| !name.is_star()).count())
                         .sum::<usize>();
                     let names = if crawlers == 1 { "name" } else { "names" };
-                    self.say(LogLevel::Info, &format!("version {} with {crawlers} {names} is appended", hash.short()));
+                    let level = left_out.map_or(LogLevel::Info, |_| LogLevel::Warn);
+                    let what = left_out.map(|what| format!("; {what}")).unwrap_or_default();
+                    self.say(level, &format!("version {} with {crawlers} {names} is appended{what}", hash.short()));
                     self.appendix.set(self.place, fragment, modified);
                 } else if was_wrong {
                     self.say(LogLevel::Info, "it can be read again, and has not changed");
@@ -260,6 +279,7 @@ impl PartReader {
             .to_owned(),
             hash: state.hash.map(|hash| hash.to_string()),
             trouble: state.trouble.clone(),
+            left_out: state.left_out.map(str::to_owned),
         }
     }
 

@@ -131,8 +131,9 @@ impl DrySite<'_> {
                 return found;
             }
         };
-        let troubles = robots.parts.as_ref().map(AppendedParts::troubles).unwrap_or_default();
-        found.extend(troubles.into_iter().map(|trouble| self.warning(trouble)));
+        let of_parts = |parts: &AppendedParts| [parts.troubles(), parts.left_out()].concat();
+        let of_parts = robots.parts.as_ref().map(of_parts).unwrap_or_default();
+        found.extend(of_parts.into_iter().map(|text| self.warning(text)));
         for live in robots.lives(&site.name, &site.hosts) {
             found.extend(self.switch_of(&live));
             found.extend(self.problems_of(&live));

@@ -26,6 +26,21 @@ fn site_status(folder: &Folder) -> Value {
     folder.with_config(&["status", "--json"]).json()["sites"][0].take()
 }
 
+#[test]
+fn rules_of_a_list_for_every_crawler_are_said_to_be_left_out() {
+    let list = format!("{LIST}\nUser-agent: *\nDisallow: /shared/\n");
+    let (folder, running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", &list).start();
+    let said = "its rules for every crawler (User-agent: *) are left out";
+    running.wait_for_event("append", |line| line["level"] == "warn" && message(line).contains(said));
+    assert_has(folder.with_config(&["config", "check"]).error, &["ai.txt: ", said]);
+    assert_has(folder.with_config(&["explain", "--user-agent", "bingbot", "/shared/"]).error, &["ai.txt: ", said]);
+    assert_has(site_status(&folder)["append"][0]["left_out"].as_str().unwrap(), &[said]);
+    assert_eq!(site_status(&folder)["troubles"], json!([]));
+    folder.replace("ai.txt", LIST);
+    running.wait_for_event("append", |line| line["level"] == "info");
+    assert_eq!(site_status(&folder)["append"][0]["left_out"], Value::Null);
+}
+
 /// The version that a request is about.
 fn version(request: &str) -> &str {
     request.rsplit("sha256:").next().unwrap()
