@@ -87,7 +87,7 @@ impl Diagnostic {
             code: None,
             message: &message,
             help: help.as_deref(),
-            is_fixed: false,
+            fix: None,
             name: &self.name,
             place: self.place,
             line: self.line.as_bytes(),

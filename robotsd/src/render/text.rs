@@ -61,7 +61,7 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
         code: Some(finding.code),
         message: &finding.message,
         help: finding.help.as_deref(),
-        is_fixed: fix.is_some_and(|fix| fix.safety == Safety::Safe),
+        fix: fix.map(|fix| fix.safety),
         name,
         place: (finding.line, finding.column),
         line: line.bytes(),
@@ -90,8 +90,8 @@ pub(super) struct LineSnippet<'a> {
     pub(super) code: Option<&'a str>,
     pub(super) message: &'a str,
     pub(super) help: Option<&'a str>,
-    /// Whether `--fix` corrects it.
-    pub(super) is_fixed: bool,
+    /// Whether `--fix` corrects it by itself.
+    pub(super) fix: Option<Safety>,
     /// The file, printable.
     pub(super) name: &'a str,
     /// Line and column, both from 1.
@@ -122,8 +122,11 @@ impl LineSnippet<'_> {
         let excerpt = Excerpt::of(self.line, &self.span);
         let snippet =
             Snippet::source(excerpt.text).line_start(line).annotation(AnnotationKind::Primary.span(excerpt.span));
-        let fix = self.is_fixed.then(|| {
-            Level::HELP.with_name("fix").message("--fix corrects it: no crawler may fetch more or less after it")
+        let fix = self.fix.map(|safety| {
+            Level::HELP.with_name("fix").message(match safety {
+                Safety::Safe => "--fix corrects it: no crawler may fetch more or less after it",
+                _ => "--fix --unsafe-fixes corrects it",
+            })
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);

@@ -61,7 +61,7 @@ fn a_finding_is_shown_with_the_line_of_the_file() {
     let output = checked(site().path(), &["bad.txt"]);
     let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\": it matches no path\n \
                 --> bad.txt:2:11\n  |\n2 | Disallow: private/\n  |           ^^^^^^^^\n  |\n  = help: write \
-                \"/private/\"\n\n1 file checked: 1 error\n";
+                \"/private/\"\n  = fix: --fix --unsafe-fixes corrects it\n\n1 file checked: 1 error\n";
     assert_eq!(output.out, want);
     assert_eq!(output.error, "");
 }
