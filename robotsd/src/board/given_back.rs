@@ -118,7 +118,8 @@ pub(crate) fn section(heading: &str, balances: &[OperatorBalance]) -> String {
         let services = balance.services.iter();
         let services: Vec<_> = services.map(|of| format!("{} from {}", grouped(of.visitors), of.name())).collect();
         let listed = |parts: &[String]| if parts.is_empty() { "none".to_owned() } else { parts.join(", ") };
-        let ratio = balance.ratio().unwrap_or_else(|| "none".to_owned());
+        // "none" would look like the best of ratios.
+        let ratio = balance.ratio().unwrap_or_else(|| "–".to_owned());
         [balance.operator.clone(), listed(&crawlers), listed(&services), ratio]
     };
     stacked(heading, &HEADS, balances.iter().map(row))

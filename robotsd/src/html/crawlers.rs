@@ -57,7 +57,7 @@ impl CrawlerGroup {
             Self::AiTraining => "AI training",
             Self::AiAnswers => "AI search, and fetches for people",
             Self::Others => "Others: SEO, archives, previews, monitoring",
-            Self::Unknown => "In no registry",
+            Self::Unknown => "Unknown crawlers",
             Self::Impostors => "Impostors",
         }
     }

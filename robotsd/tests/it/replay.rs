@@ -250,9 +250,19 @@ fn every_crawler_of_the_page_opens_to_its_rules_and_every_cell_has_a_head() {
         assert_eq!((crawlers.len(), with_rules.count()), (42, count));
         assert_eq!(page.matches("<table class=\"rules\">").count(), count, "each of them once");
         assert_eq!(page.matches("<th").count() - page.matches("<thead").count(), page.matches("<th scope=").count());
-        assert_has(&page, &["<h3>In no registry", "and 20 more crawlers with 20 requests"]);
+        assert_has(&page, &["<h3>Unknown crawlers", "and 20 more crawlers with 20 requests"]);
         assert_eq!(page.matches("prefers-color-scheme: dark").count(), 1);
     }
+}
+
+/// A person reads a chart of a month by halves of days.
+#[test]
+fn columns_of_the_chart_are_parts_of_a_day_or_days() {
+    let later = |day: &str| line("192.0.2.2", 5, "/cart", "-", GPTBOT).replace("01/Nov", day);
+    let html = |day: &str| Replay::of(log() + &later(day)).html(&[]);
+    assert_has(html("30/Nov"), &["Requests by crawlers per 12 hours, UTC", "<title>2026-11-01 00:00 UTC: "]);
+    assert_has(html("04/Dec"), &["Requests by crawlers per 12 hours, UTC"]);
+    assert_has(html("09/Dec"), &["Requests by crawlers per day, UTC", "<title>2026-12-09 00:00 UTC: "]);
 }
 
 /// The mode that refuses spares search engines that people use.
@@ -267,7 +277,7 @@ fn a_report_begins_with_who_meets_the_file_and_what_refusing_would_do() {
     assert_has(replay.text(&[]), &said);
     let lead = "<ul class=\"lead\"><li>Googlebot: 33 % disallowed, by /cart; none of these verified</li>\n<li>GPTBot";
     let figure =
-        "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 tagged, as of search engines</small>";
+        "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 of search engines only tagged: let pass, marked</small>";
     assert_has(replay.html(&[]), &[lead, figure]);
     assert_has(
         replay.text(&["--against", "new.txt"]),

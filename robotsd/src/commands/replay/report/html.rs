@@ -72,7 +72,7 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
         figures.push(("Shut out by the change", outcomes.shut, as_said("were allowed before")));
         figures.push(("Let in by the change", outcomes.opened, as_said("were disallowed before")));
     }
-    let tagged = format!("{} tagged, as of search engines", grouped(report.total.would_tag));
+    let tagged = format!("{} of search engines only tagged: let pass, marked", grouped(report.total.would_tag));
     figures.push(("Refused by mode = \"refuse\"", report.total.would_refuse, tagged));
     if outcomes.not_blamed > 0 {
         figures.push(("Counted apart", outcomes.not_blamed, as_said("came before --effective-from")));
@@ -81,7 +81,7 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
     if impostors > 0 {
         figures.push(("Requests by impostors", impostors, as_said("under a crawler's name, counted apart")));
     }
-    figures.push(("Suspected people", report.suspect_human_count as u64, as_said("under a crawler's name")));
+    figures.push(("Probably people", report.suspect_human_count as u64, as_said("who send a crawler's name")));
     out.write_all(cards(figures.into_iter().map(|(title, figure, note)| (title, grouped(figure), note))).as_bytes())?;
     for gap in log_gaps(report) {
         writeln!(out, "<p class=\"warn\">{}.</p>", Escaped(&gap))?;
@@ -145,7 +145,10 @@ fn over_time(out: &mut impl Write, report: &Report) -> io::Result<()> {
         return out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n");
     }
     let (first, last) = (first.start, last.start);
-    let step = (((last - first) / 3600 + 1) + COLUMNS - 1) / COLUMNS * 3600;
+    let hours = ((last - first) / 3600 + COLUMNS) / COLUMNS;
+    // Columns that a day consists of, or days, and the first begins with one.
+    let step = [1, 2, 3, 4, 6, 12].into_iter().find(|step| *step >= hours).unwrap_or((hours + 23) / 24 * 24) * 3600;
+    let first = first.div_euclid(step) * step;
     let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
     for hour in &report.hours {
         if let Some(sum) = usize::try_from((hour.start - first) / step).ok().and_then(|at| sums.get_mut(at)) {
