@@ -164,6 +164,9 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &selected.settings);
     let (_, agents) = evaluator.resolve(name);
     let names = if args.offline { Names::Leave } else { Names::LookUp };
+    if let Some(unknown) = evaluator.unknown_name(name, None) {
+        complain(&format_args!("{}: {}", unknown.fault(), unknown.hint().as_deref().unwrap_or("nothing verifies it")));
+    }
     let claim = claim::check(&agents, address, &selected.evidence, names)?;
     let identity = claim.identity;
     let crawler = agents.iter().find_map(|agent| agent.crawler());

@@ -76,7 +76,8 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
-        match unknown.hint() {
+        let category = name.parse::<Category>().ok();
+        match category.map(|_| format!("did you mean \"category:{name}\"?")).or_else(|| unknown.hint()) {
             Some(hint) => return Err(format!("{fault}: {hint}")),
             None if is_crawler => complain(&format_args!("{fault}: it is taken as one")),
             None => {

@@ -75,6 +75,14 @@ fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
 }
 
 #[test]
+fn a_slip_in_the_name_of_a_claim_is_said() {
+    for (name, want) in [("Googelbot", "did you mean \"Googlebot\"?\n"), ("FooBot", "nothing verifies it\n")] {
+        let claim = ["agents", "--verify", "192.0.2.1", "--user-agent", name, "--offline"];
+        assert_has(run(robotsd().args(claim)).ends_with(3).error, &[want]);
+    }
+}
+
+#[test]
 fn headers_are_identified_from_arguments_and_from_standard_input() {
     let text = out(&["--identify", GPTBOT, FIREFOX]);
     let lines: Vec<_> = text.lines().collect();
