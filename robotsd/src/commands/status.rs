@@ -150,7 +150,7 @@ fn text(report: &StatusReport, args: &StatusArgs) -> String {
     page.title(&format!("robotsd {version} is {state} for {}, process {pid}", for_people(report.uptime_seconds)));
     let (mut described, mut others): (Vec<_>, Vec<_>) = sites.iter().partition(|site| needs_a_hand(report, site));
     if sites.len() > 1 || args.problems {
-        page.title(&format!("{} of {} need a hand", described.len(), plural(sites.len(), "site")));
+        page.title(&format!("{} of {} sites need a hand", described.len(), sites.len()));
     }
     if args.problems {
         others.clear();
