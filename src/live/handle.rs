@@ -11,8 +11,8 @@ use super::publisher::Publisher;
 use super::state::SiteState;
 use super::switch::Switched;
 use super::{
-    Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Rejection, RejectionKind, Reload,
-    ReloadOutcome, ReloadOutcomeKind, Reloading, Site, Snapshot, StateError, Trouble, TroubleKind, VersionHash,
+    Attribution, Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Rejection, RejectionKind,
+    Reload, ReloadOutcome, ReloadOutcomeKind, Reloading, Site, Snapshot, StateError, Trouble, TroubleKind, VersionHash,
     VersionHashPrefix, load_text,
 };
 use crate::agent::Registry;
@@ -197,7 +197,16 @@ impl LiveRobots {
     ///
     /// If nothing waits, or another version does; nothing changes then.
     pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, NoSuchVersion> {
-        let reload = self.site.publish(Cause::Accept, |publisher, now| publisher.accept(hash, now));
+        self.accept_by(hash, &Attribution::default())
+    }
+
+    /// As [`LiveRobots::accept`], with who decided it, and why, for the history.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`LiveRobots::accept`].
+    pub fn accept_by(&self, hash: &VersionHashPrefix, by: &Attribution) -> Result<Reload, NoSuchVersion> {
+        let reload = self.site.publish(Cause::Accept, by, |publisher, now| publisher.accept(hash, now));
         self.site.notices.deliver();
         reload
     }
@@ -210,7 +219,16 @@ impl LiveRobots {
     ///
     /// If no version was accepted before.
     pub fn rollback(&self) -> Result<Reload, NoSuchVersion> {
-        let reload = self.site.publish(Cause::Rollback, Publisher::roll_back);
+        self.rollback_by(&Attribution::default())
+    }
+
+    /// As [`LiveRobots::rollback`], with who decided it, and why, for the history.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`LiveRobots::rollback`].
+    pub fn rollback_by(&self, by: &Attribution) -> Result<Reload, NoSuchVersion> {
+        let reload = self.site.publish(Cause::Rollback, by, Publisher::roll_back);
         self.site.notices.deliver();
         reload
     }

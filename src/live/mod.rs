@@ -39,7 +39,7 @@ pub use self::gate::{Gate, Objection, ObjectionKind, Pending, WatchedPages};
 pub use self::handle::{Condition, LiveRobots, Status};
 pub use self::publisher::NoSuchVersion;
 pub use self::rejection::{Rejection, RejectionKind};
-pub use self::reload::{Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind};
+pub use self::reload::{Attribution, Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind};
 pub use self::snapshot::{Content, Snapshot, WhenMissing};
 pub use self::source::{Appendix, FetchStatus};
 pub use self::state::{StateDir, StateError, Trouble, TroubleEvent, TroubleKind};

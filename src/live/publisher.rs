@@ -156,7 +156,9 @@ impl Publisher {
             }
             return self.publish(version, compiled, now);
         }
-        let pending = Pending::new(version, now, objections);
+        // One that is examined anew, after a restart say, has waited all along.
+        let since = self.pending.as_ref().filter(|before| before.hash() == hash).map_or(now, |before| before.since);
+        let pending = Pending::new(version, since, objections);
         self.wait(pending.clone(), Some(compiled));
         ReloadOutcome::Gated { pending, live }
     }

@@ -310,6 +310,24 @@ pub struct HistoryEntry {
     pub effect: Option<String>,
     /// The message, in one line.
     pub detail: String,
+    /// Who decided it, and why, where that was said ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
+    pub by: Attribution,
+}
+
+/// Who decided something, and why, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attribution {
+    /// The name of a person or of a program.
+    pub who: Option<String>,
+    /// The reason, as it was given.
+    pub reason: Option<String>,
+}
+
+impl Attribution {
+    /// The same, as the history keeps it.
+    pub(super) fn bounded(&self) -> Self {
+        Self { who: self.who.as_ref().map(bounded), reason: self.reason.as_ref().map(bounded) }
+    }
 }
 
 /// At most [`MAX_HISTORY`] entries, the newest last.

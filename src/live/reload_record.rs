@@ -7,7 +7,7 @@ use super::clock;
 use super::publisher::{Publisher, WasLive};
 use super::reload::{History, bounded};
 use super::versions::AcceptedVersion;
-use super::{Cause, HistoryEntry, Pending, Reload, ReloadOutcome, VersionHash};
+use super::{Attribution, Cause, HistoryEntry, Pending, Reload, ReloadOutcome, VersionHash};
 use crate::check::{DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
@@ -63,6 +63,7 @@ pub(super) fn history_entry(
     reload: &Reload,
     before: Option<RobotsTxt>,
     now: SystemTime,
+    by: &Attribution,
 ) -> HistoryEntry {
     let (robots, findings) = match &reload.outcome {
         ReloadOutcome::Gated { .. } => {
@@ -93,6 +94,7 @@ pub(super) fn history_entry(
         findings: findings.unwrap_or_default(),
         effect,
         detail: bounded(reload),
+        by: by.bounded(),
     }
 }
 

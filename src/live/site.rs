@@ -27,9 +27,9 @@ use super::source::{Appending, AppendsParts};
 use super::state::SiteState;
 use super::switch::{Switched, Switches};
 use super::{
-    Appendix, Candidate, Cause, Clock, CompileCache, Completion, Enforcement, Gate, HistoryEntry, KillSwitch, Loaded,
-    Mutex, Rejection, RejectionKind, Reload, ReloadOutcome, ReloadOutcomeKind, Snapshot, Source, StateDir, Version,
-    VersionHash, WhenMissing,
+    Appendix, Attribution, Candidate, Cause, Clock, CompileCache, Completion, Enforcement, Gate, HistoryEntry,
+    KillSwitch, Loaded, Mutex, Rejection, RejectionKind, Reload, ReloadOutcome, ReloadOutcomeKind, Snapshot, Source,
+    StateDir, Version, VersionHash, WhenMissing,
 };
 use crate::agent::Registry;
 use crate::check;
@@ -157,7 +157,7 @@ impl Site {
             }
             return Ok(());
         }
-        self.remember(&mut publisher, &reload, None, now);
+        self.remember(&mut publisher, &reload, None, now, &Attribution::default());
         let has_failed = publisher.live().is_none() && self.when_missing == WhenMissing::Fail;
         if let Some(refusal) = refusal.filter(|_| has_failed) {
             return Err(refusal.not_open(self.state.is_some()));
@@ -233,7 +233,7 @@ impl Site {
             let candidate = self.appended(publisher, candidate);
             Ok(publisher.consider(candidate, now))
         };
-        let Ok(reload) = self.publish(cause, step);
+        let Ok(reload) = self.publish(cause, &Attribution::default(), step);
         reload
     }
 
@@ -303,6 +303,7 @@ impl Site {
     pub(super) fn publish<E>(
         &self,
         cause: Cause,
+        by: &Attribution,
         step: impl FnOnce(&mut Publisher, SystemTime) -> Result<ReloadOutcome, E>,
     ) -> Result<Reload, E> {
         let mut publisher = self.publisher.lock();
@@ -314,7 +315,7 @@ impl Site {
         let reload = Reload::new(cause, &self.origin, outcome);
         let is_news = self.record.lock().is_news(&reload);
         let is_saved = if is_news {
-            self.remember(&mut publisher, &reload, before, now);
+            self.remember(&mut publisher, &reload, before, now, by);
             self.notices.push(reload.clone(), self.current.load_full());
             true
         } else {
@@ -361,10 +362,17 @@ impl Site {
     }
 
     /// Records news. It is written down later, without the publisher's lock.
-    fn remember(&self, publisher: &mut Publisher, reload: &Reload, before: Option<RobotsTxt>, now: SystemTime) {
+    fn remember(
+        &self,
+        publisher: &mut Publisher,
+        reload: &Reload,
+        before: Option<RobotsTxt>,
+        now: SystemTime,
+        by: &Attribution,
+    ) {
         self.record.lock().update(publisher, reload, now);
         self.save(publisher);
-        let entry = history_entry(publisher, reload, before, now);
+        let entry = history_entry(publisher, reload, before, now, by);
         self.record.lock().history.push(entry.clone());
         if let Some(state) = &self.state {
             state.append(entry);
@@ -384,6 +392,7 @@ impl Site {
             findings: [0; 3],
             effect: None,
             detail,
+            by: Attribution::default(),
         };
         self.record.lock().history.push(entry.clone());
         let state = self.state.as_ref()?;
@@ -426,7 +435,7 @@ impl AppendsParts for Site {
             Ok(publisher.consider(candidate, now))
         };
         // Nothing came from the source yet: what does will have the parts.
-        let _: Result<Reload, ()> = self.publish(Cause::Append, step);
+        let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::live::{
-    AcceptedVersion, AcceptedVersions, HistoryEntry, Objection, Pending, Standing, Version, VersionHash,
+    AcceptedVersion, AcceptedVersions, Attribution, HistoryEntry, Objection, Pending, Standing, Version, VersionHash,
 };
 use serde_json::{Value, json};
 
@@ -99,6 +99,8 @@ pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
         "findings": entry.findings,
         "effect": entry.effect,
         "detail": entry.detail,
+        "who": entry.by.who,
+        "reason": entry.by.reason,
     });
     format!("{value}\n").into_bytes()
 }
@@ -106,6 +108,7 @@ pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
 /// `None` where the line is not what [`write_entry`] writes: the last one may have been cut.
 pub(super) fn read_entry(line: &[u8], now: SystemTime) -> Option<HistoryEntry> {
     let value: Value = serde_json::from_slice(line).ok()?;
+    let text = |key: &str| value[key].as_str().map(str::to_owned);
     let findings = |at: usize| value["findings"][at].as_u64().and_then(|count| usize::try_from(count).ok());
     Some(HistoryEntry {
         when: time(&value["when"], now)?,
@@ -114,8 +117,9 @@ pub(super) fn read_entry(line: &[u8], now: SystemTime) -> Option<HistoryEntry> {
         origin: value["origin"].as_str()?.into(),
         hash: hash(&value["hash"]),
         findings: [findings(0)?, findings(1)?, findings(2)?],
-        effect: value["effect"].as_str().map(str::to_owned),
+        effect: text("effect"),
         detail: value["detail"].as_str()?.to_owned(),
+        by: Attribution { who: text("who"), reason: text("reason") },
     })
 }
 
