@@ -365,6 +365,19 @@ pub(crate) struct RecordedReload {
     /// The effect on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
+    /// Who decided it, and why, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) who: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+impl RecordedReload {
+    /// ` by alice: "the sale"`, as far as that is known.
+    pub(crate) fn attribution(&self) -> String {
+        let who = self.who.iter().map(|who| format!(" by {who}"));
+        who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()
+    }
 }
 
 impl ChangeReport {

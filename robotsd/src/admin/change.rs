@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::StatusCode;
 use http::request::Parts;
 use tokio::time::timeout;
+use tower_robots::live::Attribution;
 
 use super::access_rule::AccessRule;
 use super::reply::{AdminReply, Answer, Outcome};
@@ -78,7 +79,8 @@ impl Attempt {
             client.permit(need, query.site())?;
             grant = client.grant;
         }
-        let asked = Asked { query, fields: head.headers, grant };
+        let by = Attribution { who: self.record.who.clone(), reason: self.record.reason.clone() };
+        let asked = Asked { query, fields: head.headers, grant, by };
         if !self.is_change {
             return (route.answer)(state, asked).await;
         }

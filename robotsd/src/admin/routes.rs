@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
-use tower_robots::live::{Enforcement, VersionHashPrefix};
+use tower_robots::live::{Attribution, Enforcement, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::connection_slots::Urgency;
@@ -50,13 +50,13 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         is_written_first: true,
         ..Route::changes("/accept", Need::Site(Operate), |state, asked| {
-            Box::pin(async move { accept(&state, &asked.query).await })
+            Box::pin(async move { accept(&state, &asked).await })
         })
     },
     Route {
         is_written_first: true,
         ..Route::changes("/rollback", Need::Site(Operate), |state, asked| {
-            Box::pin(async move { roll_back(&state, &asked.query).await })
+            Box::pin(async move { roll_back(&state, &asked).await })
         })
     },
     Route {
@@ -118,6 +118,8 @@ pub(super) struct Asked {
     pub(super) fields: HeaderMap,
     /// What the client may do.
     pub(super) grant: Grant,
+    /// Who the client is, and the reason it gives for a change.
+    pub(super) by: Attribution,
 }
 
 impl Route {
@@ -276,19 +278,21 @@ fn history(state: &ServerState, query: &Query) -> Answer {
 }
 
 /// Brings the version `?hash=` of `?site=` live, which waits.
-async fn accept(state: &ServerState, query: &Query) -> Answer {
+async fn accept(state: &ServerState, Asked { query, by, .. }: &Asked) -> Answer {
     query.only(&["site", "hash"])?;
     let (site, hash) = (query.needed("site", "NAME")?, query.needed("hash", "HASH")?);
     let wrong = |error: ValueError| AdminReply::bad_request(&error.to_string());
     let hash: VersionHashPrefix = hash.parse().map_err(wrong)?;
-    change(state, move |sites| sites.accept(&site, &hash)).await
+    let by = by.clone();
+    change(state, move |sites| sites.accept(&site, &hash, &by)).await
 }
 
 /// Brings the version of `?site=` live that was accepted before.
-async fn roll_back(state: &ServerState, query: &Query) -> Answer {
+async fn roll_back(state: &ServerState, Asked { query, by, .. }: &Asked) -> Answer {
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
-    change(state, move |sites| sites.roll_back(&site)).await
+    let by = by.clone();
+    change(state, move |sites| sites.roll_back(&site, &by)).await
 }
 
 /// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`.

@@ -226,7 +226,8 @@ impl BoardPage<'_> {
                 let (when, outcome) = (minute(&entry.when), Escaped(&entry.outcome));
                 let (when, cause, hash) = (Escaped(&when), Escaped(&entry.cause), code(hash));
                 let effect = Escaped(entry.effect.as_deref().unwrap_or(&entry.message));
-                format!("{when} <strong>{outcome}</strong> ({cause}) {hash}<br>{effect}")
+                let by = entry.attribution();
+                format!("{when} <strong>{outcome}</strong> ({cause}{}) {hash}<br>{effect}", Escaped(&by))
             };
             f.write_str(&opening("What went live", history.entries.iter().rev().take(RELOADS).map(item)))?;
         }

@@ -9,7 +9,7 @@ use std::io;
 use std::process::ExitCode;
 
 use http::Method;
-use tower_robots::live::{Enforcement, StateDir, StateError, VersionHashPrefix};
+use tower_robots::live::{Attribution, Enforcement, StateDir, StateError, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::fleet::{self, FleetArg};
@@ -33,6 +33,11 @@ struct Decision<'a> {
 }
 
 impl Decision<'_> {
+    /// The user of this command, for what is done where no robotsd runs.
+    fn by(&self) -> Attribution {
+        Attribution { who: user(), reason: self.reason.reason.as_deref().map(audit::cut) }
+    }
+
     fn target(&self) -> String {
         self.reason.target(self.path, self.pairs.iter().copied())
     }
@@ -95,10 +100,11 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
 fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let place = running.config_path().and_then(|path| StatePlace::load(&path).ok()).and_then(|place| place.audit);
+    let Attribution { who, reason } = decision.by();
     let record = AuditRecord {
-        who: user(),
+        who,
         site: Some(value("site").unwrap_or("*").to_owned()),
-        reason: decision.reason.reason.as_deref().map(audit::cut),
+        reason,
         ..AuditRecord::new("command", decision.path.trim_start_matches('/'))
     };
     let write = |record: &AuditRecord| place.as_deref().map_or(Ok(()), |place| audit::append(place, record));
@@ -192,7 +198,7 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     if args.fleet.fleet {
         return fleet::accept(&args.of.running, &decision.target(), &args.of.site, &written);
     }
-    decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash))
+    decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash, &decision.by()))
 }
 
 /// Shows what waits. That is a question, and no decision: exit status 0 where nothing waits, 1 where a version does.
@@ -250,7 +256,7 @@ pub(crate) fn rollback(RollbackArgs { of, reason, fleet }: &RollbackArgs) -> io:
     if fleet.fleet {
         return fleet::roll_back(&of.running, &decision.target(), &of.site);
     }
-    decide(&of.running, &decision, &|config| roll_back_at_rest(config, &of.site))
+    decide(&of.running, &decision, &|config| roll_back_at_rest(config, &of.site, &decision.by()))
 }
 
 #[derive(Debug, clap::Args)]

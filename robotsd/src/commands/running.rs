@@ -185,7 +185,8 @@ fn history_text(report: &HistoryReport) -> String {
 
 fn describe_reload(page: &mut Page, entry: &RecordedReload) {
     let hash = entry.hash.as_ref().map(|hash| format!("  {}", short_hash(hash)));
-    page.title(&format!("{}  {} ({}){}", entry.when, entry.outcome, entry.cause, hash.unwrap_or_default()));
+    let (hash, by) = (hash.unwrap_or_default(), entry.attribution());
+    page.title(&format!("{}  {} ({}{by}){hash}", entry.when, entry.outcome, entry.cause));
     page.line("what", &entry.message);
     page.lines("effect", &entry.effect);
     let findings = entry.findings;

@@ -370,6 +370,10 @@ fn describe(page: &mut Page, report: &StatusReport, site: &SiteReport, running: 
         }
         _ => page.line("version", "none, so nothing is enforced"),
     }
+    if let Some(decided) = &site.decided {
+        let done = if decided.cause == "rollback" { "rolled back to" } else { "accepted" };
+        page.line("", &format!("{done} {}{}", decided.when, decided.attribution()));
+    }
     page.lines("before it", site.before.as_deref().map(short_hash));
     if site.enforcement == "off" {
         let whose = if site.switch == "off" { "the switch of this site" } else { "the switch of every site" };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tower_robots::check::Severity;
 
-use super::NextStep;
+use super::{NextStep, RecordedReload};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -39,6 +39,9 @@ pub(crate) struct SiteReport {
     pub(crate) reloads: Vec<ReloadCount>,
     /// The version that waits to be accepted.
     pub(crate) pending: Option<PendingReport>,
+    /// The decision of an operator by which the version that is live became so, if it was one: `accept` or `rollback`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decided: Option<RecordedReload>,
     /// The version that a rollback would go back to.
     pub(crate) before: Option<String>,
     /// Until when some of what is disallowed is only observed.

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use tower_robots::live::{
-    Enforcement, LiveRobots, ObjectionKind, ReloadOutcome, Status, TroubleKind, VersionHashPrefix,
+    Attribution, Enforcement, LiveRobots, ObjectionKind, ReloadOutcome, Status, TroubleKind, VersionHashPrefix,
 };
 use tower_robots::source::HostMap;
 
@@ -30,9 +30,14 @@ pub(crate) enum ChangeError {
 
 impl Sites {
     /// Brings the version of a site live that waits.
-    pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
+    pub(crate) fn accept(
+        &self,
+        site: &str,
+        hash: &VersionHashPrefix,
+        by: &Attribution,
+    ) -> Result<ChangeReport, ChangeError> {
         let (of, live) = self.named(site)?;
-        let report = accept(&live.name, &live.robots, hash)?;
+        let report = accept(&live.name, &live.robots, hash, by)?;
         let has_parts = of.robots.parts.is_some();
         let next = log_events::after_accepting(&live.robots.status(), has_parts, of.gate.baseline_path());
         let report = ChangeReport { next, ..report };
@@ -41,9 +46,9 @@ impl Sites {
     }
 
     /// Brings the version live that was accepted before.
-    pub(crate) fn roll_back(&self, site: &str) -> Result<ChangeReport, ChangeError> {
+    pub(crate) fn roll_back(&self, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
         let (_, live) = self.named(site)?;
-        let report = roll_back(&live.name, &live.robots)?;
+        let report = roll_back(&live.name, &live.robots, by)?;
         self.note(LogEvent::Rollback, Some(&live), &report);
         Ok(self.done(report))
     }
@@ -165,9 +170,10 @@ pub(crate) fn accept_at_rest(
     config: &Config,
     site: &str,
     hash: &VersionHashPrefix,
+    by: &Attribution,
 ) -> Result<ChangeReport, ChangeError> {
     let live = at_rest(config, site)?.robots;
-    let report = accept(site, &live, hash)?;
+    let report = accept(site, &live, hash, by)?;
     let of = config.sites.iter().find(|of| of.name == site);
     let baseline = of.and_then(|of| of.gate_basis.baseline.as_ref());
     let has_parts = of.is_some_and(|of| !of.append.is_empty());
@@ -176,8 +182,8 @@ pub(crate) fn accept_at_rest(
 }
 
 /// Rolls back a site that no process serves, in the state directory of the config.
-pub(crate) fn roll_back_at_rest(config: &Config, site: &str) -> Result<ChangeReport, ChangeError> {
-    let report = roll_back(site, &at_rest(config, site)?.robots)?;
+pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
+    let report = roll_back(site, &at_rest(config, site)?.robots, by)?;
     Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
 }
 
@@ -186,17 +192,22 @@ pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item =
     format!("there is no site {name:?}; there is {}", QuotedList::of(known))
 }
 
-fn accept(name: &str, live: &LiveRobots, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
+fn accept(
+    name: &str,
+    live: &LiveRobots,
+    hash: &VersionHashPrefix,
+    by: &Attribution,
+) -> Result<ChangeReport, ChangeError> {
     let before = live.status();
-    let reload = live.accept(hash).map_err(|error| ChangeError::Conflict(refused(name, &error, &before)))?;
+    let reload = live.accept_by(hash, by).map_err(|error| ChangeError::Conflict(refused(name, &error, &before)))?;
     let why = before.pending.as_ref().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
     let hash = reload.outcome.hash().map(|hash| hash.short()).unwrap_or_default();
     Ok(changed(name, live, &before, format!("site {name:?}: version {hash} is live{why}")))
 }
 
-fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, ChangeError> {
+fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeReport, ChangeError> {
     let before = live.status();
-    let reload = live.rollback().map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
+    let reload = live.rollback_by(by).map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
     let ReloadOutcome::Published { hash, .. } = reload.outcome else {
         return Err(ChangeError::Conflict(format!("site {name:?}: {reload}")));
     };

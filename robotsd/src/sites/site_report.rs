@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::Report;
-use tower_robots::live::{FetchStatus, HistoryEntry, Pending, ReloadOutcomeKind, TroubleKind};
+use tower_robots::live::{Cause, FetchStatus, HistoryEntry, Pending, ReloadOutcomeKind, TroubleKind, VersionHash};
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
 use super::backend::BackendSource;
@@ -175,6 +175,7 @@ impl LiveSite {
                 since: rfc3339(pending.since),
                 objections: pending.objections.iter().map(ToString::to_string).collect(),
             }),
+            decided: decided(&history, status.live).map(recorded),
             before: status.before.map(|hash| hash.to_string()),
             grace_end: status.grace_end.map(rfc3339),
             faults: status.faults,
@@ -208,6 +209,15 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);
     let reloads = history.iter().rev().filter(is_reload);
     reloads.take_while(|entry| entry.outcome == Kept).last().map(|entry| entry.when)
+}
+
+/// The decision by which this version is live, if nothing but a start has brought one live since.
+pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
+    use ReloadOutcomeKind::{Absent, Published};
+    let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();
+    let last = history.iter().rev().find(brought)?;
+    let is_decision = matches!(last.cause, Cause::Accept | Cause::Rollback);
+    Some(last).filter(|entry| is_decision && entry.hash == live)
 }
 
 fn hook_trouble(hook: &HookStatus) -> Option<String> {
@@ -249,7 +259,7 @@ fn fetching(fetch: &FetchStatus) -> FetchReport {
     }
 }
 
-fn recorded(entry: &HistoryEntry) -> RecordedReload {
+pub(super) fn recorded(entry: &HistoryEntry) -> RecordedReload {
     RecordedReload {
         when: rfc3339(entry.when),
         cause: entry.cause.as_str().to_owned(),
@@ -259,6 +269,8 @@ fn recorded(entry: &HistoryEntry) -> RecordedReload {
         findings: Findings::of(|severity| entry.findings(severity)),
         effect: entry.effect.as_deref().map(str::to_owned),
         message: entry.detail.to_owned(),
+        who: entry.by.who.clone(),
+        reason: entry.by.reason.clone(),
     }
 }
 

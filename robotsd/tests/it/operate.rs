@@ -269,6 +269,48 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
 }
 
 #[test]
+fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
+    let folder = config().folder();
+    let operated = Operated::start(&folder);
+    folder.replace("robots.txt", SHUT);
+    operated.command(&["reload"]).ends_with(1);
+    let hash = operated.waiting();
+    operated.out(&["accept", "shop", &hash, "--reason", "the \"sale\"\n"]);
+    let uid = format!("uid {}", std::os::unix::fs::MetadataExt::uid(&fs::metadata(folder.path()).unwrap()));
+    let decided = |operated: &Operated, cause: &str, who: &str, reason: &str| {
+        let want = json!({ "cause": cause, "who": who, "reason": reason });
+        assert_part(&operated.site(0)["decided"], &want);
+        let history = operated.json(&["history", "shop"]);
+        assert_part(
+            history["entries"].as_array().unwrap().iter().rfind(|entry| entry["who"].is_string()).unwrap(),
+            &want,
+        );
+        let done = if cause == "accept" { "accepted 2" } else { "rolled back to 2" };
+        let by = format!(" by {who}: {reason:?}");
+        assert_has(operated.said(&["status", "--site", "shop"]), &[done, &by]);
+        assert_has(operated.said(&["history", "shop"]), &[&format!("({cause}{by})")]);
+    };
+    decided(&operated, "accept", "anyone", "the \"sale\"\n");
+    operated.end();
+    let operated = Operated::start(&folder);
+    decided(&operated, "accept", "anyone", "the \"sale\"\n");
+    // Of the other site nobody has decided anything, nor of what goes live by itself.
+    assert!(operated.site(1)["decided"].is_null());
+    operated.end();
+
+    // Where no robotsd runs, too.
+    let served = folder.read("robotsd.toml");
+    folder.configure(elsewhere(&folder).0);
+    folder.configured(["rollback", "shop", "--reason", "too early", "--config"]).succeeded();
+    folder.configure(&served);
+    let operated = Operated::start(&folder);
+    decided(&operated, "rollback", &uid, "too early");
+    folder.replace("robots.txt", format!("{OPEN}Disallow: /other\n"));
+    wait_until("another version", || operated.robots().ends_with("/other\n"));
+    assert!(operated.site(0)["decided"].is_null());
+}
+
+#[test]
 fn a_rollback_says_what_becomes_of_another_version_that_waits() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
