@@ -85,7 +85,7 @@ pub(crate) fn cut(text: &str) -> String {
 }
 
 /// The name of this machine, as the kernel or the environment has it.
-static REPLICA: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static REPLICA: LazyLock<String> = LazyLock::new(|| {
     let of_kernel = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = of_kernel.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
     name.trim().to_owned()

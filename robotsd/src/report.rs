@@ -35,6 +35,9 @@ pub(crate) struct StatusReport {
     /// The store in which crawlers are counted with other processes; none if each counts for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
+    /// The requests that tell people of events, each with the event that it told last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notify: Vec<PublishHookReport>,
     /// The traffic of the listeners; none from an older robotsd or while starting.
     pub(crate) traffic: Option<TrafficReport>,
     /// The bound on open connections.

@@ -58,7 +58,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("upstream", &["files", "metrics", "socket", "exchange", "word_enum"]),
     ("shared_rate", &[]),
     ("refusal", &["word_enum"]),
-    ("publish_hook", &["files", "socket", "upstream", "word_enum"]),
+    ("publish_hook", &["audit", "date", "files", "socket", "upstream", "word_enum"]),
     (
         "config",
         &[
@@ -87,6 +87,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     (
         "sites",
         &[
+            "audit",
             "date",
             "files",
             "names",

@@ -175,6 +175,7 @@ impl ServerState {
 
     pub(crate) fn report(&self) -> StatusReport {
         let serving = self.serving();
+        let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
         let (since, clock) = self.started;
         StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -194,7 +195,8 @@ impl ServerState {
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
             state_writable: self.is_state_writable(),
             stalled: self.watchdog.stalled(),
-            troubles: self.troubles(serving.as_deref()),
+            notify,
+            troubles: [self.troubles(serving.as_deref()), unnotified].concat(),
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }
@@ -358,7 +360,7 @@ impl ConfigState {
         self.state.lock().accepted
     }
 
-    pub(super) fn report(&self) -> ConfigReport {
+    pub(crate) fn report(&self) -> ConfigReport {
         let state = self.state.lock();
         ConfigReport {
             path: self.path(),

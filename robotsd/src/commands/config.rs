@@ -126,7 +126,7 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let (listeners, sites) = (config.listeners.len(), config.sites.len());
     let refused = config.included.refused.len();
     let verdict = match (errors_of_sites, is_unenforced) {
-        _ if cannot_start => "cannot be served here",
+        _ if cannot_start => "cannot be served as it is written",
         _ if refused > 0 => &*format!("can be served without what is new in {}", plural(refused, "file")),
         (0, _) if waits > 0 => "has versions that would wait at the gate",
         (0, false) => "can be served",

@@ -176,6 +176,10 @@ fn text(report: &StatusReport, args: &StatusArgs) -> String {
     }
     report.identity.iter().for_each(|identity| describe_identity(&mut page, identity));
     report.rate_store.iter().for_each(|store| describe_rate_store(&mut page, store));
+    for hook in &report.notify {
+        let event = hook.version.as_ref().map(|event| format!(", {event}")).unwrap_or_default();
+        page.line("notify", &format!("{}: {}{event}", hook.target, hook.state));
+    }
     describe_traffic(&mut page, report);
     if report.enforcement == "off" {
         page.title("ENFORCEMENT IS OFF FOR EVERY SITE: no request is refused, tagged or recorded");

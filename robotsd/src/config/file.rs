@@ -20,12 +20,13 @@ use super::joined_text::Parts;
 use super::limits::RawLimits;
 use super::log::RawLog;
 use super::rate_store::RawRateStore;
-use super::site::RawGate;
+use super::site::{RawGate, RawHook};
 use super::{
     AdminSettings, BoardConfig, Document, Fault, IdentityConfig, ListenerConfig, LogConfig, RawAdmin, RawAgents,
     RawCheck, RawExempt, RawListener, RawSite, RegistrySources, SiteConfig, Span, bound, tables, unplaced,
 };
 use crate::edge::EdgeLimits;
+use crate::publish_hook::HookSettings;
 use crate::render::Diagnostic;
 use crate::shared_rate::StoreSettings;
 use crate::upstream::UpstreamLimits;
@@ -51,6 +52,8 @@ tables! {
         check: RawCheck,
         admin: Option<RawAdmin>,
         fleet: RawFleet,
+        /// Requests that tell people of events.
+        notify: Vec<Spanned<RawHook>>,
         board: RawBoard,
         /// The store in which processes share their counts.
         rate: RawRateStore,
@@ -106,6 +109,8 @@ pub(crate) struct Config {
     pub(crate) identity: Option<IdentityConfig>,
     /// The admin interface; `None` where it is off.
     pub(crate) admin: Option<AdminSettings>,
+    /// The requests that tell of events.
+    pub(crate) notify: Vec<Arc<HookSettings>>,
     /// The settings of the board; `None` if there is none.
     pub(crate) board: Option<BoardConfig>,
     /// The store in which processes share their counts of crawlers; `None` if each counts for itself.

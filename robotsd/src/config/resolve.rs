@@ -274,6 +274,7 @@ fn collect(
     });
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
     fleet::check(&file.fleet, faults);
+    let notify = site::resolve_hooks(&file.notify, site::HookUse::OfEvents, folder, faults);
     let board = faults.keep(board::resolve(&file.board));
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let limits = file.limits.resolve(faults);
@@ -303,6 +304,7 @@ fn collect(
         registry_extra_span: file.agents.registry_extra.as_ref().map_or(0..0, Spanned::span),
         identity: identity.flatten(),
         admin: admin.flatten(),
+        notify: notify.unwrap_or_default(),
         board: board.flatten(),
         rate_store: rate_store.flatten(),
         rate_store_unasked: review::why_unasked(file),

@@ -23,7 +23,7 @@ use super::{
 use crate::files;
 use crate::input;
 use crate::names::did_you_mean;
-use crate::publish_hook::HookHeader;
+use crate::publish_hook::{HookHeader, signing_key};
 use crate::render::Diagnostic;
 
 impl Config {
@@ -51,6 +51,7 @@ impl Config {
         note(Severity::Warning, open_networks(file).collect());
         note(Severity::Warning, everything_exempt(file).collect());
         note(Severity::Warning, secrets(file, self));
+        note(Severity::Error, unusable_secrets(file, self).collect());
         found.sort_by_key(|(_, fault)| fault.span.start);
         found.iter().map(|(severity, fault)| self.parts.diagnostic(*severity, &self.text, fault)).collect()
     }
@@ -109,36 +110,49 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
 
-/// Secrets of `on_publish` that are none: every user of the machine, or everyone on the way to the server, can read them. And files
+/// Secrets of hooks that are none: every user of the machine, or everyone on the way to the server, can read them. And files
 /// of them that cannot be read: they may be there when a version goes live.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let sites = file.site.iter().zip(&config.sites);
     let hooks = sites.flat_map(|(site, settings)| site.get_ref().robots.on_publish.iter().zip(&settings.on_publish));
-    for (written, hook) in hooks {
+    for (written, hook) in hooks.chain(file.notify.iter().zip(&config.notify)) {
+        if let (Some(written), Some(path)) = (&written.get_ref().secret, &hook.secret) {
+            faults.extend(secret_file(written, path, "a signature"));
+        }
         // Both have the headers in the order of their names.
         for (written, (name, header)) in written.get_ref().headers.values().zip(&hook.headers) {
             let HookHeader::File(path) = header else { continue };
-            let fault = |message: String| written.fault(message);
             if hook.target.is_open() {
                 let message = format!("{name} is sent to {} without TLS: anyone on the path can read it", hook.target);
-                faults.push(fault(message).help("use https".to_owned()));
+                faults.push(written.fault(message).help("use https".to_owned()));
             }
-            let path_shown = path.display();
-            match files::open(path) {
-                Ok((_, found)) if is_for_everyone(&found) => {
-                    let message = format!("{path_shown}: every user of this machine can read it");
-                    faults.push(fault(message).help(format!("chmod o= {path_shown}")));
-                }
-                Ok(_) => {}
-                Err(why) => {
-                    let message = format!("{path_shown}: {why}: without the header {name} the request is not sent");
-                    faults.push(fault(message));
-                }
-            }
+            faults.extend(secret_file(written, path, &format!("the header {name}")));
         }
     }
     faults
+}
+
+/// A file with a secret that is none, or cannot be read.
+fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault> {
+    let shown = path.display();
+    match files::open(path) {
+        Ok((_, found)) if is_for_everyone(&found) => {
+            let message = format!("{shown}: every user of this machine can read it");
+            Some(written.fault(message).help(format!("chmod o= {shown}")))
+        }
+        Ok(_) => None,
+        Err(why) => Some(written.fault(format!("{shown}: {why}: without {what} the request is not sent"))),
+    }
+}
+
+/// Secrets for signatures that are none: nobody would be told of anything.
+fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
+    let hooks = file.notify.iter().zip(&config.notify);
+    hooks.filter_map(|(written, hook)| {
+        let written = written.get_ref().secret.as_ref()?;
+        signing_key(hook.secret.as_deref()?).err().map(|why| written.fault(why))
+    })
 }
 
 #[cfg(unix)]

@@ -11,7 +11,7 @@ use std::hash::Hash;
 use toml::{Spanned, Table, Value};
 use tower_robots::live::VersionHash;
 
-use super::site::{RawHeader, RawRobots};
+use super::site::{RawHeader, RawHook, RawRobots};
 use super::{RawAdmin, RawConfig, Value as _, reader};
 
 /// Characters of a value that are shown: a robots.txt may stand in the config.
@@ -118,6 +118,7 @@ impl Settings {
         let mut raw: RawConfig = reader::read(text).ok()?;
         // Differences are logged.
         raw.site.iter_mut().for_each(|site| site.get_mut().robots.hide_secrets());
+        hide_in_hooks(&mut raw.notify);
         raw.agents.registry_url.iter_mut().for_each(|url| hide_behind(url.get_mut(), QUERY));
         let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
         tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));
@@ -298,17 +299,21 @@ fn cut(text: &str) -> String {
 impl RawRobots {
     /// Puts marks in place of what may be a secret: texts that differ have marks that do.
     fn hide_secrets(&mut self) {
-        for hook in self.on_publish.iter_mut().map(Spanned::get_mut) {
-            hide_behind(hook.url.get_mut(), &['/', '?', '#']);
-            hook.body.iter_mut().for_each(|body| *body.get_mut() = mark(body.get_ref()));
-            for value in hook.headers.values_mut() {
-                if let RawHeader::Text(text) = value.get_mut() {
-                    *text = mark(text);
-                }
-            }
-        }
+        hide_in_hooks(&mut self.on_publish);
         let parts = self.append.iter_mut().filter_map(|part| part.get_mut().url.as_mut());
         parts.chain(&mut self.url).for_each(|url| hide_behind(url.get_mut(), QUERY));
+    }
+}
+
+fn hide_in_hooks(hooks: &mut [Spanned<RawHook>]) {
+    for hook in hooks.iter_mut().map(Spanned::get_mut) {
+        hide_behind(hook.url.get_mut(), &['/', '?', '#']);
+        hook.body.iter_mut().for_each(|body| *body.get_mut() = mark(body.get_ref()));
+        for value in hook.headers.values_mut() {
+            if let RawHeader::Text(text) = value.get_mut() {
+                *text = mark(text);
+            }
+        }
     }
 }
 

@@ -70,6 +70,8 @@ events! {
     Append = "append", Info;
     /// A request that is sent when a version goes live.
     OnPublish = "on-publish", Info;
+    /// A request that tells people of an event.
+    Notify = "notify", Info;
     Directory = "directory", Warn;
     /// Evidence about senders is missing, or is there again.
     Identity = "identity", Warn;

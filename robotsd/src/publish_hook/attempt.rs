@@ -1,9 +1,12 @@
 //! One attempt: a connection, a request, the status of its answer; and when the next one is due.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use hmac_sha256::HMAC;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::Full;
@@ -13,7 +16,8 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::settings::{BodyValues, HookHeader, HookSettings};
+use super::settings::{HookHeader, HookSettings, Notice};
+use crate::date::seconds as seconds_of;
 use crate::files;
 use crate::socket::Socket;
 use crate::upstream::secured;
@@ -24,8 +28,8 @@ const MOST_SECRET: u64 = 8 * 1024;
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
 /// Sends the request once, within the time that the hook has.
-pub(super) async fn attempt(hook: &HookSettings, values: &BodyValues<'_>) -> Attempt {
-    match timeout(hook.timeout, send(hook, values)).await {
+pub(super) async fn attempt(hook: &HookSettings, notice: &Notice) -> Attempt {
+    match timeout(hook.timeout, send(hook, notice)).await {
         Ok(Ok(status)) => Attempt::of(status),
         Ok(Err(why)) => Attempt::Failed(why),
         Err(_) => Attempt::Failed(format!("no answer within {}", seconds(hook.timeout))),
@@ -36,8 +40,8 @@ fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 
-async fn send(hook: &HookSettings, values: &BodyValues<'_>) -> Result<StatusCode, String> {
-    let request = request(hook, values).await?;
+async fn send(hook: &HookSettings, notice: &Notice) -> Result<StatusCode, String> {
+    let request = request(hook, notice).await?;
     let (host, port) = (hook.target.host(), hook.target.port());
     let connected = TcpStream::connect((host, port)).await;
     let socket = connected.map_err(|error| format!("no connection to {host} port {port}: {error}"))?;
@@ -60,7 +64,7 @@ async fn send(hook: &HookSettings, values: &BodyValues<'_>) -> Result<StatusCode
     Ok(answer?.status())
 }
 
-async fn request(hook: &HookSettings, values: &BodyValues<'_>) -> Result<Request<Full<Bytes>>, String> {
+async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<Bytes>>, String> {
     let mut request = Request::builder().method(hook.method.clone()).uri(hook.target.path.clone());
     let has = |name: &http::HeaderName| hook.headers.iter().any(|(own, _)| own == name);
     if !has(&HOST) {
@@ -84,8 +88,35 @@ async fn request(hook: &HookSettings, values: &BodyValues<'_>) -> Result<Request
         };
         request = request.header(name, value);
     }
-    let body = hook.body.as_ref().map(|body| body.render(values)).unwrap_or_default();
+    let body = hook.body.as_ref().map(|body| body.render(notice)).unwrap_or_default();
+    if notice.event.is_some() || hook.secret.is_some() {
+        let (id, time) = (notice.id(), seconds_of(SystemTime::now()).to_string());
+        if let Some(path) = hook.secret.clone() {
+            let key = spawn_blocking(move || signing_key(&path)).await.map_err(|error| error.to_string())?;
+            let key = key.map_err(|why| format!("the request cannot be signed: {why}"))?;
+            request = request.header("webhook-signature", signature(&key, &id, &time, &body));
+        }
+        request = request.header("webhook-id", id).header("webhook-timestamp", time);
+    }
     request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
+}
+
+/// The signature of a body, as <https://www.standardwebhooks.com> has it.
+fn signature(key: &[u8], id: &str, time: &str, body: &str) -> String {
+    format!("v1,{}", STANDARD.encode(HMAC::mac(format!("{id}.{time}.{body}"), key)))
+}
+
+/// Reads a secret for signatures: `whsec_`, and 24 to 64 octets as Base64. Messages say nothing of what the file holds.
+pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
+    let secret = secret(path)?;
+    let key = secret.as_bytes().strip_prefix(b"whsec_").and_then(|text| STANDARD.decode(text).ok());
+    key.filter(|key| (24..=64).contains(&key.len())).ok_or_else(|| {
+        format!(
+            "{}: the file holds no secret for signatures: write whsec_ and 24 to 64 random octets as Base64 into it, as \
+             `echo whsec_$(openssl rand -base64 32)` does",
+            path.display()
+        )
+    })
 }
 
 /// The value in a file, without the line end behind it. Messages say nothing of what it holds.
@@ -161,6 +192,20 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signature_is_that_of_the_reference_implementations() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").expect("written");
+        let key = signing_key(file.path()).expect("a key");
+        let signed = signature(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", "{\"test\": 2432232314}");
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        for wrong in ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_c2hvcnQ=", "whsec_not base64"] {
+            std::fs::write(file.path(), wrong).expect("written");
+            let why = signing_key(file.path()).expect_err(wrong);
+            assert!(why.contains("holds no secret for signatures") && !why.contains(wrong), "{why}");
+        }
+    }
 
     #[test]
     fn attempts_and_pauses_are_bounded() {

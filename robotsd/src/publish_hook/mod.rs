@@ -1,17 +1,17 @@
-//! Requests that are sent when a version of a robots.txt goes live, so that a cache drops its copy.
+//! Requests that are sent when a version of a robots.txt goes live, so that a cache drops its copy, and those that tell people of an event.
 //!
 //! They have a thread of their own: neither a reload nor a request waits for one. Each hook of a robots.txt has at most one
-//! request under way; a version that goes live meanwhile takes the place of the one that waits. A request that fails is
+//! request under way; a later notice takes the place of the one that waits. A request that fails is
 //! tried again within bounds. Secrets are read from their files for each attempt, and appear in no message.
 
 mod attempt;
 mod sender;
 mod settings;
 
-pub(crate) use self::attempt::RetryPlan;
+pub(crate) use self::attempt::{RetryPlan, signing_key};
 pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
 pub(crate) use self::settings::{
-    BodyTemplate, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, PublishedVersion,
+    BodyTemplate, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, NOTICE, Notice, NotifyEvent,
 };
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Sends the requests of hooks, on a thread of its own, and records which version each announced last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -16,12 +16,15 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tower_robots::live::VersionHash;
 
 use super::attempt::{Attempt, RetryPlan, attempt};
-use super::settings::{BodyValues, HookSettings, PublishedVersion};
+use super::settings::{HookSettings, Notice};
 use crate::files;
 
 /// Requests at the same time, of all hooks and of those that send to one server.
 const AT_ONCE: usize = 32;
 const AT_ONCE_TO_ONE: usize = 2;
+
+/// When an event is told again that could not be told.
+const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
 /// How long the end of the process waits for requests under way.
 const FINISH: Duration = Duration::from_secs(2);
@@ -45,7 +48,7 @@ pub(crate) struct PublishHooks {
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
 }
 
-/// The name of a robots.txt, and what tells the hook from others.
+/// The subject of a notice, and what tells the hook from others.
 type JobKey = (String, String);
 
 /// The hooks of a site, and the hosts that they announce: patterns are left out.
@@ -58,7 +61,7 @@ pub(crate) struct SiteHooks {
 /// Requests of one hook for one robots.txt.
 struct Job {
     /// The version to announce next.
-    waiting: Option<(Arc<HookSettings>, PublishedVersion)>,
+    waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
     /// Notified when something waits, or the process ends.
     woken: Arc<Notify>,
@@ -88,7 +91,7 @@ pub(crate) struct HookStatus {
 /// Something happened to a request.
 #[derive(Debug)]
 pub(crate) struct HookEvent<'a> {
-    pub(crate) version: &'a PublishedVersion,
+    pub(crate) notice: &'a Notice,
     pub(crate) target: String,
     pub(crate) kind: HookEventKind<'a>,
 }
@@ -144,25 +147,69 @@ impl PublishHooks {
     }
 
     /// A version has gone live: each hook of its site sends its request. It waits for nothing.
-    pub(crate) fn published(self: &Arc<Self>, version: &PublishedVersion) {
-        for hook in self.hooks(&version.site) {
-            self.send(hook, version);
+    pub(crate) fn published(self: &Arc<Self>, notice: &Notice) {
+        for hook in self.hooks(&notice.site) {
+            self.send(hook, notice);
         }
     }
 
     /// A version is served from now on: hooks send their requests, unless it is what they were asked for last, by this process or
     /// the one before. It reads the state directory.
-    pub(crate) fn serves(self: &Arc<Self>, version: &PublishedVersion) {
-        for hook in self.hooks(&version.site) {
-            let (key, announcement) = ((version.name.clone(), hook.fingerprint()), hook.announcement(version));
-            let asked = self.jobs.lock().get(&key).and_then(|job| job.asked.clone());
-            let asked = asked.or_else(|| self.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
-            if asked.as_deref() == Some(&announcement) {
-                self.jobs.lock().entry(key).or_insert_with(|| Job::new(&hook)).asked = asked;
-            } else {
-                self.send(hook, version);
-            }
+    pub(crate) fn serves(self: &Arc<Self>, notice: &Notice) {
+        self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
+    }
+
+    /// Everything that is so now and of which `[[notify]]` may tell. An event that was told is told again once it was over, or is another; one
+    /// that is over before it could be told is not told. It reads the state directory.
+    pub(crate) fn tell(self: &Arc<Self>, notices: &[Notice]) {
+        for hook in self.hooks("") {
+            let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
+            wanted.for_each(|notice| self.send_once(Arc::clone(&hook), notice));
         }
+        let current: HashSet<String> = notices.iter().map(Notice::subject).collect();
+        let mut over = Vec::new();
+        self.jobs.lock().retain(|key, job| {
+            let is_over = key.0.contains('\n') && !current.contains(&key.0);
+            if is_over && job.asked.take().is_some() {
+                over.push(key.clone());
+                job.woken.notify_one();
+            }
+            !is_over || job.is_running
+        });
+        over.iter().for_each(|key| self.record.iter().for_each(|record| record.forget(&key.0, &key.1)));
+    }
+
+    /// Whether there is anything to tell events to.
+    pub(crate) fn tells(&self) -> bool {
+        self.settings.lock().contains_key("")
+    }
+
+    fn send_once(self: &Arc<Self>, hook: Arc<HookSettings>, notice: &Notice) {
+        let (key, announcement) = ((notice.subject(), hook.fingerprint()), hook.announcement(notice));
+        let (asked, is_due_again) = match self.jobs.lock().get(&key) {
+            Some(job) => (job.asked.clone(), notice.event.is_some() && job.status.has_rested_from_failing()),
+            None => (None, false),
+        };
+        let asked = asked.or_else(|| self.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
+        let is_told = asked.map_or(!notice.is_news, |asked| asked == announcement);
+        if is_told && !is_due_again {
+            self.jobs.lock().entry(key).or_insert_with(|| Job::new(&hook)).asked = Some(announcement);
+        } else {
+            self.send(hook, notice);
+        }
+    }
+
+    /// How the hooks of `[[notify]]` stand, each by the notice that it began last.
+    pub(crate) fn notifying(&self) -> Vec<HookStatus> {
+        let hooks = self.hooks("");
+        let jobs = self.jobs.lock();
+        let status = |hook: &Arc<HookSettings>| {
+            let own = hook.fingerprint();
+            let of_hook = jobs.iter().filter(|(key, _)| key.1 == own).map(|(_, job)| &job.status);
+            let last = of_hook.max_by_key(|job| (job.state == "failed", job.since));
+            last.cloned().unwrap_or_else(|| Job::new(hook).status)
+        };
+        hooks.iter().map(status).collect()
     }
 
     /// How the hooks of a robots.txt stand, in the order of the config.
@@ -196,22 +243,22 @@ impl PublishHooks {
         self.settings.lock().get(site).map(|site| site.hooks.clone()).unwrap_or_default()
     }
 
-    fn send(self: &Arc<Self>, hook: Arc<HookSettings>, version: &PublishedVersion) {
-        let key = (version.name.clone(), hook.fingerprint());
-        let is_nameless = hook.needs_host() && version.hosts.is_empty();
+    fn send(self: &Arc<Self>, hook: Arc<HookSettings>, notice: &Notice) {
+        let key = (notice.subject(), hook.fingerprint());
+        let is_nameless = hook.needs_host() && notice.hosts.is_empty();
         let is_idle = {
             let mut jobs = self.jobs.lock();
             let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
-            job.asked = Some(hook.announcement(version));
+            job.asked = Some(hook.announcement(notice));
             if is_nameless {
                 // Of a folder: a file for a pattern of hosts, which is no URL that a cache has a copy of.
-                job.status.begin(&hook, version);
+                job.status.begin(&hook, notice);
                 job.status.state = "idle";
                 job.status.trouble =
                     Some("nothing is sent: the file is for a pattern, and the body names a host".to_owned());
                 return;
             }
-            job.waiting = Some((Arc::clone(&hook), version.clone()));
+            job.waiting = Some((Arc::clone(&hook), notice.clone()));
             job.woken.notify_one();
             !std::mem::replace(&mut job.is_running, true)
         };
@@ -226,7 +273,7 @@ impl PublishHooks {
                     (job.is_running, job.waiting) = (false, None);
                     job.status.gave_up(&why);
                 });
-                self.report(&hook, version, HookEventKind::GivenUp { why: &why, attempts: 0 });
+                self.report(&hook, notice, HookEventKind::GivenUp { why: &why, attempts: 0 });
             }
         }
     }
@@ -253,9 +300,9 @@ async fn run(shared: Arc<PublishHooks>, key: JobKey) {
             let mut jobs = shared.jobs.lock();
             let Some(job) = jobs.get_mut(&key) else { return };
             match job.waiting.take() {
-                Some((hook, version)) => {
-                    job.status.begin(&hook, &version);
-                    (hook, version, Arc::clone(&job.woken))
+                Some((hook, notice)) => {
+                    job.status.begin(&hook, &notice);
+                    (hook, notice, Arc::clone(&job.woken))
                 }
                 None => {
                     job.is_running = false;
@@ -273,7 +320,7 @@ async fn deliver(
     shared: &PublishHooks,
     key: &JobKey,
     hook: &Arc<HookSettings>,
-    version: &PublishedVersion,
+    notice: &Notice,
     woken: &Notify,
     dice: &RandomState,
 ) {
@@ -281,17 +328,16 @@ async fn deliver(
         let of_server = shared.permits_of(hook);
         let (Ok(of_server), Ok(permit)) = (of_server.acquire().await, shared.permits.acquire().await) else { return };
         // Until now another version may have come, or the hook may have gone.
-        if shared.is_superseded(key, hook, version) {
+        if shared.is_superseded(key, hook, notice) {
             return;
         }
-        let values = BodyValues { site: &version.name, hosts: &version.hosts, version: &version.version };
         shared.update(key, |job| job.status.attempts = number);
-        let outcome = attempt(hook, &values).await;
+        let outcome = attempt(hook, notice).await;
         drop((permit, of_server));
         let (why, pause) = match outcome {
             Attempt::Delivered(status) => {
                 let recorded =
-                    shared.record.as_ref().map(|record| record.write(&key.0, &key.1, &hook.announcement(version)));
+                    shared.record.as_ref().map(|record| record.write(&key.0, &key.1, &hook.announcement(notice)));
                 let unrecorded = recorded.and_then(Result::err).map(|error| error.to_string());
                 shared.update(key, |job| {
                     job.status.state = "delivered";
@@ -300,7 +346,7 @@ async fn deliver(
                 });
                 let unrecorded = unrecorded.as_deref();
                 let kind = HookEventKind::Delivered { status: status.as_u16(), attempts: number, unrecorded };
-                shared.report(hook, version, kind);
+                shared.report(hook, notice, kind);
                 return;
             }
             Attempt::Failed(why) => {
@@ -311,15 +357,15 @@ async fn deliver(
         };
         let Some(again) = pause else {
             shared.update(key, |job| job.status.gave_up(&why));
-            shared.report(hook, version, HookEventKind::GivenUp { why: &why, attempts: number });
+            shared.report(hook, notice, HookEventKind::GivenUp { why: &why, attempts: number });
             return;
         };
         shared.update(key, |job| job.status.trouble = Some(why.clone()));
-        shared.report(hook, version, HookEventKind::Retrying { why: &why, again });
+        shared.report(hook, notice, HookEventKind::Retrying { why: &why, again });
         // Another version takes its place at once, and the end of the process leaves it to the next start.
         let until = Instant::now() + again;
         while timeout_at(until, woken.notified()).await.is_ok() {
-            if shared.is_superseded(key, hook, version) || shared.is_ending.load(Ordering::Acquire) {
+            if shared.is_superseded(key, hook, notice) || shared.is_ending.load(Ordering::Acquire) {
                 return;
             }
         }
@@ -333,10 +379,10 @@ impl PublishHooks {
         }
     }
 
-    /// Whether a request is not to be sent any more: another version waits, or the config has the hook no more.
-    fn is_superseded(&self, key: &JobKey, hook: &HookSettings, version: &PublishedVersion) -> bool {
+    /// Whether a request is not to be sent any more: another version waits, the event is over, or the config has the hook no more.
+    fn is_superseded(&self, key: &JobKey, hook: &HookSettings, notice: &Notice) -> bool {
         let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
-        let is_gone = !self.settings.lock().get(&version.site).is_some_and(|site| site.hooks.iter().any(is_own));
+        let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
                 // Asked for again, it is sent.
@@ -344,8 +390,8 @@ impl PublishHooks {
                 job.status = Job::new(hook).status;
             });
         }
-        let is_waiting = self.jobs.lock().get(key).is_some_and(|job| job.waiting.is_some());
-        is_gone || is_waiting
+        let is_over = |job: &Job| job.waiting.is_some() || job.asked.is_none();
+        is_gone || self.jobs.lock().get(key).is_none_or(is_over)
     }
 
     fn permits_of(&self, hook: &HookSettings) -> Arc<Semaphore> {
@@ -354,8 +400,8 @@ impl PublishHooks {
         Arc::clone(permits.entry(hook.target.to_string()).or_insert_with(made))
     }
 
-    fn report(&self, hook: &HookSettings, version: &PublishedVersion, kind: HookEventKind<'_>) {
-        (self.on_event)(&HookEvent { version, target: hook.target.to_string(), kind });
+    fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind<'_>) {
+        (self.on_event)(&HookEvent { notice, target: hook.target.to_string(), kind });
     }
 }
 
@@ -367,12 +413,18 @@ impl Job {
 }
 
 impl HookStatus {
-    fn begin(&mut self, hook: &HookSettings, version: &PublishedVersion) {
+    fn begin(&mut self, hook: &HookSettings, notice: &Notice) {
         self.target = hook.target.to_string();
         self.state = "sending";
-        self.version = Some(version.version.clone());
+        self.version = Some(notice.event.map_or_else(|| notice.version.clone(), |_| notice.label()));
         self.since = Some(SystemTime::now());
         (self.attempts, self.trouble) = (0, None);
+    }
+
+    /// Whether it failed so long ago that what is still so is told again.
+    fn has_rested_from_failing(&self) -> bool {
+        let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
+        self.state == "failed" && self.since.is_some_and(is_past)
     }
 
     fn gave_up(&mut self, why: &str) {
@@ -385,8 +437,10 @@ impl HookStatus {
 /// For people, without the path of the URL.
 impl fmt::Display for HookEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { version, target, kind } = self;
-        write!(f, "{target}: version {}: ", version.short())?;
+        let Self { notice, target, kind } = self;
+        let lost =
+            if notice.event.is_some() { "nobody was told" } else { "a cache may keep its copy until that expires" };
+        write!(f, "{target}: {}: ", notice.label())?;
         match kind {
             HookEventKind::Delivered { status, attempts, unrecorded } => {
                 write!(f, "the request was answered with {status}")?;
@@ -400,11 +454,11 @@ impl fmt::Display for HookEvent<'_> {
             }
             HookEventKind::Retrying { why, again } => write!(f, "{why}; tried again in {} s", again.as_secs()),
             HookEventKind::GivenUp { why, attempts: 0 } => {
-                write!(f, "{why}: a cache may keep its copy until that expires")
+                write!(f, "{why}: {lost}")
             }
             HookEventKind::GivenUp { why, attempts } => {
                 let times = if *attempts == 1 { "attempt" } else { "attempts" };
-                write!(f, "{why}; given up after {attempts} {times}: a cache may keep its copy until that expires")
+                write!(f, "{why}; given up after {attempts} {times}: {lost}")
             }
         }
     }
@@ -435,6 +489,11 @@ impl DeliveryRecord {
     /// Writes it in one step: a process that ends meanwhile leaves the one before.
     pub(super) fn write(&self, name: &str, hook: &str, version: &str) -> io::Result<()> {
         files::replace(&self.path(name, hook), format!("{version}\n").as_bytes())
+    }
+
+    /// What was told may be told again.
+    fn forget(&self, name: &str, hook: &str) {
+        let _ = fs::remove_file(self.path(name, hook));
     }
 
     fn path(&self, name: &str, hook: &str) -> PathBuf {

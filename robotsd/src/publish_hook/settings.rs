@@ -1,15 +1,17 @@
-//! The settings of a hook, its body with placeholders, and the version that it announces.
+//! The settings of a hook, its body with placeholders, and the notice that it sends.
 
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::header::{HeaderName, HeaderValue};
 use http::uri::{PathAndQuery, Scheme};
 use http::{Method, Uri};
 use tower_robots::live::VersionHash;
 
+use crate::audit::REPLICA;
+use crate::date::rfc3339;
 use crate::upstream::Trust;
 use crate::word_enum::word_enum;
 
@@ -25,6 +27,26 @@ pub(crate) struct HookSettings {
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
     pub(crate) trust: Trust,
+    /// The events that it tells of; none of a hook of a site, which tells what is live.
+    pub(crate) on: Vec<NotifyEvent>,
+    /// The file of the secret by which it is signed, read for each attempt.
+    pub(crate) secret: Option<PathBuf>,
+}
+
+word_enum! {
+    /// An event that `[[notify]]` tells of.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub(crate) enum NotifyEvent {
+        /// A version waits at the gate.
+        Waits = "waits",
+        Accepted = "accepted",
+        RolledBack = "rolled-back",
+        /// Enforcement of a site, or of every site, is turned off or on.
+        Enforcement = "enforcement",
+        /// The config, or a file that it includes, cannot be used.
+        ConfigRejected = "config-rejected",
+    }
 }
 
 /// The value of a header field.
@@ -55,11 +77,11 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// The mark that tells one of its requests from another: the version, and the hosts if the body names them.
-    pub(super) fn announcement(&self, version: &PublishedVersion) -> String {
+    /// The mark that tells one of its requests from another: that of the notice, and the hosts if the body names them.
+    pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
-            true => format!("{} {}", version.version, VersionHash::of(version.hosts.join(" ").as_bytes()).short()),
-            false => version.version.clone(),
+            true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
+            false => notice.mark.clone(),
         }
     }
 
@@ -125,26 +147,83 @@ impl fmt::Debug for HookTarget {
     }
 }
 
-/// A version that is live.
+/// A version that is live, or an event, for hooks to tell.
 #[derive(Clone, Debug)]
-pub(crate) struct PublishedVersion {
-    /// The site, by which its hooks are known.
+pub(crate) struct Notice {
+    /// `None`: a version is live.
+    pub(crate) event: Option<NotifyEvent>,
+    /// The site, by which its hooks are known; empty for those of `[[notify]]`.
     pub(crate) site: String,
-    /// The name of the robots.txt: `SITE`, or `SITE/HOST`.
+    /// The name of the robots.txt: `SITE`, or `SITE/HOST`. Of an event that is about none, the file or the replica; empty for all sites.
     pub(crate) name: String,
     /// Its hosts, patterns left out.
     pub(crate) hosts: Vec<String>,
-    /// Its hash; `none` where there is no robots.txt any more.
+    /// Its hash; `none` where there is no robots.txt any more, and empty where the event is about no version.
     pub(crate) version: String,
+    /// What tells it from the one before of its kind.
+    pub(crate) mark: String,
+    /// Whether it is told also where nothing was told of its kind before.
+    pub(crate) is_news: bool,
+    /// What happened, in one sentence, and the command to run next.
+    pub(crate) message: String,
+    pub(crate) next: String,
+    /// When it was noticed.
+    pub(crate) time: String,
 }
 
-impl PublishedVersion {
+impl Notice {
+    pub(crate) fn new(event: Option<NotifyEvent>, name: &str, version: &str) -> Self {
+        Self {
+            event,
+            site: String::new(),
+            name: name.to_owned(),
+            hosts: Vec::new(),
+            version: version.to_owned(),
+            mark: version.to_owned(),
+            is_news: true,
+            message: String::new(),
+            next: String::new(),
+            time: rfc3339(SystemTime::now()),
+        }
+    }
+
     /// The hash as the log shows it.
     pub(crate) fn short(&self) -> &str {
         let hash = self.version.rsplit(':').next().unwrap_or_default();
         hash.get(..16).unwrap_or(hash)
     }
+
+    /// The name of the robots.txt that it is about, if it is about one.
+    pub(crate) fn robots(&self) -> Option<&str> {
+        Some(&*self.name).filter(|name| !name.is_empty() && self.event != Some(NotifyEvent::ConfigRejected))
+    }
+
+    /// Equal for notices of which the later takes the place of the earlier.
+    pub(super) fn subject(&self) -> String {
+        self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}", event.as_str(), self.name))
+    }
+
+    /// The same wherever the same is told, so that a receiver can leave out what it has: on every replica, but for a switch, of which
+    /// each has its own.
+    pub(crate) fn id(&self) -> String {
+        let own =
+            if self.event == Some(NotifyEvent::Enforcement) { &*format!("{}\n{}", *REPLICA, self.time) } else { "" };
+        VersionHash::of([&*self.subject(), &self.mark, own].join("\n").as_bytes()).short()
+    }
+
+    /// For people, in one word or few.
+    pub(super) fn label(&self) -> String {
+        match self.event {
+            None => format!("version {}", self.short()),
+            Some(event) if self.name.is_empty() => event.as_str().to_owned(),
+            Some(event) => format!("{} of {}", event.as_str(), self.name),
+        }
+    }
 }
+
+/// The body of a notification, unless the config has another.
+pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}}\",\"data\":{\"site\":\"{{site}}\",\
+    \"version\":\"{{version}}\",\"replica\":\"{{replica}}\",\"message\":\"{{message}}\",\"next\":\"{{next}}\"}}";
 
 /// Octets of a template.
 const MOST: usize = 64 * 1024;
@@ -173,15 +252,15 @@ word_enum! {
         Url = "url",
         /// All URLs: an array of JSON, or a line each.
         Urls = "urls",
+        Event = "event",
+        Id = "id",
+        Time = "time",
+        /// The name of the machine.
+        Replica = "replica",
+        Message = "message",
+        /// The command to run next.
+        Next = "next",
     }
-}
-
-/// The values of a version that went live.
-#[derive(Clone, Debug)]
-pub(super) struct BodyValues<'a> {
-    pub(super) site: &'a str,
-    pub(super) hosts: &'a [String],
-    pub(super) version: &'a str,
 }
 
 impl BodyTemplate {
@@ -220,8 +299,8 @@ impl BodyTemplate {
 
     /// JSON is tried with values, so that no version is the first to find a fault.
     fn check(&self) -> Result<(), String> {
-        let hosts = ["a.example".to_owned(), "b.example".to_owned()];
-        let tried = self.render(&BodyValues { site: "a \"site\"", hosts: &hosts, version: "sha256:00" });
+        let hosts = vec!["a.example".to_owned(), "b.example".to_owned()];
+        let tried = self.render(&Notice { hosts, ..Notice::new(None, "a \"site\"", "sha256:00") });
         let fault = |error: serde_json::Error| {
             format!(
                 "the body begins as JSON and is none with its values filled in: {error}; texts stand in quotes, {{{{urls}}}} does not"
@@ -241,16 +320,22 @@ impl BodyTemplate {
         if self.is_json { "application/json" } else { "text/plain; charset=utf-8" }
     }
 
-    pub(super) fn render(&self, values: &BodyValues<'_>) -> String {
-        let host = values.hosts.first().map_or("", String::as_str);
+    pub(super) fn render(&self, notice: &Notice) -> String {
+        let host = notice.hosts.first().map_or("", String::as_str);
         let part = |part: &BodyPart| match part {
             BodyPart::Literal(text) => text.clone(),
-            BodyPart::Value(BodyValue::Site) => self.escaped(values.site),
+            BodyPart::Value(BodyValue::Site) => self.escaped(notice.robots().unwrap_or_default()),
             BodyPart::Value(BodyValue::Host) => self.escaped(host),
-            BodyPart::Value(BodyValue::Version) => self.escaped(values.version),
+            BodyPart::Value(BodyValue::Version) => self.escaped(&notice.version),
             BodyPart::Value(BodyValue::Url) => self.escaped(&url(host)),
+            BodyPart::Value(BodyValue::Event) => notice.event.map_or("published", NotifyEvent::as_str).to_owned(),
+            BodyPart::Value(BodyValue::Id) => notice.id(),
+            BodyPart::Value(BodyValue::Time) => notice.time.clone(),
+            BodyPart::Value(BodyValue::Replica) => self.escaped(&REPLICA),
+            BodyPart::Value(BodyValue::Message) => self.escaped(&notice.message),
+            BodyPart::Value(BodyValue::Next) => self.escaped(&notice.next),
             BodyPart::Value(BodyValue::Urls) => {
-                let urls = values.hosts.iter().map(|host| url(host));
+                let urls = notice.hosts.iter().map(|host| url(host));
                 if self.is_json {
                     serde_json::Value::from_iter(urls).to_string()
                 } else {
@@ -281,9 +366,9 @@ mod tests {
     use super::*;
 
     fn rendered(text: &str) -> String {
-        let hosts = ["shop.test".to_owned(), "www.shop.test".to_owned()];
+        let hosts = vec!["shop.test".to_owned(), "www.shop.test".to_owned()];
         let template = BodyTemplate::parse(text).expect("a template");
-        template.render(&BodyValues { site: "a\"\\\n", hosts: &hosts, version: "sha256:12" })
+        template.render(&Notice { hosts, ..Notice::new(None, "a\"\\\n", "sha256:12") })
     }
 
     #[test]
@@ -300,7 +385,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (text, begins) in [
-            ("{{hosst}}", "there is no placeholder \"hosst\": write one of site, host, version, url, urls"),
+            (
+                "{{hosst}}",
+                "there is no placeholder \"hosst\": write one of site, host, version, url, urls, event, id, ",
+            ),
             ("{{host", "a placeholder has no end"),
             ("{\"version\": {{version}}}", "the body begins as JSON and is none with its values filled in: "),
             ("{\"files\": \"{{urls}}\"}", "the body begins as JSON and is none"),

@@ -89,16 +89,14 @@ fn hook(port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> 
         body: Some(BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}").expect("a body")),
         timeout: Duration::from_millis(500),
         trust: Trust::System,
+        on: Vec::new(),
+        secret: None,
     })
 }
 
-fn version(hash: &str) -> PublishedVersion {
-    PublishedVersion {
-        site: "shop".to_owned(),
-        name: "shop".to_owned(),
-        hosts: vec!["shop.test".to_owned()],
-        version: hash.to_owned(),
-    }
+fn version(hash: &str) -> Notice {
+    let notice = Notice::new(None, "shop", hash);
+    Notice { site: "shop".to_owned(), hosts: vec!["shop.test".to_owned()], ..notice }
 }
 
 /// Hooks with short pauses, and their reports.
@@ -265,13 +263,13 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
     serve(&hooks, &hook(server.port, Vec::new()));
     hooks.serves(&version("sha256:1"));
     until("delivered", || state(&hooks) == "delivered");
-    let wider = PublishedVersion { hosts: vec!["shop.test".to_owned(), "new.test".to_owned()], ..version("sha256:1") };
+    let wider = Notice { hosts: vec!["shop.test".to_owned(), "new.test".to_owned()], ..version("sha256:1") };
     hooks.serves(&wider);
     until("the other host", || {
         server.requests().last().is_some_and(|last| last.contains("https://new.test/robots.txt"))
     });
     hooks.serves(&wider);
-    let pattern = PublishedVersion { name: "shop/*.shop.test".to_owned(), hosts: Vec::new(), ..version("sha256:1") };
+    let pattern = Notice { name: "shop/*.shop.test".to_owned(), hosts: Vec::new(), ..version("sha256:1") };
     hooks.published(&pattern);
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(server.requests().len(), 2, "{:?}", said.lock());
@@ -308,7 +306,7 @@ fn a_server_that_does_not_answer_holds_up_no_other() {
     hooks.set((0..100).map(slow).chain([("shop".to_owned(), of_shop)]));
     for number in 0..100 {
         let name = format!("slow{number}");
-        hooks.published(&PublishedVersion { site: name.clone(), name, ..version("sha256:1") });
+        hooks.published(&Notice { site: name.clone(), name, ..version("sha256:1") });
     }
     hooks.published(&version("sha256:1"));
     let started = Instant::now();

@@ -26,6 +26,9 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// How often it is looked whether pages are to be read anew.
 const PAGES: Duration = Duration::from_secs(2);
 
+/// How often it is looked whether there is something to tell people.
+const NOTICES: Duration = Duration::from_secs(2);
+
 /// How often it is tried whether the state directory can be written.
 const STATE: Duration = Duration::from_secs(10);
 
@@ -47,6 +50,9 @@ pub(super) struct ControlLoop<'a> {
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
+    /// When it is looked whether there is something to tell, and the telling that is under way.
+    notices: Interval,
+    telling: Option<AbortHandle>,
     /// Tasks that end with the process.
     background: JoinSet<()>,
     /// Whether a signal to stop has come.
@@ -82,6 +88,8 @@ impl<'a> ControlLoop<'a> {
             pages: ticks(PAGES),
             reading_pages: None,
             state: ticks(STATE),
+            notices: ticks(NOTICES),
+            telling: None,
             background,
             is_stopped: false,
             is_drained: false,
@@ -168,6 +176,8 @@ impl<'a> ControlLoop<'a> {
                 _ = self.pages.tick() => self.refresh_pages(),
                 // Another process that has the directory is left alone.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
+                // Another process tells what it serves.
+                _ = self.notices.tick(), if is_serving && !self.upgrade.has_successor => self.tell(),
                 Some(_) = self.background.join_next() => {}
                 ended = self.active.workers.ended(), if !self.is_drained => match ended {
                     None => {
@@ -206,6 +216,14 @@ impl<'a> ControlLoop<'a> {
         if is_over && self.active.state.phase() == Phase::Serving {
             let board = self.board.as_ref().map(|board| Arc::clone(&board.board));
             self.reading_pages = Some(self.background.spawn(Arc::clone(&self.active.sites).refresh_pages(board)));
+        }
+    }
+
+    /// Has people told what is so now and was not told, where they want to be: not on this thread, since it reads files.
+    fn tell(&mut self) {
+        let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
+        if sites.tells() && self.telling.as_ref().is_none_or(AbortHandle::is_finished) {
+            self.telling = Some(self.background.spawn_blocking(move || sites.tell(&state.config.report())));
         }
     }
 

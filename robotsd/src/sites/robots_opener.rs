@@ -23,7 +23,7 @@ use super::site_robots::{HostCounts, LiveSite, ReloadCounts, RobotsKind, SiteRob
 use super::state_handle::StateHandle;
 use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
-use crate::publish_hook::{PublishHooks, PublishedVersion};
+use crate::publish_hook::{Notice, PublishHooks};
 
 /// The resources that all sites of the process share: registry, state, watcher, compile cache, fetcher and the gate of the config.
 #[derive(Clone, Debug)]
@@ -338,13 +338,15 @@ impl PublishListener {
         }
     }
 
-    fn version(&self, site: &str, name: &str, snapshot: &Snapshot) -> PublishedVersion {
+    fn version(&self, site: &str, name: &str, snapshot: &Snapshot) -> Notice {
         let hosts = match name.strip_prefix(site).and_then(|rest| rest.strip_prefix('/')) {
             Some(host) if host.contains('*') => Vec::new(),
             Some(host) => vec![host.to_owned()],
             None => self.hooks.hosts(site),
         };
         let version = snapshot.content.as_ref().map_or_else(|| NONE.to_owned(), |content| content.hash().to_string());
-        PublishedVersion { site: site.to_owned(), name: name.to_owned(), hosts, version }
+        let notice = Notice::new(None, name, &version);
+        let message = format!("site {name:?}: version {} is live", notice.short());
+        Notice { site: site.to_owned(), hosts, message, ..notice }
     }
 }

@@ -252,12 +252,14 @@ impl Sites {
     }
 }
 
-/// The hooks of every site.
+/// The hooks of every site, and those that tell of events, which are of none.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
-    config.sites.iter().map(|site| {
+    let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
+    let of_sites = config.sites.iter().map(|site| {
         let hosts = site.hosts.iter().filter(|host| !host.contains('*')).cloned().collect();
         (site.name.clone(), SiteHooks { hosts, hooks: site.on_publish.clone() })
-    })
+    });
+    of_sites.chain([notify])
 }
 
 /// The message about a switch that is off in the state directory, for a site that the config does not have.

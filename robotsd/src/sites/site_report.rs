@@ -54,6 +54,15 @@ impl Sites {
         self.iter().flat_map(of_site).collect()
     }
 
+    /// The requests that tell people of events, and their troubles.
+    pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
+        let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
+        let trouble =
+            |of: &HookStatus| Some(format!("notify {}: {}: {}", of.target, of.version.as_ref()?, of.trouble.as_ref()?));
+        let troubles = status.iter().filter_map(trouble).collect();
+        (status.into_iter().map(hook).collect(), troubles)
+    }
+
     /// The requests and upstreams of every site of the config, in its order.
     pub(crate) fn traffic(&self) -> Vec<SiteTraffic> {
         self.iter().map(ServedSite::traffic).collect()

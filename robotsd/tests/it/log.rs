@@ -63,6 +63,9 @@ name = "fetched"
 hosts = ["fetched.test"]
 upstreams = ["http://127.0.0.1:1"]
 robots.url = "http://{origin}/robots.txt"
+[[notify]]
+on = ["enforcement"]
+url = "http://127.0.0.1:1/"
 [agents]
 registry_extra = "crawlers.toml"
 suspect_human = "exempt"
@@ -150,7 +153,7 @@ fn every_event_is_written_as_documented() {
 
     // The operator and the config.
     command(&["enforce", "off"]);
-    seen(&["enforcement", "audit"]);
+    seen(&["enforcement", "audit", "notify"]);
     certify(folder.path(), &["a.test"]);
     folder.configure("mode = 1\n");
     seen(&["config-rejected"]);

@@ -68,6 +68,7 @@ mod log;
 mod metrics;
 mod modes;
 mod monitoring;
+mod notify;
 mod operate;
 mod pictures;
 mod proxy_protocol;

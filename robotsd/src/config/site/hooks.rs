@@ -1,4 +1,4 @@
-//! The requests that are sent when a version goes live: `[[site.robots.on_publish]]`.
+//! The requests that are sent when a version goes live, `[[site.robots.on_publish]]`, and those that tell of events: `[[notify]]`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,16 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::config::published::trusted;
-use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Span, Value, bound, tables, unplaced};
-use crate::publish_hook::{self, BodyTemplate, HookHeader, HookSettings, HookTarget};
+use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Span, Value, bound, tables, unplaced, word_values};
+use crate::publish_hook::{self, BodyTemplate, HookHeader, HookSettings, HookTarget, NotifyEvent};
 use crate::upstream::Trust;
 
 tables! {
-    /// A request that is sent when a version goes live.
-    RawPublishHook {
+    /// A request that is sent when a version goes live, or for an event.
+    RawHook {
+        /// The events, of one in `[[notify]]`.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        on: Vec<Spanned<NotifyEvent>>,
         url: Spanned<String>,
         method: Option<Spanned<String>>,
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -28,11 +31,17 @@ tables! {
             "timeout may be from \"1s\" to \"60s\"",
         ),
         ca: Option<Spanned<PathBuf>>,
+        /// The secret by which it is signed.
+        secret: Option<Spanned<RawSecret>>,
     }
 
     RawSecret {
         file: PathBuf,
     }
+}
+
+word_values! {
+    NotifyEvent: None;
 }
 
 /// The value of a field, or the file that holds it.
@@ -62,7 +71,7 @@ impl Value for RawHeader {
     }
 }
 
-/// Hooks of one site.
+/// Hooks of one site, and those that tell of events.
 const MOST: usize = 16;
 
 /// Header fields of one hook.
@@ -75,31 +84,29 @@ const OURS: [&str; 6] = ["connection", "content-length", "transfer-encoding", "t
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
-/// The requests of a site, which may know the hosts that they are about.
-pub(super) fn resolve(
-    written: &[Spanned<RawPublishHook>],
-    knows_hosts: bool,
+/// The purpose of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) enum HookUse {
+    /// To say what a site serves, which names a host.
+    OfHosts,
+    /// The same of a site of patterns alone.
+    OfPatterns,
+    /// To tell people of events.
+    OfEvents,
+}
+
+/// The requests of a site, or those that tell of events.
+pub(in crate::config) fn resolve(
+    written: &[Spanned<RawHook>],
+    of: HookUse,
     folder: &Path,
     faults: &mut Faults,
 ) -> Option<Vec<Arc<HookSettings>>> {
     if let Some(further) = written.get(MOST) {
-        faults.push(further.fault(format!("a site has at most {MOST} requests to send on publishing")));
+        faults.push(further.fault(format!("there are at most {MOST} such requests")));
         return None;
     }
-    let hooks: Vec<_> = written
-        .iter()
-        .map(|hook| {
-            let settings = resolve_hook(hook.get_ref(), folder, faults)?;
-            if let (Some(body), false) = (&hook.get_ref().body, knows_hosts)
-                && settings.body.as_ref().is_some_and(BodyTemplate::needs_host)
-            {
-                let message = "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts";
-                faults.push(body.fault(message));
-                return None;
-            }
-            Some(settings)
-        })
-        .collect();
+    let hooks: Vec<_> = written.iter().map(|hook| resolve_hook(hook.get_ref(), of, folder, faults)).collect();
     let hooks: Vec<Arc<HookSettings>> = hooks.into_iter().collect::<Option<_>>()?;
     for (at, hook) in hooks.iter().enumerate() {
         if hooks[..at].iter().any(|before| before.fingerprint() == hook.fingerprint()) {
@@ -110,10 +117,24 @@ pub(super) fn resolve(
     Some(hooks)
 }
 
-fn resolve_hook(hook: &RawPublishHook, folder: &Path, faults: &mut Faults) -> Option<Arc<HookSettings>> {
+fn resolve_hook(hook: &RawHook, of: HookUse, folder: &Path, faults: &mut Faults) -> Option<Arc<HookSettings>> {
     let target = faults.keep(target(&hook.url));
     let method = faults.keep(hook.method.as_ref().map_or(Ok(Method::POST), method));
-    let body = faults.keep(hook.body.as_ref().map(body).transpose());
+    let usual = (of == HookUse::OfEvents).then(|| unplaced(publish_hook::NOTICE.to_owned()));
+    let body = faults.keep(hook.body.as_ref().or(usual.as_ref()).map(|written| body(written, of)).transpose());
+    match (of, hook.on.first()) {
+        (HookUse::OfEvents, None) => {
+            let events = NotifyEvent::ALL.map(NotifyEvent::as_str).join("\", \"");
+            let message = format!("it is not said what this tells of: write on = [\"{events}\"], or some of them");
+            faults.push(hook.url.fault(message));
+        }
+        (HookUse::OfHosts | HookUse::OfPatterns, Some(event)) => {
+            let message =
+                "this is sent when a version of the site goes live: what tells of events stands in [[notify]]";
+            faults.push(event.fault(message));
+        }
+        _ => {}
+    }
     if let Some((_, value)) = hook.headers.iter().nth(MOST_HEADERS) {
         faults.push(value.fault(format!("a request has at most {MOST_HEADERS} headers of its own")));
     }
@@ -133,6 +154,8 @@ fn resolve_hook(hook: &RawPublishHook, folder: &Path, faults: &mut Faults) -> Op
         body: body?,
         timeout: hook.timeout.get_ref().0,
         trust: trust?.unwrap_or(Trust::System),
+        on: hook.on.iter().map(|event| *event.get_ref()).collect(),
+        secret: hook.secret.as_ref().map(|secret| folder.join(&secret.get_ref().file)),
     }))
 }
 
@@ -157,8 +180,14 @@ fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     })
 }
 
-fn body(written: &Spanned<String>) -> Result<BodyTemplate, Fault> {
-    BodyTemplate::parse(written.get_ref()).map_err(|message| written.fault(message))
+fn body(written: &Spanned<String>, of: HookUse) -> Result<BodyTemplate, Fault> {
+    let body = BodyTemplate::parse(written.get_ref()).map_err(|message| written.fault(message))?;
+    let unknown = match of {
+        HookUse::OfPatterns => "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts",
+        HookUse::OfEvents => "{{host}}, {{url}} and {{urls}} stand in [[site.robots.on_publish]] alone: write {{site}}",
+        HookUse::OfHosts => return Ok(body),
+    };
+    if body.needs_host() { Err(written.fault(unknown)) } else { Ok(body) }
 }
 
 fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(HeaderName, HookHeader), Fault> {
@@ -166,7 +195,7 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
     let known = HeaderName::from_bytes(name.as_bytes());
     let field =
         known.map_err(|_| fault(format!("{name:?} is no name of a header: write one such as \"Authorization\"")))?;
-    if OURS.contains(&field.as_str()) {
+    if OURS.contains(&field.as_str()) || field.as_str().starts_with("webhook-") {
         return Err(fault(format!("{name} is set by robotsd: leave it out")));
     }
     match value.get_ref() {

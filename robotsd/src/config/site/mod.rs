@@ -35,7 +35,7 @@ pub(crate) use self::append::{AppendSettings, AppendSource};
 pub(crate) use self::backend::{Backend, Dotfiles, StaticFiles};
 pub(crate) use self::gate::GateBasis;
 pub(super) use self::gate::{RawGate, resolve as resolve_gate};
-pub(super) use self::hooks::RawHeader;
+pub(super) use self::hooks::{HookUse, RawHeader, RawHook, resolve as resolve_hooks};
 pub(super) use self::modes::end;
 pub(crate) use self::policy::{OfAllSites, RawAgents, RawCheck, RawExempt};
 pub(super) use self::refusal::resolve as resolve_refusal;
@@ -152,7 +152,8 @@ pub(super) fn resolve(
     let append = append::resolve(&site.robots.append, all.state_dir, folder, faults);
     let is_directory = site.robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
     let knows_hosts = is_directory || site.hosts.iter().any(|host| !host.get_ref().contains('*'));
-    let on_publish = hooks::resolve(&site.robots.on_publish, knows_hosts, folder, faults);
+    let of = if knows_hosts { HookUse::OfHosts } else { HookUse::OfPatterns };
+    let on_publish = resolve_hooks(&site.robots.on_publish, of, folder, faults);
     let terms = OfAllSites { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
     let policy = policy::resolve(&terms, &site.enforcement, &site.rate, &site.modes, faults);
     let check = faults.keep(policy::checks(all.check, all.exempt));

@@ -12,7 +12,7 @@ use tower_robots::source::{Directory, Origin};
 
 use super::append::RawAppend;
 use super::backend::{Backend, RawBackend};
-use super::hooks::RawPublishHook;
+use super::hooks::RawHook;
 use crate::config::published::authorities;
 use crate::config::{Fault, Placed, Span, bound, tables, unplaced, words};
 use crate::upstream::Endpoint;
@@ -41,7 +41,7 @@ tables! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         append: Vec<Spanned<RawAppend>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        on_publish: Vec<Spanned<RawPublishHook>>,
+        on_publish: Vec<Spanned<RawHook>>,
     }
 }
 

@@ -1,0 +1,102 @@
+//! What people are to know, as it is now: versions that wait, decisions of operators, switches that are off, a config that is rejected.
+//!
+//! It is looked at anew every few seconds, and whether something was told already is up to the hooks: nothing that is so is missed,
+//! whatever brought it about, nor is it told twice after a restart. A version that an operator rolled back waits too, and is not told of.
+
+use std::time::{Duration, SystemTime};
+
+use tower_robots::live::{Cause, Enforcement, ObjectionKind, Pending, StateDir, VersionHash};
+
+use super::site_list::Sites;
+use super::site_report::{decided, recorded};
+use super::site_robots::LiveSite;
+use crate::audit::REPLICA;
+use crate::publish_hook::{Notice, NotifyEvent};
+use crate::render::shell_word;
+use crate::report::ConfigReport;
+
+/// When a version that still waits is told of again.
+const AGAIN: Duration = Duration::from_secs(4 * 3600);
+
+/// How long ago a decision may be that is told where none was told before.
+const NEWS: Duration = Duration::from_secs(3600);
+
+impl Sites {
+    /// Whether `[[notify]]` wants to be told anything.
+    pub(crate) fn tells(&self) -> bool {
+        self.hooks().is_some_and(|hooks| hooks.tells())
+    }
+
+    /// Tells what is so now, and was not told. Blocks: it reads the state directory.
+    pub(crate) fn tell(&self, config: &ConfigReport) {
+        let Some(hooks) = self.hooks() else { return };
+        let of_all = self.state.directory.as_ref().and_then(StateDir::switch_trouble);
+        let mut notices = vec![switched("", self.state.switch(), of_all)];
+        for live in self.lives() {
+            of_site(&live, &mut notices);
+        }
+        notices.extend(rejected(config));
+        hooks.tell(&notices);
+    }
+}
+
+fn notice(event: NotifyEvent, name: &str, version: &str, message: &str, next: &[&str]) -> Notice {
+    let next = next.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    Notice { message: format!("{}: {message}", *REPLICA), next, ..Notice::new(Some(event), name, version) }
+}
+
+fn of_site(live: &LiveSite, notices: &mut Vec<Notice>) {
+    let (name, status) = (&*live.name, live.robots.status());
+    let is_new = |pending: &&Pending| pending.objections.iter().all(|it| it.kind != ObjectionKind::RolledBack);
+    notices.extend(status.pending.as_ref().filter(is_new).map(|pending| waits(name, pending, SystemTime::now())));
+    notices.push(switched(name, status.switch, None));
+    let history = live.robots.history();
+    let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
+    let (event, done, next) = match entry.cause {
+        Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", ["robotsd", "accept", name]),
+        _ => (NotifyEvent::Accepted, "live, accepted", ["robotsd", "rollback", name]),
+    };
+    let by = recorded(entry).attribution();
+    let message = format!("site {name:?}: version {} is {done}{by}", hash.short());
+    let is_news = entry.when.elapsed().is_ok_and(|age| age < NEWS);
+    notices.push(Notice { is_news, ..notice(event, name, &hash.to_string(), &message, &next) });
+}
+
+fn waits(name: &str, pending: &Pending, now: SystemTime) -> Notice {
+    let (hash, short) = (pending.hash().to_string(), pending.hash().short());
+    let times = now.duration_since(pending.since).unwrap_or_default().as_secs() / AGAIN.as_secs();
+    let message = format!("site {name:?}: version {short} waits to be accepted: {pending}");
+    let notice = notice(NotifyEvent::Waits, name, &hash, &message, &["robotsd", "accept", name, &short]);
+    Notice { mark: format!("{hash} {times}"), ..notice }
+}
+
+/// The switch of a site, or of all. That it is on is told only once it was off.
+fn switched(name: &str, to: Enforcement, trouble: Option<String>) -> Notice {
+    let of = if name.is_empty() { "every site".to_owned() } else { format!("site {name:?}") };
+    let site = if name.is_empty() { [].as_slice() } else { &["--site", name] };
+    let (message, next) = match to {
+        Enforcement::Off => {
+            let why = trouble.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
+            let message = format!("enforcement is OFF for {of}{why}: every request passes");
+            (message, [&["robotsd", "enforce", "on"], site].concat())
+        }
+        Enforcement::On => (format!("enforcement is on again for {of}"), [&["robotsd", "status"], site].concat()),
+    };
+    let is_news = to == Enforcement::Off;
+    Notice { mark: to.as_str().to_owned(), is_news, ..notice(NotifyEvent::Enforcement, name, "", &message, &next) }
+}
+
+/// The config, and files that it includes, which cannot be used.
+fn rejected(config: &ConfigReport) -> impl Iterator<Item = Notice> {
+    let whole = config.rejected.iter().map(|rejected| {
+        (&config.path, &rejected.why, format!("the config is rejected, and the one before is served: {}", rejected.why))
+    });
+    let files = config.refused.iter().map(|file| (&file.path, &file.why, format!("a file is refused: {}", file.why)));
+    whole.chain(files).map(|(path, why, message)| {
+        let next = ["robotsd", "config", "check", &config.path];
+        Notice {
+            mark: VersionHash::of(why.as_bytes()).to_string(),
+            ..notice(NotifyEvent::ConfigRejected, path, "", &message, &next)
+        }
+    })
+}

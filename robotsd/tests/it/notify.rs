@@ -1,0 +1,253 @@
+//! People are told of events: a real robotsd, a receiver on loopback, signatures that another implementation verifies.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::*;
+use crate::programs::python_with;
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
+const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const ALL: &str = "\"waits\", \"accepted\", \"rolled-back\", \"enforcement\", \"config-rejected\"";
+
+/// Longer than it takes until everything that is to be told is on its way.
+const QUIET: Duration = Duration::from_secs(5);
+
+fn config(receiver: &Origin, keys: &str) -> Config {
+    let notify =
+        format!("[[notify]]\non = [{ALL}]\nurl = \"http://{}/h1dden\"\ntimeout = \"1s\"\n{keys}", receiver.address);
+    Config::refusing()
+        .keys("state_dir = \"state\"")
+        .files_of("shop")
+        .admin_socket()
+        .tables(notify)
+        .robots(ROBOTS)
+        .file("secret", format!("{SECRET}\n"))
+}
+
+fn signed(receiver: &Origin) -> Config {
+    config(receiver, "secret = { file = \"secret\" }")
+}
+
+fn body(request: &str) -> Value {
+    serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+fn field<'r>(request: &'r str, name: &str) -> &'r str {
+    request.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
+}
+
+/// The request that tells the so-many-th event, from 0.
+fn told(receiver: &Origin, number: usize) -> String {
+    wait_for("a message", || receiver.requests().get(number).cloned())
+}
+
+fn waiting(folder: &Folder) -> String {
+    let pending = || folder.with_config(&["status", "--json"]).json()["sites"][0]["pending"]["hash"].take();
+    wait_for("a version that waits", || pending().as_str().map(|hash| hash[7..23].to_owned()))
+}
+
+#[test]
+fn each_event_is_told_once_and_signed() {
+    let receiver = Origin::showing(204, "");
+    let (folder, mut running) = signed(&receiver).start();
+    // Nothing has happened.
+    std::thread::sleep(QUIET);
+    assert!(receiver.requests().is_empty(), "{:?}", receiver.requests());
+
+    folder.replace("robots.txt", EVERYONE_OUT);
+    let hash = waiting(&folder);
+    let waits = told(&receiver, 0);
+    assert!(waits.starts_with("POST /h1dden HTTP/1.1\r\n"), "{waits}");
+    let said = body(&waits);
+    assert_eq!(said["type"], "waits");
+    assert_part(&said["data"], &json!({ "site": "shop", "next": format!("robotsd accept shop {hash}") }));
+    let message = format!("site \"shop\": version {hash} waits to be accepted: everyone is shut out");
+    assert_has(said["data"]["message"].as_str().unwrap(), &[&message]);
+
+    folder.with_config(&["accept", "shop", &hash, "--reason", "the sale \"ends\""]).succeeded();
+    let accepted = body(&told(&receiver, 1));
+    assert_eq!(accepted["type"], "accepted");
+    let by = format!("version {hash} is live, accepted by uid ");
+    assert_has(accepted["data"]["message"].as_str().unwrap(), &[&by, ": \"the sale \\\"ends\\\"\""]);
+
+    folder.with_config(&["rollback", "shop", "--reason", "too early"]).succeeded();
+    let back = body(&told(&receiver, 2));
+    assert_eq!(back["type"], "rolled-back");
+    assert_has(back["data"]["message"].as_str().unwrap(), &["live again, rolled back by uid ", ": \"too early\""]);
+
+    for (number, words) in [["enforce", "off"].as_slice(), &["enforce", "on"]].into_iter().enumerate() {
+        folder.with_config(words).succeeded();
+        let switch = body(&told(&receiver, 3 + number));
+        assert_eq!(switch["type"], "enforcement");
+        let says = ["enforcement is OFF for every site: every request passes", "is on again for every site"][number];
+        assert_has(switch["data"]["message"].as_str().unwrap(), &[says]);
+    }
+    folder.with_config(&["enforce", "off", "--site", "shop"]).succeeded();
+    let switch = body(&told(&receiver, 5));
+    assert_part(&switch["data"], &json!({ "site": "shop", "next": "robotsd enforce on --site shop" }));
+
+    let sound = folder.read("robotsd.toml");
+    folder.write("robotsd.toml", format!("{sound}[limits]\nconnections = 0\n"));
+    let rejected = body(&told(&receiver, 6));
+    assert_eq!(rejected["type"], "config-rejected");
+    assert_has(rejected["data"]["message"].as_str().unwrap(), &["the config is rejected", "robotsd.toml:"]);
+    assert_has(rejected["data"]["next"].as_str().unwrap(), &["robotsd config check "]);
+    folder.write("robotsd.toml", &sound);
+    wait_until("the config", || folder.with_config(&["status", "--json"]).json()["config"]["state"] == "accepted");
+    std::thread::sleep(QUIET);
+    assert_eq!(receiver.requests().len(), 7, "{:?}", receiver.requests());
+    // The same mistake again, once it was mended.
+    folder.write("robotsd.toml", format!("{sound}[limits]\nconnections = 0\n"));
+    told(&receiver, 7);
+    folder.write("robotsd.toml", &sound);
+
+    let requests = receiver.requests();
+    let mut ids: Vec<_> = requests[..7].iter().map(|request| field(request, "webhook-id")).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 7, "{requests:?}");
+    let log = running.all("notify");
+    assert!(log.iter().all(|line| line["status"] == 204), "{log:?}");
+    let status = folder.with_config(&["status"]).out + &folder.with_config(&["status", "--json"]).out;
+    assert_has(&status, &["notify", "delivered"]);
+    assert_lacks(format!("{status}{log:?}"), &["h1dden", "MfKQ"]);
+    running.end();
+
+    // A restart tells nothing again: the switch of the site is off still, and the version that was rolled back waits.
+    let mut running = folder.start();
+    std::thread::sleep(QUIET);
+    assert_eq!(receiver.requests().len(), 8);
+    running.end();
+    verified(&receiver.requests());
+}
+
+/// What another implementation of HMAC makes of the requests.
+fn verified(requests: &[String]) {
+    const VERIFY: &str = "import base64, hashlib, hmac, json, sys, time\n\
+        for it in json.load(sys.stdin):\n \
+            key = base64.b64decode(it['secret'][len('whsec_'):])\n \
+            text = '.'.join([it['id'], it['time'], it['body']]).encode()\n \
+            mac = base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()\n \
+            assert it['signature'] == 'v1,' + mac, it\n \
+            assert not it['now'] or abs(time.time() - int(it['time'])) < 300, it\n\
+        print('verified')";
+    let of = |request: &String| {
+        let body = request.split_once("\r\n\r\n").unwrap().1;
+        let [id, time, signature] =
+            ["webhook-id", "webhook-timestamp", "webhook-signature"].map(|it| field(request, it));
+        json!({ "secret": SECRET, "id": id, "time": time, "signature": signature, "body": body, "now": true })
+    };
+    // The vector of the reference implementations.
+    let vector = json!({
+        "secret": SECRET, "id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "time": "1614265330", "body": "{\"test\": 2432232314}",
+        "signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", "now": false
+    });
+    let all: Vec<_> = requests.iter().map(of).chain([vector]).collect();
+    let Some(mut python) = python_with("hmac", "Python itself") else { return };
+    python.args(["-c", VERIFY]).stdin(Stdio::piped());
+    assert_has(run_with(&mut python, json!(all).to_string().as_bytes()).succeeded(), &["verified"]);
+}
+
+#[test]
+fn a_receiver_that_was_away_is_told_once() {
+    let receiver = Origin::showing(503, "");
+    let (folder, mut running) = signed(&receiver).start();
+    folder.replace("robots.txt", EVERYONE_OUT);
+    waiting(&folder);
+    running.wait_for_event("notify", |line| line["level"] == "warn");
+    let troubles = folder.with_config(&["status", "--json"]).json()["troubles"].to_string();
+    assert_has(troubles, &["notify http://", "waits of shop: the answer is 503"]);
+    // It comes back while robotsd tries again, with the same id and a signature of its own.
+    receiver.show(200, "");
+    running.wait_for_event("notify", |line| line["status"] == 200);
+    let requests = receiver.requests();
+    let id = |request: &String| field(request, "webhook-id").to_owned();
+    assert!(requests.iter().all(|request| id(request) == id(&requests[0])), "{requests:?}");
+    std::thread::sleep(QUIET);
+    assert_eq!(receiver.requests().len(), requests.len());
+
+    // What was not told before the end is told after it, once.
+    receiver.show(503, "");
+    folder.with_config(&["enforce", "off"]).succeeded();
+    running.wait_for_message("notify", "tried again");
+    running.end();
+    let before = receiver.requests().len();
+    receiver.show(200, "");
+    let mut running = folder.start();
+    assert_eq!(body(&told(&receiver, before))["type"], "enforcement");
+    std::thread::sleep(QUIET);
+    assert_eq!(receiver.requests().len(), before + 1);
+    running.end();
+
+    // A version that has waited for four hours more is told of again; its id is another.
+    let state = glob(&folder, "state.json");
+    let mut kept: Value = serde_json::from_str(&folder.read(&state)).unwrap();
+    let since = kept["pending"]["since"].as_i64().unwrap();
+    kept["pending"]["since"] = json!(since - 5 * 3600 * 1000);
+    folder.write(&state, kept.to_string());
+    let running = folder.start();
+    let again = told(&receiver, before + 1);
+    assert_eq!(body(&again)["type"], "waits");
+    assert_ne!(id(&again), id(&requests[0]));
+    drop(running);
+    verified(&receiver.requests());
+}
+
+/// The path of a site's file in the state directory.
+fn glob(folder: &Folder, name: &str) -> std::path::PathBuf {
+    let sites = std::fs::read_dir(folder.at("state/sites")).unwrap();
+    sites.map(|site| site.unwrap().path().join(name)).find(|path| path.exists()).unwrap()
+}
+
+#[test]
+fn a_template_words_it_and_an_event_that_is_not_wanted_is_not_told() {
+    let receiver = Origin::showing(200, "");
+    let folder = config(&receiver, "body = '{\"text\": \"{{message}} `{{next}}`\"}'").folder();
+    folder.write("robotsd.toml", folder.read("robotsd.toml").replace(ALL, "\"waits\""));
+    let running = folder.start();
+    folder.with_config(&["enforce", "off"]).succeeded();
+    folder.replace("robots.txt", EVERYONE_OUT);
+    let hash = waiting(&folder);
+    let text = body(&told(&receiver, 0))["text"].to_string();
+    assert_has(text, &["site \\\"shop\\\": version ", &format!(" `robotsd accept shop {hash}`")]);
+    assert_eq!(field(&receiver.requests()[0], "webhook-signature"), "");
+    std::thread::sleep(QUIET);
+    assert_eq!(receiver.requests().len(), 1);
+    drop(running);
+}
+
+#[test]
+fn a_secret_that_is_none_is_found_by_the_check_and_never_shown() {
+    let receiver = Origin::showing(200, "");
+    let check = |secret: Option<&str>| {
+        let folder = signed(&receiver).folder();
+        match secret {
+            Some(secret) => folder.write("secret", secret),
+            None => folder.remove("secret"),
+        }
+        use std::os::unix::fs::PermissionsExt;
+        let _ = std::fs::set_permissions(folder.at("secret"), std::fs::Permissions::from_mode(0o600));
+        folder.with_config(&["config", "check"])
+    };
+    check(Some(SECRET)).ends_with(0);
+    for (secret, why) in [
+        (Some("whsec_c2hvcnQ="), "holds no secret for signatures"),
+        (Some("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "holds no secret for signatures"),
+        (Some("whsec_M!KQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "holds no secret for signatures"),
+        (Some(""), "the file is empty"),
+        (None, "No such file"),
+    ] {
+        let said = check(secret).ends_with(2).said();
+        assert_has(&said, &[why, "robotsd.toml:"]);
+        assert_lacks(&said, &["KQ9r8GKY", "c2hvcnQ"]);
+    }
+    // It serves all the same, and says that nobody is told.
+    let (folder, running) = signed(&receiver).file("secret", "nothing").start();
+    folder.with_config(&["enforce", "off"]).succeeded();
+    running.wait_for_message("notify", "the request cannot be signed");
+    assert!(receiver.requests().is_empty());
+}
