@@ -375,7 +375,7 @@ fn describe(page: &mut Page, report: &StatusReport, site: &SiteReport, running: 
         _ => page.line("version", "none, so nothing is enforced"),
     }
     if let Some(decided) = &site.decided {
-        let done = if decided.cause == "rollback" { "rolled back to" } else { "accepted" };
+        let done = if decided.cause == "rollback" { "rolled back" } else { "accepted" };
         page.line("", &format!("{done} {}{}", decided.when, decided.attribution()));
     }
     page.lines("before it", site.before.as_deref().map(short_hash));

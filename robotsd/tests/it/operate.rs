@@ -285,9 +285,9 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
             history["entries"].as_array().unwrap().iter().rfind(|entry| entry["who"].is_string()).unwrap(),
             &want,
         );
-        let done = if cause == "accept" { "accepted 2" } else { "rolled back to 2" };
+        let done = if cause == "accept" { "accepted 2" } else { "rolled back 2" };
         let by = format!(" by {who}: {reason:?}");
-        assert_has(operated.said(&["status", "--site", "shop"]), &[done, &by]);
+        assert_has(unfolded(&operated.command(&["status", "--site", "shop"]).out), &[done, &by]);
         assert_has(operated.said(&["history", "shop"]), &[&format!("({cause}{by})")]);
     };
     decided(&operated, "accept", "anyone", "the \"sale\"\n");

@@ -276,8 +276,7 @@ fn a_report_begins_with_who_meets_the_file_and_what_refusing_would_do() {
     ];
     assert_has(replay.text(&[]), &said);
     let lead = "<ul class=\"lead\"><li>Googlebot: 33 % disallowed, by /cart; none of these verified</li>\n<li>GPTBot";
-    let figure =
-        "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 of search engines only tagged: let pass, marked</small>";
+    let figure = "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 of search engines only tagged: let pass, marked</small>";
     assert_has(replay.html(&[]), &[lead, figure]);
     assert_has(
         replay.text(&["--against", "new.txt"]),
