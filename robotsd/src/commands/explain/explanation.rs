@@ -92,15 +92,6 @@ impl Requester {
     }
 }
 
-/// The policy that decides, besides the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ShownPolicy {
-    /// That of the site of the config, which is shown.
-    Configured,
-    /// The default one: the question is what the file says.
-    Default,
-}
-
 /// The evidence about the sender of a request.
 #[derive(Debug, Default)]
 pub(super) struct ExplainedSender {
@@ -116,23 +107,19 @@ impl ExplainedSender {
     }
 }
 
-/// A request to explain, and the name of the robots.txt.
+/// A request with all that is said about it, and the name of the robots.txt.
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
+    /// Without a config the question is what the file says, and no policy is shown.
+    pub(super) site: &'a SelectedSite,
     pub(super) requester: &'a Requester,
     pub(super) sender: &'a ExplainedSender,
     pub(super) method: &'a str,
     pub(super) url: TargetUrl<'a>,
-    pub(super) host: AssumedHost<'a>,
-    pub(super) policy: ShownPolicy,
-}
-
-impl ExplainedRequest<'_> {
-    pub(super) fn explain<'e>(&self, evaluator: &'e Evaluator, path: &RequestPath<'_>) -> Explanation<'e> {
-        let (sender, nothing) = (self.sender.known(), HumanEvidence::default());
-        Explanation::new(evaluator, self.requester, sender, self.method, path, &nothing)
-    }
+    pub(super) path: &'a RequestPath<'a>,
+    pub(super) explanation: &'a Explanation<'a>,
+    pub(super) trace: Option<Trace<'a>>,
 }
 
 /// The verdict of the file about a request, and the decision of the policy.

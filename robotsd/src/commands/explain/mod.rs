@@ -6,18 +6,17 @@ mod explanation;
 mod rows;
 mod text;
 
-use std::io::{self, BufRead, BufReader, Read, Stdin, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::slice;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tower_robots::agent::Class;
 use tower_robots::policy::HumanEvidence;
 use tower_robots::rules::Reading;
 
-use self::explanation::{AssumedHost, ExplainedRequest, ExplainedSender, Explanation, Requester, ShownPolicy};
+use self::explanation::{ExplainedRequest, ExplainedSender, Explanation, Requester};
 use super::arguments::site::{OtherFiles, SelectedSite, SiteArgs};
 use super::claim::{self, Names};
 use crate::evaluator::Evaluator;
@@ -115,10 +114,12 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
     Ok(ExitCode::from(FAILED))
 }
 
-fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
+fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     args.complete().map_err(io::Error::other)?;
-    let mut urls = UrlList::new(&args.urls)?;
-    if args.robots.as_deref() == Some(Path::new("-")) && args.urls.iter().any(|word| word == "-") {
+    // A word that is neither a path nor a URL is rejected before anything is answered.
+    let urls = args.urls.iter().map(|word| (word != "-").then(|| TargetUrl::parse(word.as_bytes())).transpose());
+    let urls: Vec<_> = urls.collect::<Result<_, _>>().map_err(io::Error::other)?;
+    if args.robots.as_deref() == Some(Path::new("-")) && urls.contains(&None) {
         return Err(io::Error::other(
             "standard input holds either the robots.txt or the URLs: name a file for one of them",
         ));
@@ -135,7 +136,6 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
         }
     }
     let senders = args.senders(&requesters, &site)?;
-    let policy = if site.is_configured() { ShownPolicy::Configured } else { ShownPolicy::Default };
     let format = if args.json { ExplainFormat::Json } else { args.format };
     let names: Vec<_> = requesters.iter().map(Requester::column).collect();
     match format {
@@ -143,41 +143,40 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
         ExplainFormat::Matrix => rows::matrix_head(&mut out, names.iter().map(String::as_str))?,
         ExplainFormat::Text | ExplainFormat::Json => {}
     }
-    loop {
-        if urls.may_wait() {
-            out.flush()?;
+    let answer = |out: &mut W, url: TargetUrl<'_>| -> io::Result<()> {
+        let path = &evaluator.path(url.as_bytes());
+        let explain = |(requester, sender): (&Requester, &ExplainedSender)| {
+            Explanation::new(&evaluator, requester, sender.known(), &args.method, path, &HumanEvidence::default())
+        };
+        let answers: Vec<_> = requesters.iter().zip(&senders).map(explain).collect();
+        let mut named = names.iter().map(String::as_str).zip(&answers);
+        match format {
+            ExplainFormat::Matrix => return rows::matrix_row(out, &url, named),
+            ExplainFormat::Csv => return named.try_for_each(|(name, answer)| rows::write_csv(out, &url, name, answer)),
+            ExplainFormat::Text | ExplainFormat::Json => {}
         }
-        let Some(url) = urls.next()? else { break };
-        if matches!(format, ExplainFormat::Csv | ExplainFormat::Matrix) {
-            let path = evaluator.path(url.as_bytes());
-            let answer = |(requester, sender): (&Requester, &ExplainedSender)| {
-                Explanation::new(&evaluator, requester, sender.known(), &args.method, &path, &HumanEvidence::default())
-            };
-            let answers: Vec<_> = requesters.iter().zip(&senders).map(answer).collect();
-            let answers = names.iter().map(String::as_str).zip(&answers);
+        for ((requester, sender), explanation) in requesters.iter().zip(&senders).zip(&answers) {
+            let (site, file, method, trace) = (&site, &*file, &*args.method, explanation.trace(path));
+            let request = ExplainedRequest { file, site, requester, sender, method, url, path, explanation, trace };
             match format {
-                ExplainFormat::Matrix => rows::matrix_row(&mut out, &url, answers)?,
-                _ => {
-                    answers.into_iter().try_for_each(|(name, answer)| rows::write_csv(&mut out, &url, name, answer))?
-                }
+                ExplainFormat::Json => rows::json_row(out, &request)?,
+                _ => request.write_text(out)?,
             }
-            continue;
         }
-        for (requester, sender) in requesters.iter().zip(&senders) {
-            let host = AssumedHost::of(&url, &site);
-            let method = &args.method;
-            let request = ExplainedRequest { file: &file, requester, sender, method, url, host, policy };
-            match format {
-                ExplainFormat::Json => rows::json_row(&mut out, &evaluator, &request)?,
-                _ => text::write(&mut out, &evaluator, &request)?,
-            }
+        Ok(())
+    };
+    let mut rejected = 0;
+    for url in urls {
+        match url {
+            Some(url) => answer(&mut out, url)?,
+            None => rejected += answer_list(&mut out, &answer)?,
         }
     }
     if format == ExplainFormat::Matrix {
         writeln!(out, "no (N): line N of {} disallows it", printable(&file))?;
     }
     out.flush()?;
-    Ok(if urls.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 impl ExplainArgs {
@@ -246,101 +245,45 @@ impl ExplainArgs {
 /// Octets of a line; a longer one is no URL that a server takes.
 const LONGEST: u64 = 1 << 20;
 
-/// URLs, one after the other; a list on standard input may be longer than memory.
-#[derive(Debug)]
-struct UrlList<'a> {
-    words: slice::Iter<'a, String>,
-    input: Option<ListInput>,
-    line: Vec<u8>,
-    /// How many lines of standard input were neither a path nor a URL.
-    rejected: usize,
-}
-
-#[derive(Debug)]
-struct ListInput {
-    lines: BufReader<Stdin>,
-    number: usize,
-    has_urls: bool,
-}
-
-impl<'a> UrlList<'a> {
-    /// Rejects a word that is neither a path nor a URL before anything is answered.
-    fn new(words: &'a [String]) -> io::Result<Self> {
-        for word in words.iter().filter(|word| *word != "-") {
-            TargetUrl::parse(word.as_bytes()).map_err(io::Error::other)?;
+/// Answers the URLs of a list on standard input, which may be longer than memory; how many of its lines were neither a path nor a URL. They
+/// are reported, and the others are still answered.
+fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> io::Result<()>) -> io::Result<usize> {
+    let mut lines = BufReader::new(io::stdin());
+    let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);
+    loop {
+        if lines.buffer().is_empty() {
+            // The next line may have to be waited for, and a client may want the answers until then.
+            out.flush()?;
         }
-        Ok(Self { words: words.iter(), input: None, line: Vec::new(), rejected: 0 })
-    }
-
-    /// Whether the next URL may have to be waited for: a client may want the answers until then.
-    fn may_wait(&self) -> bool {
-        self.input.as_ref().is_some_and(|input| input.lines.buffer().is_empty())
-    }
-
-    /// The next URL. A line of standard input that is none is reported, and the others are still answered.
-    fn next(&mut self) -> io::Result<Option<TargetUrl<'_>>> {
-        loop {
-            match &mut self.input {
-                None => match self.words.next() {
-                    None => return Ok(None),
-                    Some(word) if word == "-" => {
-                        self.input = Some(ListInput { lines: BufReader::new(io::stdin()), number: 0, has_urls: false });
-                        continue;
-                    }
-                    Some(word) => {
-                        self.line.clear();
-                        self.line.extend_from_slice(word.as_bytes());
-                    }
-                },
-                Some(input) => {
-                    if !input.read(&mut self.line)? {
-                        if !input.has_urls {
-                            complain(&"<stdin>: the list is empty: write one URL a line");
-                        }
-                        self.input = None;
-                        continue;
-                    }
-                    // A path begins with a slash, so this is a comment.
-                    if self.line.is_empty() || self.line.starts_with(b"#") {
-                        continue;
-                    }
-                    input.has_urls = true;
-                    if let Err(error) = TargetUrl::parse(&self.line) {
-                        self.rejected += 1;
-                        complain(&format_args!("<stdin>:{}: {error}", input.number));
-                        continue;
-                    }
-                }
-            }
+        line.clear();
+        number += 1;
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("<stdin>: {error}"));
+        if lines.by_ref().take(LONGEST).read_until(b'\n', &mut line).map_err(named)? == 0 {
             break;
         }
-        TargetUrl::parse(&self.line).map(Some).map_err(io::Error::other)
-    }
-}
-
-impl ListInput {
-    /// Reads the next line without its end and the blanks around it; `false` at the end of the input.
-    fn read(&mut self, line: &mut Vec<u8>) -> io::Result<bool> {
-        line.clear();
-        self.number += 1;
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("<stdin>: {error}"));
-        if self.lines.by_ref().take(LONGEST).read_until(b'\n', line).map_err(named)? == 0 {
-            return Ok(false);
-        }
         if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
-            return Err(io::Error::other(format!("<stdin>:{}: the line is longer than 1 MiB", self.number)));
+            return Err(io::Error::other(format!("<stdin>:{number}: the line is longer than 1 MiB")));
         }
-        if line.starts_with(b"\xFF\xFE") || memchr::memchr(0, line).is_some() {
-            let message = format!("<stdin>:{}: the list is not text in UTF-8: save it as UTF-8", self.number);
+        if line.starts_with(b"\xFF\xFE") || memchr::memchr(0, &line).is_some() {
+            let message = format!("<stdin>:{number}: the list is not text in UTF-8: save it as UTF-8");
             return Err(io::Error::other(message));
         }
-        if self.number == 1 && line.starts_with(b"\xEF\xBB\xBF") {
-            line.drain(..3);
+        let text = line.strip_prefix(b"\xEF\xBB\xBF").filter(|_| number == 1).unwrap_or(&line).trim_ascii();
+        // A path begins with a slash, so this is a comment.
+        if text.is_empty() || text.starts_with(b"#") {
+            continue;
         }
-        let trimmed = line.trim_ascii();
-        let (start, length) = (line.len() - line.trim_ascii_start().len(), trimmed.len());
-        line.truncate(start + length);
-        line.drain(..start);
-        Ok(true)
+        has_urls = true;
+        match TargetUrl::parse(text) {
+            Ok(url) => answer(out, url)?,
+            Err(error) => {
+                rejected += 1;
+                complain(&format_args!("<stdin>:{number}: {error}"));
+            }
+        }
     }
+    if !has_urls {
+        complain(&"<stdin>: the list is empty: write one URL a line");
+    }
+    Ok(rejected)
 }

@@ -8,10 +8,9 @@ use tower_robots::agent::Obeys;
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
 
-use super::explanation::{ExplainedRequest, Explanation};
+use super::explanation::{AssumedHost, ExplainedRequest, Explanation};
 use crate::commands::agents::AgentSummary;
 use crate::commands::claim::CheckedClaim;
-use crate::evaluator::Evaluator;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
@@ -133,10 +132,8 @@ struct ExplainedForm {
     rules: Vec<ExplainedRule>,
 }
 
-pub(super) fn json_row(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
-    let path = evaluator.path(request.url.as_bytes());
-    let explanation = request.explain(evaluator, &path);
-    let trace = explanation.trace(&path);
+pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> io::Result<()> {
+    let ExplainedRequest { explanation, trace, .. } = request;
     let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
     let group = |group: &Group<'_>| ExplainedGroup {
         line: group.line(),
@@ -150,7 +147,7 @@ pub(super) fn json_row(out: &mut impl Write, evaluator: &Evaluator, request: &Ex
     };
     let json = ExplanationJson {
         url: String::from_utf8_lossy(request.url.as_bytes()),
-        host: request.host.name(),
+        host: AssumedHost::of(&request.url, request.site).name(),
         method: request.method,
         access: explanation.access,
         agent: explanation.agent(),

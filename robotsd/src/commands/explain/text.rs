@@ -5,35 +5,19 @@ use std::io::{self, Write};
 
 use tower_robots::agent::{Agent, Identity, Obeys};
 use tower_robots::policy::{Action, RateMode, Reason};
-use tower_robots::rules::{Access, Fallback, Group, Line, PathForm, ProductToken, RequestPath, Rule, Trace, Verdict};
+use tower_robots::rules::{Access, Fallback, Group, Line, PathForm, ProductToken, Rule, Trace, Verdict};
 
-use super::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
-use crate::evaluator::Evaluator;
+use super::explanation::{AssumedHost, ExplainedRequest, Explanation, Requester};
 use crate::render::printable;
 
 /// Matching rules that are shown, and forms of the path.
 const SHOWN: usize = 20;
 
-/// A request with all that is said about it.
-struct TextAnswer<'a> {
-    request: &'a ExplainedRequest<'a>,
-    path: &'a RequestPath<'a>,
-    explanation: &'a Explanation<'a>,
-    trace: Option<&'a Trace<'a>>,
-}
-
-pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
-    let path = &evaluator.path(request.url.as_bytes());
-    let explanation = &request.explain(evaluator, path);
-    let trace = explanation.trace(path);
-    TextAnswer { request, path, explanation, trace: trace.as_ref() }.write(out)
-}
-
-impl TextAnswer<'_> {
-    fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Self { request, path, explanation, .. } = self;
+impl ExplainedRequest<'_> {
+    pub(super) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { path, explanation, .. } = self;
         writeln!(out, "{}", self.headline())?;
-        match request.requester {
+        match self.requester {
             Requester::Token { crawler: Some(crawler), tokens, .. } => {
                 let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
                 let (crawler, tokens) = (printable(crawler), printable(tokens.join(", then ")));
@@ -46,7 +30,7 @@ impl TextAnswer<'_> {
                 explanation.agent().map_or(Ok(()), |agent| writeln!(out, "  agent:  {agent}"))?;
             }
         }
-        if let Some(claim) = &request.sender.claim {
+        if let Some(claim) = &self.sender.claim {
             let address = match claim.identity {
                 Identity::Verified(_) => "the address is verified as the crawler's",
                 Identity::Refuted(_) => "the address is not the crawler's",
@@ -55,9 +39,9 @@ impl TextAnswer<'_> {
             writeln!(out, "  sender: {address}: {}", claim.identity)?;
             claim.steps.iter().try_for_each(|step| writeln!(out, "          {}", printable(step)))?;
         }
-        writeln!(out, "  host:   {}", request.host)?;
+        writeln!(out, "  host:   {}", AssumedHost::of(&self.url, self.site))?;
         self.group(out)?;
-        if let Some(trace) = self.trace {
+        if let Some(trace) = &self.trace {
             self.rules(out, trace)?;
         }
         if let Some(delay) = explanation.crawl_delay() {
@@ -69,22 +53,18 @@ impl TextAnswer<'_> {
             writeln!(out, "  delay:  {}", self.line(delay.line()))?;
             writeln!(out, "          one request in {} s; {reads}", delay.interval().as_secs_f64())?;
         }
-        if explanation.form == PathForm::Standard && path.as_bytes() != request.url.as_bytes() {
+        if explanation.form == PathForm::Standard && path.as_bytes() != self.url.as_bytes() {
             writeln!(out, "  path:   {}", printable(path.as_bytes()))?;
         }
-        match request.policy {
-            ShownPolicy::Default if request.sender.claim.is_none() => Ok(()),
-            ShownPolicy::Default => decision(out, explanation),
-            ShownPolicy::Configured => {
-                pace(out, explanation)?;
-                decision(out, explanation)
-            }
+        if self.site.is_configured() {
+            pace(out, explanation)?;
         }
+        if self.site.is_configured() || self.sender.claim.is_some() { decision(out, explanation) } else { Ok(()) }
     }
 
     /// The groups that apply, and why.
     fn group(&self, out: &mut impl Write) -> io::Result<()> {
-        let Some(trace) = self.trace else {
+        let Some(trace) = &self.trace else {
             return match self.explanation.reason {
                 Reason::Exempt => writeln!(out, "  group:  none applies: the path or the agent is exempt"),
                 _ => writeln!(out, "  group:  none applies to this request, so the file does not apply to it"),
@@ -134,30 +114,30 @@ impl TextAnswer<'_> {
     fn line(&self, number: usize) -> String {
         let text = self.explanation.evaluator.robots().lines().nth(number.saturating_sub(1));
         let text = text.map_or_else(String::new, |line: Line<'_>| printable(line.bytes()));
-        format!("{}:{number}: {text}", printable(self.request.file))
+        format!("{}:{number}: {text}", printable(self.file))
     }
 
     /// As in ``GPTBot may not fetch /drafts/x: line 4, `Disallow: /drafts/`, in the group for GPTBot``.
     fn headline(&self) -> String {
-        let Self { request, explanation, .. } = self;
+        let Self { explanation, .. } = self;
         let may = match explanation.access {
             Access::Allow => "may",
             Access::Disallow => "may not",
         };
-        let url = printable(request.url.as_bytes());
-        let fetch = match request.method {
+        let url = printable(self.url.as_bytes());
+        let fetch = match self.method {
             "GET" | "HEAD" => format!("fetch {url}"),
             method => format!("send {} to {url}", printable(method)),
         };
         let why = match (explanation.reason, explanation.verdict) {
             (Reason::Exempt, _) => self.exempt(),
             (_, Some(verdict)) if verdict.group().is_some() => {
-                let token = self.trace.and_then(|trace| explanation.token_of(trace));
-                [decider(verdict, token), read_as(explanation.form, self.trace)].concat()
+                let token = self.trace.as_ref().and_then(|trace| explanation.token_of(trace));
+                [decider(verdict, token), read_as(explanation.form, self.trace.as_ref())].concat()
             }
             _ => self.without_group(),
         };
-        let sentence = format!("{} {may} {fetch}: {why}", request.requester.name());
+        let sentence = format!("{} {may} {fetch}: {why}", self.requester.name());
         // A class of agents begins the sentence, and a name stays as it is written.
         match ["a ", "this ", "any "].iter().any(|class| sentence.starts_with(class)) {
             true => sentence[..1].to_uppercase() + &sentence[1..],
@@ -166,7 +146,7 @@ impl TextAnswer<'_> {
     }
 
     fn without_group(&self) -> String {
-        let Self { request, explanation, path, .. } = self;
+        let Self { explanation, path, .. } = self;
         let evaluator = explanation.evaluator;
         let star = evaluator.rules.select(&[], Fallback::Star).applies();
         let agent = explanation.agent.as_ref();
@@ -182,17 +162,14 @@ impl TextAnswer<'_> {
                     let though = star.rule().filter(disallows).map_or_else(String::new, |rule| {
                         format!(", though {}, is for every crawler without a group", rule_line(rule))
                     });
-                    let who = match request.policy {
-                        ShownPolicy::Configured => "the config",
-                        ShownPolicy::Default => "robotsd by default",
-                    };
+                    let who = if self.site.is_configured() { "the config" } else { "robotsd by default" };
                     format!("no group names it, and {who} does not apply `*` to {category} agents{though}")
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
             // It holds for the agent, so it does not for the method.
             (true, true) => {
-                format!("no group names it, and the group for `*` does not apply to {}", printable(request.method))
+                format!("no group names it, and the group for `*` does not apply to {}", printable(self.method))
             }
             (false, _) => "no group of the file is for it".to_owned(),
         }
