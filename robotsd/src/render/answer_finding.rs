@@ -61,6 +61,11 @@ impl AnswerFinding {
         }
     }
 
+    /// How many there are of each severity, in the order of [`Severity::ALL`].
+    pub(crate) fn count(findings: &[Self]) -> [usize; 3] {
+        Severity::ALL.map(|severity| findings.iter().filter(|finding| finding.severity == severity).count())
+    }
+
     pub(crate) fn severity_is(self, severity: Severity) -> Self {
         Self { severity, ..self }
     }

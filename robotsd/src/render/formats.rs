@@ -126,7 +126,7 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
 
 pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     let name = markdown_code(&printable(checked.name));
-    let counts = Severity::ALL.map(|severity| (severity, checked.report.count(severity)));
+    let counts = Severity::ALL.map(|severity| checked.report.count(severity));
     if checked.report.findings.is_empty() {
         return writeln!(out, "{name}: nothing found\n");
     }
@@ -147,8 +147,7 @@ pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[Ans
     if findings.is_empty() {
         return Ok(());
     }
-    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    let counts = Severity::ALL.map(|severity| (severity, count(severity)));
+    let counts = AnswerFinding::count(findings);
     writeln!(out, "{} answers: {}\n", markdown_code(&printable(name)), found(counts))?;
     writeln!(out, "| URL | | finding |\n| --- | --- | --- |")?;
     for AnswerFinding { requested, code: name, severity, message, help, url, .. } in findings {
@@ -157,9 +156,9 @@ pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[Ans
     writeln!(out)
 }
 
-/// As in `1 error, 2 notes`.
-fn found(counts: [(Severity, usize); 3]) -> String {
-    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+/// As in `1 error, 2 notes`, of counts in the order of [`Severity::ALL`]; empty where nothing is found.
+pub(crate) fn found(counts: [usize; 3]) -> String {
+    let counts = Severity::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0);
     let words = counts.map(|(severity, count)| plural(count, severity.as_str()));
     words.collect::<Vec<_>>().join(", ")
 }

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
-pub(crate) use self::formats::{csv_row, markdown_code, markdown_text};
+pub(crate) use self::formats::{csv_row, found, markdown_code, markdown_text};
 pub(crate) use self::found_problem::{FoundProblem, ProblemFormat, write_problems};
 pub(crate) use self::printable::{
     complain, plural, printable, printable_path, shell_word, short_hash, stderr, stdout, styled_stdout, write_json,
@@ -25,43 +25,60 @@ pub(crate) use self::sarif::SarifLog;
 pub(crate) use self::text::{Colour, finding_line, write_one as snippet};
 
 /// How findings are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FindingFormat {
-    /// A snippet of the file for each finding.
-    Text(Colour),
-    /// A line for each finding.
+    /// Snippets of the file, for people
+    Text,
+    #[allow(rustdoc::broken_intra_doc_links, reason = "this is the text of --help")]
+    /// A line for each finding: file:line:column: severity: message [code]
     Concise,
-    /// A table in Markdown.
-    Markdown,
-    /// A JSON object a line for each finding.
+    /// A JSON object a line for each finding
     Json,
-    /// Workflow commands, which GitHub shows beside the line.
+    /// Annotations for GitHub Actions
     Github,
+    /// A table, for the comment on a change
+    Markdown,
+    /// One SARIF 2.1.0 document, for code scanning
+    Sarif,
 }
 
-/// Writes every finding about a file.
-pub(crate) fn findings(out: &mut impl Write, form: FindingFormat, checked: Checked<'_>) -> io::Result<()> {
+/// Writes every finding about a file, or adds it to the document that is written at the end.
+pub(crate) fn findings(
+    out: &mut impl Write,
+    form: FindingFormat,
+    sarif: &mut SarifLog,
+    checked: Checked<'_>,
+) -> io::Result<()> {
     match form {
-        FindingFormat::Text(colour) => text::write(out, colour, checked),
+        FindingFormat::Text => text::write(out, Colour::of(&io::stdout()), checked),
         FindingFormat::Concise => text::write_concise(out, checked),
-        FindingFormat::Markdown => formats::markdown(out, checked),
         FindingFormat::Json => formats::json(out, checked),
         FindingFormat::Github => formats::github(out, checked),
+        FindingFormat::Markdown => formats::markdown(out, checked),
+        FindingFormat::Sarif => {
+            sarif.add(checked);
+            Ok(())
+        }
     }
 }
 
-/// Writes the findings about the answers of a URL's host.
+/// The same of the findings about the answers of a URL's host.
 pub(crate) fn answer_findings(
     out: &mut impl Write,
     form: FindingFormat,
+    sarif: &mut SarifLog,
     name: &str,
     findings: &[AnswerFinding],
 ) -> io::Result<()> {
     match form {
-        FindingFormat::Text(colour) => text::write_answer(out, colour, findings),
+        FindingFormat::Text => text::write_answer(out, findings),
         FindingFormat::Concise => findings.iter().try_for_each(|finding| writeln!(out, "{finding}")),
-        FindingFormat::Markdown => formats::markdown_answers(out, name, findings),
         FindingFormat::Json => findings.iter().try_for_each(|finding| write_json(out, finding)),
         FindingFormat::Github => formats::github_answers(out, findings),
+        FindingFormat::Markdown => formats::markdown_answers(out, name, findings),
+        FindingFormat::Sarif => {
+            sarif.add_answer(findings);
+            Ok(())
+        }
     }
 }

@@ -233,14 +233,9 @@ fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
         let start = line.range.start;
         let before = robots.bytes().get(start..octet.min(start + line.bytes().len())).unwrap_or(b"");
         // An octet that is no UTF-8 is a character each, as a lossy reading has it.
-        (
-            line.number,
-            before
-                .utf8_chunks()
-                .map(|chunk| chunk.valid().chars().count() + usize::from(!chunk.invalid().is_empty()))
-                .sum::<usize>()
-                + 1,
-        )
+        let characters =
+            before.utf8_chunks().map(|chunk| chunk.valid().chars().count() + usize::from(!chunk.invalid().is_empty()));
+        (line.number, characters.sum::<usize>() + 1)
     };
     let ((line, column), (end_line, end_column)) = (place(span.start), place(span.end));
     json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })

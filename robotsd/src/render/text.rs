@@ -27,12 +27,8 @@ pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) 
 }
 
 /// Writes one finding as a snippet of its file, without the blank line that keeps it apart from the next.
-pub(crate) fn write_one(
-    out: &mut impl Write,
-    colour: Colour,
-    checked: Checked<'_>,
-    finding: &Finding,
-) -> io::Result<()> {
+pub(crate) fn write_one(out: &mut impl Write, checked: Checked<'_>, finding: &Finding) -> io::Result<()> {
+    let colour = Colour::of(&io::stdout());
     let name = printable(checked.name);
     match checked.robots.lines().nth(finding.line.saturating_sub(1)) {
         Some(line) => {
@@ -44,7 +40,8 @@ pub(crate) fn write_one(
 }
 
 /// Writes findings about an answer, with a blank line behind each.
-pub(super) fn write_answer(out: &mut impl Write, colour: Colour, findings: &[AnswerFinding]) -> io::Result<()> {
+pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
+    let colour = Colour::of(&io::stdout());
     for finding in findings {
         let title = level(finding.severity).primary_title(&*finding.message).id(finding.code);
         let help = finding.help.as_deref().map(help);
@@ -119,9 +116,8 @@ impl LineSnippet<'_> {
             None => title,
         };
         let help = self.help.map(help);
-        let excerpt = Excerpt::of(self.line, &self.span);
-        let snippet =
-            Snippet::source(excerpt.text).line_start(line).annotation(AnnotationKind::Primary.span(excerpt.span));
+        let (excerpt, span) = excerpt(self.line, &self.span);
+        let snippet = Snippet::source(excerpt).line_start(line).annotation(AnnotationKind::Primary.span(span));
         let fix = self.fix.map(|safety| {
             Level::HELP.with_name("fix").message(match safety {
                 Safety::Safe => "--fix corrects it: no crawler may fetch more or less after it",
@@ -164,20 +160,13 @@ fn place_arrow(colour: Colour) -> String {
 }
 
 /// The part of a line that is shown, and the span in it.
-struct Excerpt {
-    text: String,
-    span: Range<usize>,
-}
-
-impl Excerpt {
-    fn of(octets: &[u8], span: &Range<usize>) -> Self {
-        let window = window(octets, span.start);
-        let end = span.end.clamp(window.start, window.end);
-        let (text, span) = printable_with_span(&octets[window.clone()], span.start - window.start..end - window.start);
-        let head = if window.start > 0 { "…" } else { "" };
-        let tail = if window.end < octets.len() { "…" } else { "" };
-        Self { span: head.len() + span.start..head.len() + span.end, text: [head, &text, tail].concat() }
-    }
+fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
+    let window = window(octets, span.start);
+    let end = span.end.clamp(window.start, window.end);
+    let (text, span) = printable_with_span(&octets[window.clone()], span.start - window.start..end - window.start);
+    let head = if window.start > 0 { "…" } else { "" };
+    let tail = if window.end < octets.len() { "…" } else { "" };
+    ([head, &text, tail].concat(), head.len() + span.start..head.len() + span.end)
 }
 
 /// The octets of a line to show, around the one at `at`, cut between characters.

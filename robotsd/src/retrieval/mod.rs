@@ -17,9 +17,7 @@ use tower_robots::source::fetch::FetchUrl;
 
 pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, DocumentError};
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
-pub(crate) use self::retriever::{
-    ChainEnd, RequestedCodings, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever,
-};
+pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
 /// The schemes of words that are no files. Those that cannot be fetched are refused as such.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];

@@ -71,16 +71,8 @@ pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
     /// How many octets are read of the body as it is sent.
     pub(crate) most: u64,
-    pub(crate) codings: RequestedCodings,
-}
-
-/// The content codings of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestedCodings {
-    /// That gzip, deflate and brotli are accepted.
-    Accepted,
-    /// Nothing, as simple crawlers do.
-    Unmentioned,
+    /// Whether gzip, deflate and brotli are accepted, or nothing is said of codings, as by simple crawlers.
+    pub(crate) accepts_codings: bool,
 }
 
 /// A client with a thread of its own.
@@ -104,7 +96,7 @@ impl Default for RetrievalSettings {
 impl RetrievalRequest {
     /// A robots.txt, or another document under the same bounds: 8 MiB, five redirects to any host.
     pub(crate) const fn new(url: FetchUrl) -> Self {
-        Self { url, most: LiveRobots::MAX_FILE, codings: RequestedCodings::Accepted }
+        Self { url, most: LiveRobots::MAX_FILE, accepts_codings: true }
     }
 }
 
@@ -168,7 +160,7 @@ impl Retriever {
     async fn hop(&self, wanted: &RetrievalRequest, url: FetchUrl, from: Option<&Hop>) -> Hop {
         let led_from = from.and_then(Hop::address).map(|address| address.ip());
         let mut request = FetchRequest { most: wanted.most, led_from, ..FetchRequest::new(url.clone()) };
-        if wanted.codings == RequestedCodings::Accepted {
+        if wanted.accepts_codings {
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
         }
         let answer = match self.requests.fetch_add(1, Ordering::Relaxed) {

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use clap::builder::ArgPredicate;
-use clap::{Args, ValueEnum};
 use tower_robots::check::{Lint, Safety, Severity};
 
 use super::check_settings::Deny;
@@ -15,7 +15,7 @@ use crate::commands::arguments::WithinArgs;
 use crate::commands::arguments::site::{SiteArgs, USUAL_FILE};
 use crate::commands::output::Page;
 use crate::names::did_you_mean;
-use crate::render::{AnswerLint, Colour, FindingFormat, stdout};
+use crate::render::{AnswerLint, FindingFormat, stdout};
 use crate::retrieval::{is_url, shown_url};
 
 /// Check robots.txt files before they are published
@@ -40,8 +40,8 @@ pub(crate) struct CheckArgs {
     pub(super) explain: Option<Option<String>>,
 
     /// Output format
-    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
-    pub(super) format: CheckFormat,
+    #[arg(long, value_enum, default_value_t = FindingFormat::Text)]
+    pub(super) format: FindingFormat,
 
     /// Look for these lints and no others; may be repeated
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
@@ -84,23 +84,6 @@ pub(crate) struct CheckArgs {
     pub(super) exit_zero: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum CheckFormat {
-    /// Snippets of the file, for people
-    Text,
-    #[allow(rustdoc::broken_intra_doc_links, reason = "this is the text of --help")]
-    /// A line for each finding: file:line:column: severity: message [code]
-    Concise,
-    /// A JSON object a line for each finding
-    Json,
-    /// Annotations for GitHub Actions
-    Github,
-    /// A table, for the comment on a change
-    Markdown,
-    /// One SARIF 2.1.0 document, for code scanning
-    Sarif,
-}
-
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
     /// Correct the files where no crawler may fetch more or less after it; - writes the corrected text to standard output
@@ -118,24 +101,6 @@ pub(super) struct FixArgs {
     /// Read no robots-check.toml
     #[arg(long)]
     pub(super) isolated: bool,
-}
-
-impl CheckFormat {
-    pub(super) const fn is_for_people(self) -> bool {
-        matches!(self, Self::Text | Self::Concise)
-    }
-
-    /// The format of each file; none where all are in one document.
-    pub(super) fn form(self) -> Option<FindingFormat> {
-        Some(match self {
-            Self::Text => FindingFormat::Text(Colour::of(&io::stdout())),
-            Self::Concise => FindingFormat::Concise,
-            Self::Json => FindingFormat::Json,
-            Self::Github => FindingFormat::Github,
-            Self::Markdown => FindingFormat::Markdown,
-            Self::Sarif => return None,
-        })
-    }
 }
 
 /// Whether standard input is among these files.

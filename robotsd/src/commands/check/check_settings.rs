@@ -101,10 +101,7 @@ impl CheckFile {
             found
         };
         let (select, ignore) = (known(&raw.select), known(&raw.ignore));
-        match faults.is_empty() {
-            true => Ok(Self { select, ignore, deny: raw.deny }),
-            false => Err(at(faults)),
-        }
+        if faults.is_empty() { Ok(Self { select, ignore, deny: raw.deny }) } else { Err(at(faults)) }
     }
 
     /// The settings of the command, without the lints that the file turns off, where options do not say which.

@@ -3,33 +3,29 @@
 //! A file is replaced whole or not at all ([`replace`]). The effect of an unsafe fix on crawlers is printed, as `robotsd diff`
 //! prints it.
 
-use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use similar::TextDiff;
-use tower_robots::check::{FixedFile, Safety, Severity};
+use tower_robots::check::{FixedFile, Safety};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
-use super::check_settings::{CheckFile, Deny};
 use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
 use crate::exit::complain;
 use crate::input::InputSource;
-use crate::render::{plural, printable, printable_path, stderr};
+use crate::render::{FindingFormat, plural, printable, printable_path, stderr};
 
 /// How long the shortest difference is looked for.
 const MOST_DIFFERENCE: Duration = Duration::from_millis(500);
 
 /// The corrections in all files so far.
 pub(super) struct FixRun<'a> {
-    args: &'a CheckArgs,
-    /// The faults of files of settings, each of which may be for many files.
-    faults: BTreeSet<String>,
-    corrected: usize,
+    pub(super) args: &'a CheckArgs,
+    pub(super) corrected: usize,
     /// The remaining findings, and those of them whose fix is unsafe.
     left: usize,
     left_unsafe: usize,
@@ -37,57 +33,9 @@ pub(super) struct FixRun<'a> {
     pub(super) is_cut: bool,
 }
 
-/// The action for a file.
-pub(super) enum PreparedFile {
-    /// Check it, with these settings; the severity fails it.
-    Check { bytes: Vec<u8>, settings: Box<EvaluatorSettings>, threshold: Option<Severity> },
-    /// Nothing more: the difference is shown.
-    Shown { is_changed: bool },
-    /// It could not be read, or written.
-    Failed(String),
-    /// Nothing more: its settings are those of another file, and their faults were reported.
-    FailedAgain,
-}
-
 impl<'a> FixRun<'a> {
     pub(super) const fn new(args: &'a CheckArgs) -> Self {
-        Self { args, faults: BTreeSet::new(), corrected: 0, left: 0, left_unsafe: 0, is_cut: false }
-    }
-
-    /// Corrects a file where that is wanted, with the settings that are for it.
-    pub(super) fn prepare(
-        &mut self,
-        out: &mut impl Write,
-        name: &str,
-        source: &InputSource,
-        bytes: Vec<u8>,
-        settings: &EvaluatorSettings,
-    ) -> io::Result<PreparedFile> {
-        let args = self.args;
-        let file = match args.fixing.isolated {
-            true => Ok(CheckFile::default()),
-            false => CheckFile::find(source, args.stdin_filename.as_deref(), &args.within),
-        };
-        let file = match file {
-            Ok(file) => file,
-            Err(error) => {
-                let error = error.to_string();
-                let is_new = self.faults.insert(error.clone());
-                return Ok(if is_new { PreparedFile::Failed(error) } else { PreparedFile::FailedAgain });
-            }
-        };
-        let settings = file.settings(settings, !args.select.is_empty(), !args.ignore.is_empty());
-        let threshold = file.deny.map(Deny::threshold).filter(|_| args.deny.is_none() && !args.exit_zero);
-        if !args.fixing.is_on() {
-            return Ok(PreparedFile::Check { bytes, settings: settings.into(), threshold });
-        }
-        let corrected = self.corrected;
-        match self.correct(out, name, source, bytes, &settings) {
-            Ok(Some(bytes)) => Ok(PreparedFile::Check { bytes, settings: settings.into(), threshold }),
-            Ok(None) => Ok(PreparedFile::Shown { is_changed: self.corrected > corrected }),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error),
-            Err(error) => Ok(PreparedFile::Failed(format!("{}: {error}", printable(name)))),
-        }
+        Self { args, corrected: 0, left: 0, left_unsafe: 0, is_cut: false }
     }
 
     /// A file that an argument stands for. One that a link leads to out of a directory is not corrected.
@@ -110,8 +58,8 @@ impl<'a> FixRun<'a> {
         self.args.fixing.fix && has_stdin(&self.args.paths)
     }
 
-    /// The corrected file, once it is written; none where only the difference is shown.
-    fn correct(
+    /// The file, corrected and written where that is wanted; none where only the difference is shown.
+    pub(super) fn correct(
         &mut self,
         out: &mut impl Write,
         name: &str,
@@ -119,6 +67,9 @@ impl<'a> FixRun<'a> {
         bytes: Vec<u8>,
         settings: &EvaluatorSettings,
     ) -> io::Result<Option<Vec<u8>>> {
+        if !self.args.fixing.is_on() {
+            return Ok(Some(bytes));
+        }
         let before = RobotsTxt::parse(bytes);
         let over = Instant::now() + MOST_TIME;
         let fixed =
@@ -163,7 +114,10 @@ impl<'a> FixRun<'a> {
         let has_more = *left_unsafe > 0 && !fixing.unsafe_fixes;
         let more = if has_more { format!(" ({left_unsafe} {need} --unsafe-fixes)") } else { String::new() };
         let message = format!("{verb} {corrected} of {}{more}", plural(corrected + left, "finding"));
-        if self.args.format.is_for_people() && !fixing.diff && !has_stdin(&self.args.paths) {
+        if matches!(self.args.format, FindingFormat::Text | FindingFormat::Concise)
+            && !fixing.diff
+            && !has_stdin(&self.args.paths)
+        {
             writeln!(out, "{message}")?;
         } else {
             complain(&message);

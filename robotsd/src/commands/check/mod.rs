@@ -13,25 +13,25 @@ mod fixing;
 mod live;
 mod summary;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tower_robots::check::{Lint, Severity};
 use tower_robots::rules::Reading;
+use walkdir::WalkDir;
 
-use self::check_args::CheckFormat;
-use self::check_settings::Deny;
-use self::fixing::{FixRun, PreparedFile};
-use self::live::{FetchedSitemaps, LiveCheck};
+use self::check_settings::{CheckFile, Deny};
+use self::fixing::FixRun;
+use self::live::LiveCheck;
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
 use super::arguments::site::{RobotsFile, SelectedSite, USUAL_FILE, WHAT_TO_NAME};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::input::{InputSource, stdin_once};
-use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable_path, stderr, stdout, styled_stdout};
+use crate::render::{self, Checked, FindingFormat, SarifLog, printable, printable_path, stderr, stdout, styled_stdout};
 use crate::retrieval::{is_url, shown_url, site_hint};
 
 pub(crate) use self::check_args::CheckArgs;
@@ -44,17 +44,15 @@ const MOST_SHOWN: usize = 100_000;
 const WITHOUT_SITE: &str =
     "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked";
 
-/// How the findings of a file are shown.
-#[derive(Clone, Copy, Debug)]
+/// How many findings of a file are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     /// Every one, in the order of the file.
-    All(FindingFormat),
-    /// Every one, in one document at the end.
-    Sarif,
+    All,
     /// One of each code as a snippet.
-    Snippets(Colour, ShownNotes),
+    Snippets,
     /// A line for each code.
-    Lines(ShownNotes),
+    Lines,
 }
 
 /// Checks the files and writes what it finds to standard output.
@@ -76,8 +74,8 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     if args.verbose {
         site.settings.checks = site.settings.checks.findings_per_lint(MOST_SHOWN);
     }
-    let written = match args.format.form() {
-        Some(FindingFormat::Markdown) => {
+    let written = match args.format {
+        FindingFormat::Markdown => {
             let mut tables = Vec::new();
             write(args, &site, &mut tables, &mut summary)
                 .and_then(|()| summary.write_verdict(&mut out, is_denied(&summary, args)))
@@ -105,12 +103,14 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
         |path: &&PathBuf| expand(path).into_iter().map(|source| fixing.permitted(path, source?)).collect::<Vec<_>>();
     let sources: Vec<_> = paths.iter().flat_map(expanded).collect();
     let detail = args.detail(sources.len() + urls.len());
-    let mut output = CheckOutput { detail, settings, summary, sarif: SarifLog::default() };
+    let has_notes = detail == Detail::All || args.notes || matches!(args.deny, Some(Deny::Notes));
+    let notes = if has_notes { ShownNotes::Each } else { ShownNotes::Counted };
+    let (sarif, faults) = (SarifLog::default(), BTreeSet::new());
+    let mut output = CheckOutput { form: args.format, detail, notes, settings, summary, sarif, faults };
     if !urls.is_empty() {
-        let sitemaps = if args.sitemap { FetchedSitemaps::Named } else { FetchedSitemaps::None };
         match site.retriever() {
             Ok(retriever) => {
-                let live = LiveCheck { retriever, settings, sitemaps };
+                let live = LiveCheck { retriever, settings, fetches_sitemaps: args.sitemap };
                 for url in urls {
                     if let Err(error) = args.within.refuse(url) {
                         let name = shown_url(&url.to_string_lossy());
@@ -155,26 +155,28 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
         }
     }
     output.summary.is_cut |= fixing.is_cut;
+    output.summary.is_denied |= args.fixing.diff && fixing.corrected > 0;
     if fixing.finish(out)? {
         return Ok(());
     }
-    match output.detail {
-        Detail::All(FindingFormat::Json | FindingFormat::Github | FindingFormat::Concise | FindingFormat::Markdown) => {
-            return Ok(());
-        }
-        Detail::Sarif => return output.sarif.write(out),
-        Detail::All(FindingFormat::Text(_)) => output.summary.write(out, ShownNotes::Each)?,
-        Detail::Snippets(_, notes) | Detail::Lines(notes) => output.summary.write(out, notes)?,
+    match args.format {
+        FindingFormat::Text => output.summary.write(out, notes)?,
+        FindingFormat::Sarif => return output.sarif.write(out),
+        _ => return Ok(()),
     }
     if site.is_configured() || !args.verbose { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
 /// The output about each file, and the part that is kept for the end.
 struct CheckOutput<'a> {
+    form: FindingFormat,
     detail: Detail,
+    notes: ShownNotes,
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
+    /// The faults of files of settings, each of which may be for many files.
+    faults: BTreeSet<String>,
 }
 
 impl CheckOutput<'_> {
@@ -182,13 +184,9 @@ impl CheckOutput<'_> {
         let groups = FindingGroups::of(checked.report);
         self.summary.add(checked.name, checked.report, &groups);
         match self.detail {
-            Detail::All(form) => render::findings(out, form, checked),
-            Detail::Sarif => {
-                self.sarif.add(checked);
-                Ok(())
-            }
-            Detail::Snippets(colour, notes) => groups.write_snippets(out, colour, checked, notes),
-            Detail::Lines(notes) => groups.write_lines(out, checked.name, notes),
+            Detail::All => render::findings(out, self.form, &mut self.sarif, checked),
+            Detail::Snippets => groups.write_snippets(out, checked, self.notes),
+            Detail::Lines => groups.write_lines(out, checked.name, self.notes),
         }
     }
 
@@ -207,18 +205,30 @@ impl CheckOutput<'_> {
         source: &InputSource,
         bytes: Vec<u8>,
     ) -> io::Result<()> {
-        let (bytes, settings, threshold) = match fixing.prepare(out, name, source, bytes, self.settings)? {
-            PreparedFile::Check { bytes, settings, threshold } => (bytes, settings, threshold),
-            PreparedFile::Shown { is_changed } => {
-                self.summary.is_denied |= is_changed;
+        let args = fixing.args;
+        let file = match args.fixing.isolated {
+            true => Ok(CheckFile::default()),
+            false => CheckFile::find(source, args.stdin_filename.as_deref(), &args.within),
+        };
+        let file = match file {
+            Ok(file) => file,
+            Err(error) => {
+                let error = error.to_string();
+                match self.faults.insert(error.clone()) {
+                    true => self.unread(name, &error),
+                    false => self.summary.unread += 1,
+                }
                 return Ok(());
             }
-            PreparedFile::Failed(reason) => {
-                self.unread(name, &reason);
-                return Ok(());
-            }
-            PreparedFile::FailedAgain => {
-                self.summary.unread += 1;
+        };
+        let settings = file.settings(self.settings, !args.select.is_empty(), !args.ignore.is_empty());
+        let threshold = file.deny.map(Deny::threshold).filter(|_| args.deny.is_none() && !args.exit_zero);
+        let bytes = match fixing.correct(out, name, source, bytes, &settings) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
+            Err(error) => {
+                self.unread(name, &format_args!("{}: {error}", printable(name)));
                 return Ok(());
             }
         };
@@ -228,7 +238,7 @@ impl CheckOutput<'_> {
         let checked = Checked { name, robots: evaluator.robots(), report: &report };
         if fixing.is_filter() {
             self.summary.add(name, &report, &FindingGroups::of(&report));
-            return render::findings(&mut stderr(), FindingFormat::Concise, checked);
+            return render::findings(&mut stderr(), FindingFormat::Concise, &mut self.sarif, checked);
         }
         self.checked(out, checked)
     }
@@ -253,13 +263,10 @@ impl CheckArgs {
     }
 
     fn detail(&self, files: usize) -> Detail {
-        let notes =
-            if self.notes || matches!(self.deny, Some(Deny::Notes)) { ShownNotes::Each } else { ShownNotes::Counted };
-        match self.format.form() {
-            None => Detail::Sarif,
-            Some(FindingFormat::Text(_)) if !self.verbose && files > 1 => Detail::Lines(notes),
-            Some(FindingFormat::Text(colour)) if !self.verbose => Detail::Snippets(colour, notes),
-            Some(form) => Detail::All(form),
+        match files {
+            _ if self.verbose || self.format != FindingFormat::Text => Detail::All,
+            0 | 1 => Detail::Snippets,
+            _ => Detail::Lines,
         }
     }
 
@@ -268,7 +275,7 @@ impl CheckArgs {
         match (self.deny, self.format) {
             _ if self.exit_zero => None,
             (Some(deny), _) => Some(deny.threshold()),
-            (None, CheckFormat::Sarif) => None,
+            (None, FindingFormat::Sarif) => None,
             (None, _) => Some(Deny::Errors.threshold()),
         }
     }
@@ -282,51 +289,28 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     if !path.is_dir() {
         return vec![Ok(InputSource::File(path.to_owned()))];
     }
-    let mut listing = Listing::default();
-    listing.walk(path);
-    let mut files = if listing.robots.is_empty() { listing.texts } else { listing.robots };
-    files.sort();
-    if files.is_empty() && listing.failed.is_empty() {
-        let error = io::Error::new(io::ErrorKind::NotFound, "the directory holds neither a robots.txt nor a .txt file");
-        return vec![Err((path.to_owned(), error))];
-    }
-    files.into_iter().map(|file| Ok(InputSource::Found(file))).chain(listing.failed.into_iter().map(Err)).collect()
-}
-
-/// The robots.txt files of a directory.
-#[derive(Default)]
-struct Listing {
-    /// Every robots.txt, however deep.
-    robots: Vec<PathBuf>,
-    /// The .txt files of the directory itself.
-    texts: Vec<PathBuf>,
-    failed: Vec<(PathBuf, io::Error)>,
-}
-
-impl Listing {
-    fn walk(&mut self, top: &Path) {
-        let mut waiting = vec![top.to_owned()];
-        while let Some(directory) = waiting.pop() {
-            let entries = match fs::read_dir(&directory) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    self.failed.push((directory, error));
-                    continue;
-                }
-            };
-            for entry in entries {
-                match entry.and_then(|entry| Ok((entry.file_type()?, entry.path()))) {
-                    // A link to a directory is not followed: it may lead back up. A link to a file is read.
-                    Ok((kind, path)) if kind.is_dir() => waiting.push(path),
-                    Ok((_, path)) if path.is_dir() => {}
-                    Ok((_, path)) if path.file_name() == Some(OsStr::new("robots.txt")) => self.robots.push(path),
-                    Ok((_, path)) if directory == top && path.extension() == Some(OsStr::new("txt")) => {
-                        self.texts.push(path);
-                    }
-                    Ok(_) => {}
-                    Err(error) => self.failed.push((directory.clone(), error)),
-                }
+    let (mut robots, mut texts, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    // A link to a directory is not followed: it may lead back up. A link to a file is read.
+    for entry in WalkDir::new(path) {
+        match entry {
+            Ok(entry) if entry.path().is_dir() => {}
+            Ok(entry) if entry.file_name() == "robots.txt" => robots.push(entry.into_path()),
+            Ok(entry) if entry.depth() == 1 && entry.path().extension() == Some(OsStr::new("txt")) => {
+                texts.push(entry.into_path());
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let place = error.path().unwrap_or(path).to_owned();
+                failed.push((place, error.into_io_error().unwrap_or(io::ErrorKind::Other.into())));
             }
         }
     }
+    // Every robots.txt, however deep; where there is none, the .txt files of the directory itself.
+    let mut files = if robots.is_empty() { texts } else { robots };
+    files.sort();
+    if files.is_empty() && failed.is_empty() {
+        let error = io::Error::new(io::ErrorKind::NotFound, "the directory holds neither a robots.txt nor a .txt file");
+        return vec![Err((path.to_owned(), error))];
+    }
+    files.into_iter().map(|file| Ok(InputSource::Found(file))).chain(failed.into_iter().map(Err)).collect()
 }

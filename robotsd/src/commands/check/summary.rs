@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use tower_robots::check::{Finding, Report, Safety, Severity};
 
-use crate::render::{self, AnswerFinding, Checked, Colour, finding_line, plural, printable};
+use crate::render::{self, AnswerFinding, Checked, finding_line, plural, printable};
 
 /// Files that the table lists.
 const LISTED: usize = 100;
@@ -53,8 +53,7 @@ impl CheckSummary {
     /// checked, or as one that could not be read.
     pub(super) fn add_answers(&mut self, name: &str, findings: &[AnswerFinding], is_counted: bool) {
         self.files += usize::from(!is_counted);
-        let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-        let found = Severity::ALL.map(count);
+        let found = AnswerFinding::count(findings);
         self.add_row(format!("{} answers", printable(name)), found, findings.first().map(|first| (first.code, 1)));
     }
 
@@ -103,11 +102,9 @@ impl CheckSummary {
         writeln!(out, "**{verdict}**: {}{unread}\n", self.found())
     }
 
-    /// As in `1 error, 2 notes`.
     fn found(&self) -> String {
-        let counts = self.found.iter().zip(Severity::ALL).filter(|(count, _)| **count > 0);
-        let found: Vec<String> = counts.map(|(count, severity)| plural(*count, severity.as_str())).collect();
-        if found.is_empty() { "nothing found".to_owned() } else { found.join(", ") }
+        let found = render::found(self.found);
+        if found.is_empty() { "nothing found".to_owned() } else { found }
     }
 
     /// The files with findings, the worst first.
@@ -187,19 +184,18 @@ impl<'r> FindingGroups<'r> {
     pub(super) fn write_snippets(
         &self,
         out: &mut impl Write,
-        colour: Colour,
         checked: Checked<'_>,
         notes: ShownNotes,
     ) -> io::Result<()> {
         for group in self.shown(notes) {
-            render::snippet(out, colour, checked, group.first)?;
+            render::snippet(out, checked, group.first)?;
             if group.count > SHOWN_WHOLE {
                 let indent = group.first.line.to_string().len();
                 writeln!(out, "{:indent$} = {}; --verbose shows each", "", group.further())?;
             } else {
                 for finding in &group.others {
                     writeln!(out)?;
-                    render::snippet(out, colour, checked, finding)?;
+                    render::snippet(out, checked, finding)?;
                 }
             }
             writeln!(out)?;

@@ -24,8 +24,8 @@ use self::report::{AnswerSummary, FrontPage, LiveReport, SameFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::render::AnswerFinding;
 use crate::retrieval::{
-    AnswerKind, AnswerReading, CrawlerAccess, DocumentError, RequestedCodings, RetrievalChain, RetrievalRequest,
-    Retriever, codings, robots_url, site_of,
+    AnswerKind, AnswerReading, CrawlerAccess, DocumentError, RetrievalChain, RetrievalRequest, Retriever, codings,
+    robots_url, site_of,
 };
 
 pub(super) use self::lints::{answer_lint, answer_lints};
@@ -38,14 +38,8 @@ const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
 pub(super) struct LiveCheck<'a> {
     pub(super) retriever: Retriever,
     pub(super) settings: &'a EvaluatorSettings,
-    pub(super) sitemaps: FetchedSitemaps,
-}
-
-/// Whether the sitemaps that a file names are fetched too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FetchedSitemaps {
-    None,
-    Named,
+    /// Whether the sitemaps that a file names are fetched too.
+    pub(super) fetches_sitemaps: bool,
 }
 
 impl LiveCheck<'_> {
@@ -85,8 +79,8 @@ impl LiveCheck<'_> {
         let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
         let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
         findings.extend(evaluator.iter().flat_map(|evaluator| sitemaps::elsewhere(evaluator.robots(), origin)));
-        let sitemaps = match (&evaluator, self.sitemaps) {
-            (Some(evaluator), FetchedSitemaps::Named) => {
+        let sitemaps = match &evaluator {
+            Some(evaluator) if self.fetches_sitemaps => {
                 let (sitemaps, found) = sitemaps::check(&self.retriever, evaluator.robots(), origin);
                 findings.extend(found);
                 sitemaps
@@ -116,8 +110,7 @@ impl LiveCheck<'_> {
             return None;
         }
         let request = RetrievalRequest::new(chain.url().clone());
-        let request = RetrievalRequest { codings: RequestedCodings::Unmentioned, ..request };
-        answers::of_unasked_coding(&self.retriever.retrieve(&request))
+        answers::of_unasked_coding(&self.retriever.retrieve(&RetrievalRequest { accepts_codings: false, ..request }))
     }
 }
 

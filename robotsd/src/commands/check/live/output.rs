@@ -74,7 +74,7 @@ fn write_markdown(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
     writeln!(out, "| front page of `{}` | may | may not |\n| --- | --- | --- |", front_page(report))?;
     for kind in CrawlerKind::ALL {
         let (may, may_not) = sides(&report.front_page, kind);
-        writeln!(out, "| {} | {may} | {may_not} |", kind.title())?;
+        writeln!(out, "| {} | {may} | {may_not} |", kind.as_str())?;
     }
     writeln!(out)
 }
@@ -89,7 +89,7 @@ fn write_front_page(out: &mut impl Write, report: &LiveReport) -> io::Result<()>
         let (may, may_not) = sides(&report.front_page, kind);
         let sides = [("may", may), ("may not", may_not)].into_iter().filter(|(_, names)| names != "-");
         for (at, (word, names)) in sides.enumerate() {
-            writeln!(out, "  {:14}  {word:7}  {names}", if at == 0 { kind.title() } else { "" })?;
+            writeln!(out, "  {:14}  {word:7}  {names}", if at == 0 { kind.as_str() } else { "" })?;
         }
     }
     writeln!(out)
@@ -203,42 +203,31 @@ impl CheckOutput<'_> {
         let LiveReport { name, findings, .. } = report;
         let is_file = report.evaluator.is_some() || report.unreached.is_some();
         self.summary.add_answers(name, findings, is_file);
-        let (form, notes) = match self.detail {
-            Detail::All(form) => (form, ShownNotes::Each),
-            Detail::Snippets(colour, notes) => (FindingFormat::Text(colour), notes),
-            Detail::Lines(notes) => (FindingFormat::Concise, notes),
-            Detail::Sarif => {
-                self.sarif.add_answer(findings);
-                return Ok(());
-            }
-        };
-        if matches!(self.detail, Detail::All(FindingFormat::Text(_)) | Detail::Snippets(..) | Detail::Lines(_)) {
+        if self.form == FindingFormat::Text {
             write_answers(out, report)?;
         }
-        let (shown, counted) = split(findings, notes);
-        render::answer_findings(out, form, name, shown)?;
+        let form = if self.detail == Detail::Lines { FindingFormat::Concise } else { self.form };
+        // The worst come first.
+        let shown = match self.notes {
+            ShownNotes::Each => findings.len(),
+            ShownNotes::Counted => findings.partition_point(|finding| finding.severity != Severity::Note),
+        };
+        let (shown, counted) = findings.split_at(shown);
+        render::answer_findings(out, form, &mut self.sarif, name, shown)?;
         write_counted(out, counted)
     }
 
     fn end(&self, out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
-        match self.detail {
-            Detail::All(FindingFormat::Text(_)) | Detail::Snippets(..) => write_front_page(out, report),
-            Detail::Lines(_) => {
-                writeln!(out)?;
+        match self.form {
+            FindingFormat::Text => {
+                if self.detail == Detail::Lines {
+                    writeln!(out)?;
+                }
                 write_front_page(out, report)
             }
-            Detail::All(FindingFormat::Json) => render::write_json(out, report),
-            Detail::All(FindingFormat::Markdown) => write_markdown(out, report),
-            Detail::All(FindingFormat::Concise | FindingFormat::Github) | Detail::Sarif => Ok(()),
+            FindingFormat::Json => render::write_json(out, report),
+            FindingFormat::Markdown => write_markdown(out, report),
+            FindingFormat::Concise | FindingFormat::Github | FindingFormat::Sarif => Ok(()),
         }
     }
-}
-
-/// The findings that are shown, and the notes that are only counted. The worst come first.
-fn split(findings: &[AnswerFinding], notes: ShownNotes) -> (&[AnswerFinding], &[AnswerFinding]) {
-    let shown = match notes {
-        ShownNotes::Each => findings.len(),
-        ShownNotes::Counted => findings.partition_point(|finding| finding.severity != Severity::Note),
-    };
-    findings.split_at(shown)
 }

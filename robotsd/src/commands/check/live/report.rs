@@ -9,6 +9,7 @@ use super::sitemaps::SitemapSummary;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::render::AnswerFinding;
 use crate::retrieval::{AnswerKind, AnswerReading, CrawlerAccess, DecodedBody, RetrievalChain, codings};
+use crate::word_enum::word_enum;
 
 /// Everything about one URL of the command line. As a JSON object it stands behind the findings.
 #[derive(Debug, Serialize)]
@@ -149,32 +150,24 @@ pub(super) struct FrontPageRow {
     pub(super) ignores_robots: bool,
 }
 
-/// The crawlers that an owner thinks of first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum CrawlerKind {
-    SearchEngine,
-    AiSearch,
-    AiTraining,
+word_enum! {
+    /// The crawlers that an owner thinks of first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub(super) enum CrawlerKind {
+        SearchEngine = "search engines",
+        AiSearch = "AI search",
+        AiTraining = "AI training",
+    }
 }
 
 impl CrawlerKind {
-    pub(super) const ALL: [Self; 3] = [Self::SearchEngine, Self::AiSearch, Self::AiTraining];
-
     fn of(crawler: &Crawler) -> Option<Self> {
         match crawler.category {
             _ if crawler.is_index_engine => Some(Self::SearchEngine),
             Category::AiSearch => Some(Self::AiSearch),
             Category::AiTraining => Some(Self::AiTraining),
             _ => None,
-        }
-    }
-
-    pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::SearchEngine => "search engines",
-            Self::AiSearch => "AI search",
-            Self::AiTraining => "AI training",
         }
     }
 }
