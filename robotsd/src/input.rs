@@ -133,6 +133,24 @@ impl TooManyOctets {
     }
 }
 
+/// What a decoder makes of octets, with errors that say so. Those of where it reads from are passed on.
+#[derive(Debug)]
+pub(crate) struct Unpacked<R, F> {
+    pub(crate) octets: R,
+    pub(crate) named: F,
+}
+
+impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> E> Read for Unpacked<R, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.octets.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                io::Error::other((self.named)(error))
+            }
+            _ => error,
+        })
+    }
+}
+
 /// Line and column of an octet of a text, in characters, both from 1.
 pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     Places::of(text).at(at)

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Cursor, ErrorKind, Read};
 
 use flate2::read::MultiGzDecoder;
 
-use crate::input::{AtMost, TooManyOctets};
+use crate::input::{AtMost, TooManyOctets, Unpacked};
 use crate::render::printable;
 
 /// Octets that are read at once.
@@ -45,8 +45,9 @@ impl<'a> SitemapText<'a> {
         let (head, octets) = beginning(AtMost::new(octets, MOST_OCTETS), 2)?;
         let octets: Box<dyn Read + 'a> = match head[..] {
             [0x1F, 0x8B] => {
-                let unpacked = Unpacked(MultiGzDecoder::new(Cursor::new(head).chain(octets)));
-                Box::new(AtMost::new(unpacked, MOST_OCTETS))
+                let octets = MultiGzDecoder::new(Cursor::new(head).chain(octets));
+                let named = |error| SitemapFault::of_document(&format_args!("it cannot be unpacked: {error}"));
+                Box::new(AtMost::new(Unpacked { octets, named }, MOST_OCTETS))
             }
             _ => Box::new(Cursor::new(head).chain(octets)),
         };
@@ -152,20 +153,6 @@ impl Read for SitemapText<'_> {
         let read = self.fill_buf()?.read(buffer)?;
         self.consume(read);
         Ok(read)
-    }
-}
-
-/// The octets that gzip holds, with errors that say so. Those of where it is read from are passed on.
-struct Unpacked<R>(R);
-
-impl<R: Read> Read for Unpacked<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).map_err(|error| match error.kind() {
-            ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
-                io::Error::other(SitemapFault::of_document(&format_args!("it cannot be unpacked: {error}")))
-            }
-            _ => error,
-        })
     }
 }
 

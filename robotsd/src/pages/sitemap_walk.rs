@@ -64,12 +64,8 @@ impl<'a> SitemapWalk<'a> {
             let octets = match fetch(&source) {
                 Ok(Some(octets)) => octets,
                 Ok(None) if depth == 0 => continue,
-                Ok(None) => {
-                    self.troubles.push(format!("{source}: it is not there"));
-                    continue;
-                }
-                Err(why) => {
-                    self.troubles.push(why);
+                missing => {
+                    self.troubles.push(missing.err().unwrap_or_else(|| format!("{source}: it is not there")));
                     continue;
                 }
             };

@@ -1,13 +1,13 @@
 //! Content codings of a body, undone with a bound on what comes out.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 
 use brotli_decompressor::Decompressor;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 
-use crate::input::{AtMost, TooManyOctets};
+use crate::input::{AtMost, TooManyOctets, Unpacked};
 
 /// The codings that requests accept, as the crawlers of search engines do.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
@@ -88,7 +88,9 @@ pub(crate) fn decoder<'a>(
             "br" => Box::new(Decompressor::new(octets, BUFFER)),
             _ => return Err(CodingError::Unknown(coding.chars().take(64).collect())),
         };
-        octets = Box::new(NamedDecoder { coding: coding.clone(), decoder });
+        let coding = coding.clone();
+        octets =
+            Box::new(Unpacked { octets: decoder, named: move |error| CodingError::Damaged(coding.clone(), error) });
     }
     Ok(octets)
 }
@@ -118,23 +120,6 @@ impl Read for Deflate<'_> {
             Self::Unread(_) => Ok(0),
             Self::Begun(decoder) => decoder.read(buffer),
         }
-    }
-}
-
-/// A decoder whose errors name its coding. Those of where it reads from are passed on.
-struct NamedDecoder<'a> {
-    coding: String,
-    decoder: Box<dyn Read + 'a>,
-}
-
-impl Read for NamedDecoder<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.decoder.read(buffer).map_err(|error| match error.kind() {
-            ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
-                io::Error::other(CodingError::Damaged(self.coding.clone(), error))
-            }
-            _ => error,
-        })
     }
 }
 
