@@ -14,7 +14,8 @@ pub(crate) use self::site::{
 };
 
 /// `GET /status`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct StatusReport {
     pub(crate) version: String,
     pub(crate) pid: u32,
@@ -43,25 +44,19 @@ pub(crate) struct StatusReport {
     /// The bound on open connections.
     pub(crate) connections: Option<usize>,
     /// `off` where nothing is enforced for any site, else `on`; empty from an older robotsd.
-    #[serde(default)]
     pub(crate) enforcement: String,
     /// The next steps that concern every site.
-    #[serde(default)]
     pub(crate) next: Vec<NextStep>,
     /// Why the switch of every site is taken for `off` although it was not turned.
     pub(crate) switch_trouble: Option<String>,
     /// Whether the state directory can be written, with every site's part of it and the board; none without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_writable: Option<bool>,
     /// The threads that stand still.
-    #[serde(default)]
     pub(crate) stalled: Vec<String>,
     /// Troubles that concern every site: those of the state directory.
-    #[serde(default)]
     pub(crate) troubles: Vec<String>,
-    #[serde(default)]
     pub(crate) listeners: Vec<ListenerReport>,
-    #[serde(default)]
     pub(crate) sites: Vec<SiteReport>,
 }
 
@@ -108,7 +103,6 @@ pub(crate) struct ConfigReport {
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
     /// The settings of the config that is served which have another value until robotsd starts again.
-    #[serde(default)]
     pub(crate) next_start: Vec<HeldBackSetting>,
     /// The included files that are not in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -136,7 +130,6 @@ pub(crate) struct RejectedConfigReport {
     /// The settings that are served with another value than the file has; none where the file cannot be read so far.
     pub(crate) held_back: Option<Vec<HeldBackSetting>>,
     /// The next steps.
-    #[serde(default)]
     pub(crate) next: Vec<NextStep>,
 }
 
@@ -245,7 +238,6 @@ pub(crate) struct ListReport {
     pub(crate) url: String,
     /// `fetched`, `saved`, `file` or `embedded`; none where there is no list.
     pub(crate) origin: Option<String>,
-    #[serde(default)]
     pub(crate) prefixes: usize,
     /// When its operator made it, as it says itself.
     pub(crate) created: Option<String>,
@@ -273,10 +265,8 @@ pub(crate) struct SuspectReport {
     /// Empty for those whose signature names no crawler that is registered.
     pub(crate) crawler: String,
     /// The kind of evidence that fails: `range`, `rdns` or `signature`.
-    #[serde(default)]
     pub(crate) method: String,
     /// The networks of most of its addresses: they may be missing in `trusted_proxies`.
-    #[serde(default)]
     pub(crate) networks: Vec<String>,
     /// When the crawler was last verified on it.
     pub(crate) last_verified: Option<String>,
@@ -291,7 +281,6 @@ pub(crate) struct ReloadReport {
     /// The outcome for the extra registry, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
-    #[serde(default)]
     pub(crate) sites: Vec<SiteReload>,
 }
 
@@ -331,10 +320,9 @@ pub(crate) struct ChangeReport {
     /// The new position of the switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
     /// Its position before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enforcement_before: Option<String>,
     /// Whether a running robotsd did it; else it holds from the next start.
-    #[serde(default)]
     pub(crate) running: bool,
     /// Whether it still holds after a restart.
     pub(crate) kept: bool,
@@ -349,7 +337,6 @@ pub(crate) struct ChangeReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HistoryReport {
     pub(crate) site: String,
-    #[serde(default)]
     pub(crate) entries: Vec<RecordedReload>,
 }
 
@@ -360,10 +347,8 @@ pub(crate) struct RecordedReload {
     pub(crate) cause: String,
     /// As in [`LastReload`], or `absent`, `switched-on`, `switched-off`.
     pub(crate) outcome: String,
-    #[serde(default)]
     pub(crate) origin: String,
     pub(crate) hash: Option<String>,
-    #[serde(default)]
     pub(crate) findings: Findings,
     /// The effect on crawlers, in one sentence.
     pub(crate) effect: Option<String>,

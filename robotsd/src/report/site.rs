@@ -33,7 +33,7 @@ pub(crate) struct SiteReport {
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
     /// Since when the source has held nothing usable; the live version is the last good one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_taken_since: Option<String>,
     /// The number of outcomes by cause, since the process started.
     pub(crate) reloads: Vec<ReloadCount>,
@@ -100,7 +100,6 @@ pub(crate) struct PublishHookReport {
     pub(crate) state: String,
     pub(crate) version: Option<String>,
     pub(crate) since: Option<String>,
-    #[serde(default)]
     pub(crate) attempts: usize,
     pub(crate) trouble: Option<String>,
 }
@@ -112,7 +111,6 @@ pub(crate) struct OverrideReport {
     pub(crate) mode: String,
     pub(crate) until: Option<String>,
     /// Whether that has passed, so that it fits nothing any more.
-    #[serde(default)]
     pub(crate) ended: bool,
 }
 
@@ -122,7 +120,6 @@ pub(crate) struct FetchReport {
     pub(crate) confirmed: Option<String>,
     pub(crate) failing_since: Option<String>,
     /// Fetches in a row that brought nothing.
-    #[serde(default)]
     pub(crate) failures: u32,
     /// Until when a version stays in force that is missing at its source.
     pub(crate) held_until: Option<String>,
@@ -142,7 +139,6 @@ pub(crate) struct ReloadCount {
 pub(crate) struct PendingReport {
     pub(crate) hash: String,
     /// The origin of its bytes.
-    #[serde(default)]
     pub(crate) origin: String,
     pub(crate) since: String,
     pub(crate) objections: Vec<String>,
@@ -198,10 +194,8 @@ pub(crate) struct TrafficReport {
     /// Requests whose client left, or which were cut off, before there was a response.
     pub(crate) unanswered: u64,
     /// Connection errors by kind, as the event `trouble` names them; those that occurred.
-    #[serde(default)]
     pub(crate) connection_errors: Vec<KindCount>,
     /// By site of the config.
-    #[serde(default)]
     pub(crate) sites: Vec<SiteTraffic>,
 }
 
@@ -217,11 +211,9 @@ pub(crate) struct KindCount {
 pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
-    #[serde(default)]
     pub(crate) upstreams: Vec<UpstreamReport>,
     /// Requests that got no answer from an upstream, by kind as the event `upstream` names them; those that occurred since
     /// the upstreams were configured.
-    #[serde(default)]
     pub(crate) failures: Vec<KindCount>,
 }
 
