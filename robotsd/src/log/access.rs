@@ -9,11 +9,11 @@
 //! Quotes, backslashes, controls and octets from 0x80 are written `\xHH`, as nginx does, so a line stays a line and a field a field.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -49,13 +49,15 @@ enum WriterMessage {
 impl AccessLog {
     /// Opens the log and starts to write it; later errors go to `log`.
     pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
-        let sink = Sink::open(settings.path.clone())?;
+        let path = settings.path.clone();
+        let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
         let lost = Arc::<AtomicU64>::default();
         let writer = Writer {
             format: settings.format,
             privacy,
+            path,
             sink,
             log,
             dropped: dropped.clone(),
@@ -99,7 +101,9 @@ impl AccessLog {
 struct Writer {
     format: AccessFormat,
     privacy: LogPrivacy,
-    sink: Sink,
+    /// None for standard output.
+    path: Option<PathBuf>,
+    sink: Box<dyn Write + Send>,
     log: Log,
     dropped: Arc<AtomicU64>,
     /// Whole lines that are not written yet.
@@ -112,21 +116,15 @@ struct Writer {
 impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
-            let message = match messages.try_recv() {
-                Ok(message) => message,
-                Err(TryRecvError::Disconnected) => break,
-                Err(TryRecvError::Empty) => {
-                    // Nothing else to do: what there is can be read at once.
-                    self.write();
-                    match messages.recv_timeout(Duration::from_secs(1)) {
-                        Ok(message) => message,
-                        Err(RecvTimeoutError::Timeout) => continue,
-                        Err(RecvTimeoutError::Disconnected) => break,
-                    }
-                }
-            };
+            let message = messages.try_recv().or_else(|_| {
+                // Nothing else to do: what there is can be read at once.
+                self.write();
+                messages.recv_timeout(Duration::from_secs(1))
+            });
             match message {
-                WriterMessage::Record(record) => {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+                Ok(WriterMessage::Record(record)) => {
                     match self.format {
                         AccessFormat::Combined => write_combined(&record, self.privacy, &mut self.lines),
                         AccessFormat::Json => write_json(&record, self.privacy, &mut self.lines),
@@ -135,14 +133,17 @@ impl Writer {
                         self.write();
                     }
                 }
-                WriterMessage::Reopen => {
+                Ok(WriterMessage::Reopen) => {
                     self.write();
-                    if let Err(message) = self.sink.reopen() {
-                        let message = format!("{message}; the file that was opened before is still written to");
-                        self.log.say(LogEvent::AccessLog, message);
+                    match open_sink(self.path.as_deref()) {
+                        Ok(sink) => self.sink = sink,
+                        Err(message) => {
+                            let message = format!("{message}; the file that was opened before is still written to");
+                            self.log.say(LogEvent::AccessLog, message);
+                        }
                     }
                 }
-                WriterMessage::Flush(done) => {
+                Ok(WriterMessage::Flush(done)) => {
                     self.write();
                     let _ = done.send(());
                 }
@@ -160,9 +161,10 @@ impl Writer {
         if self.lines.is_empty() {
             return;
         }
+        let name = self.path.as_ref().map_or("standard output".into(), |path| path.to_string_lossy());
         match self.sink.write_all(&self.lines) {
             Ok(()) if self.lost > 0 => {
-                let message = format!("{} is written again; {} lines are lost", self.sink, self.lost);
+                let message = format!("{name} is written again; {} lines are lost", self.lost);
                 self.log.say_at(LogLevel::Info, LogEvent::AccessLog, message);
                 self.lost = 0;
             }
@@ -170,7 +172,7 @@ impl Writer {
             Err(error) => {
                 // Reported when it begins and when it is over: a full disk stays full for many requests.
                 if self.lost == 0 {
-                    let message = format!("{} cannot be written: {error}; lines are lost", self.sink);
+                    let message = format!("{name} cannot be written: {error}; lines are lost");
                     self.log.say(LogEvent::AccessLog, message);
                 }
                 let lines = memchr::memchr_iter(b'\n', &self.lines).count() as u64;
@@ -182,38 +184,13 @@ impl Writer {
     }
 }
 
-/// The destination of the lines.
-enum Sink {
-    Output,
-    File { path: PathBuf, file: File },
-}
-
-impl Sink {
-    fn open(path: Option<PathBuf>) -> Result<Self, String> {
-        match path {
-            None => Ok(Self::Output),
-            Some(path) => Ok(Self::File { file: append(&path)?, path }),
-        }
+/// The destination of the lines. Standard output is locked for whole ones, because events are written there as well.
+fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
+    let Some(path) = path else { return Ok(Box::new(io::stdout())) };
+    match open(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => Err(format!("{}: the access log cannot be opened: {error}", path.display())),
     }
-
-    fn reopen(&mut self) -> Result<(), String> {
-        if let Self::File { path, file } = self {
-            *file = append(path)?;
-        }
-        Ok(())
-    }
-
-    fn write_all(&mut self, lines: &[u8]) -> io::Result<()> {
-        match self {
-            // Locked for whole lines, because events are written there as well.
-            Self::Output => io::stdout().lock().write_all(lines),
-            Self::File { file, .. } => file.write_all(lines),
-        }
-    }
-}
-
-fn append(path: &Path) -> Result<File, String> {
-    open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))
 }
 
 /// Opens a file or a pipe at once: one without a reader would hold up the start until there is one. Writing to it may wait.
@@ -235,15 +212,6 @@ fn open(path: &Path) -> io::Result<File> {
 #[cfg(not(unix))]
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
-}
-
-impl std::fmt::Display for Sink {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Output => f.write_str("standard output"),
-            Self::File { path, .. } => write!(f, "{}", path.display()),
-        }
-    }
 }
 
 /// A client that left before it was answered, as nginx writes it: no answer of ours has this status.

@@ -95,7 +95,7 @@ impl Drop for OpenQueue {
 /// Writes until the queue is closed, everything that came within a pause at once.
 fn write_all(format: LogFormat, queue: &Queue) {
     let mut block = String::new();
-    while let Some(Taken { lost, flushes }) = queue.take(&mut block) {
+    while let Some((lost, flushes)) = queue.take(&mut block) {
         if lost > 0 {
             let entry = LogEntry {
                 message: Some(format!("{lost} lines were not written: the log is slower than the events")),
@@ -147,12 +147,6 @@ struct PendingLines {
     is_closed: bool,
 }
 
-/// The number of lost lines, and the flushes that wait.
-struct Taken {
-    lost: u64,
-    flushes: Vec<SyncSender<()>>,
-}
-
 impl Queue {
     /// Adds a line, unless there are too many.
     fn push(&self, line: &str) {
@@ -178,9 +172,9 @@ impl Queue {
         self.news.notify_one();
     }
 
-    /// Waits until there is something and exchanges the lines for `block`, which is empty. None once the queue is
-    /// closed and nothing is left.
-    fn take(&self, block: &mut String) -> Option<Taken> {
+    /// Waits until there is something and exchanges the lines for `block`, which is empty; the number of lost lines, and the flushes that
+    /// wait. None once the queue is closed and nothing is left.
+    fn take(&self, block: &mut String) -> Option<(u64, Vec<SyncSender<()>>)> {
         block.shrink_to(KEPT);
         let mut waiting = self.waiting.lock();
         while waiting.is_empty() {
@@ -193,7 +187,7 @@ impl Queue {
         waiting.is_awaited = false;
         waiting.count = 0;
         std::mem::swap(&mut waiting.lines, block);
-        Some(Taken { lost: std::mem::take(&mut waiting.lost), flushes: std::mem::take(&mut waiting.flushes) })
+        Some((std::mem::take(&mut waiting.lost), std::mem::take(&mut waiting.flushes)))
     }
 
     /// Waits for lines to gather, unless a flush waits for them.
@@ -286,12 +280,12 @@ mod tests {
             queue.push(&format!("{line}\n"));
         }
         let mut block = String::new();
-        assert_eq!(queue.take(&mut block).map(|taken| taken.lost), Some(3));
+        assert_eq!(queue.take(&mut block).map(|(lost, _)| lost), Some(3));
         assert!(block.lines().map(str::to_owned).eq((0..MOST).map(|line| line.to_string())));
         block.clear();
         queue.push("last\n");
         queue.close();
-        assert_eq!(queue.take(&mut block).map(|taken| taken.lost), Some(0));
+        assert_eq!(queue.take(&mut block).map(|(lost, _)| lost), Some(0));
         assert_eq!(queue.waiting.lock().dropped, 3);
         assert_eq!(block, "last\n");
         block.clear();
