@@ -5,20 +5,23 @@ use std::fmt::Write as _;
 
 use super::chart::{ChartPart, bar, legend, sum};
 use super::{Escaped, counted, grouped, percent};
+use crate::word_enum::word_enum;
 
 /// Lines of a group that stand open on the page.
 const SHOWN: usize = 20;
 
-/// The purposes of crawlers, in the order of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CrawlerGroup {
-    SearchEngines,
-    AiTraining,
-    AiAnswers,
-    Others,
-    Unknown,
-    /// Whatever they claim to be.
-    Impostors,
+word_enum! {
+    /// The purposes of crawlers, in the order of a page.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum CrawlerGroup {
+        SearchEngines = "Search engines",
+        AiTraining = "AI training",
+        AiAnswers = "AI search, and fetches for people",
+        Others = "Others: SEO, archives, previews, monitoring",
+        Unknown = "Unknown crawlers",
+        /// Whatever they claim to be.
+        Impostors = "Impostors",
+    }
 }
 
 /// A crawler, or others that are shown as one.
@@ -37,9 +40,6 @@ pub(crate) struct CrawlerLine {
 }
 
 impl CrawlerGroup {
-    const ALL: [Self; 6] =
-        [Self::SearchEngines, Self::AiTraining, Self::AiAnswers, Self::Others, Self::Unknown, Self::Impostors];
-
     /// The group of a category of the registry; empty for a crawler that none knows.
     pub(crate) fn of_category(category: &str) -> Self {
         match category {
@@ -48,17 +48,6 @@ impl CrawlerGroup {
             "ai-search" | "user-fetch" => Self::AiAnswers,
             "" => Self::Unknown,
             _ => Self::Others,
-        }
-    }
-
-    const fn title(self) -> &'static str {
-        match self {
-            Self::SearchEngines => "Search engines",
-            Self::AiTraining => "AI training",
-            Self::AiAnswers => "AI search, and fetches for people",
-            Self::Others => "Others: SEO, archives, previews, monitoring",
-            Self::Unknown => "Unknown crawlers",
-            Self::Impostors => "Impostors",
         }
     }
 
@@ -89,7 +78,7 @@ pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str
             continue;
         }
         let requests = |lines: &[&CrawlerLine]| lines.iter().map(|line| sum(&line.parts)).sum();
-        let (title, all) = (group.title(), requests(&of_group));
+        let (title, all) = (group.as_str(), requests(&of_group));
         let of_harm = of_group.iter().flat_map(|line| &line.parts).filter(|(class, _)| *class == group.disallowed());
         let share = percent(of_harm.map(|(_, count)| count).sum(), all);
         let all = counted(all, "request");

@@ -6,6 +6,8 @@ mod crawlers;
 
 use std::fmt;
 
+use indicatif::HumanCount;
+
 pub(crate) use self::chart::{ChartPart, TimeChart, bars, cards, facts};
 pub(crate) use self::crawlers::{CrawlerGroup, CrawlerLine, crawler_lines, value_of};
 
@@ -38,15 +40,7 @@ impl fmt::Display for Escaped<'_> {
 
 /// `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    HumanCount(number).to_string()
 }
 
 /// `1 line`, `2 lines`.

@@ -42,7 +42,11 @@ impl Exposition {
 
     /// A sample of a counter or a gauge.
     pub(crate) fn sample(&mut self, family: &Family, labels: Labels<'_>, value: impl Display) {
-        let suffix = if family.kind == FamilyKind::Counter { "_total" } else { "" };
+        let suffix = match family.kind {
+            FamilyKind::Counter => "_total",
+            FamilyKind::Info => "_info",
+            _ => "",
+        };
         let text = self.text(family);
         line(&mut text.lines, (family.name, suffix), labels, None, value);
         text.end_metric(1);
@@ -55,9 +59,7 @@ impl Exposition {
 
     /// The labels of an info family.
     pub(crate) fn info(&mut self, family: &Family, labels: Labels<'_>) {
-        let text = self.text(family);
-        line(&mut text.lines, (family.name, "_info"), labels, None, 1);
-        text.end_metric(1);
+        self.sample(family, labels, 1);
     }
 
     /// The state among all that there are.

@@ -1,5 +1,6 @@
 //! A histogram of durations with one writer.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::counters::Counter;
@@ -8,38 +9,17 @@ use super::counters::Counter;
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// For decisions, most of which take some hundred nanoseconds.
-pub(crate) const DECISION_BUCKETS: [(u64, &str); 10] = [
-    (100, "1e-07"),
-    (250, "2.5e-07"),
-    (500, "5e-07"),
-    (1_000, "1e-06"),
-    (2_500, "2.5e-06"),
-    (5_000, "5e-06"),
-    (10_000, "1e-05"),
-    (25_000, "2.5e-05"),
-    (100_000, "0.0001"),
-    (1_000_000, "0.001"),
-];
+pub(crate) static DECISION_BUCKETS: LazyLock<Box<Buckets>> =
+    LazyLock::new(|| of_seconds("1e-07 2.5e-07 5e-07 1e-06 2.5e-06 5e-06 1e-05 2.5e-05 0.0001 0.001"));
 
 /// Those that OpenTelemetry recommends for HTTP, and two below, for answers that no upstream gives.
-pub(crate) const HTTP_BUCKETS: [(u64, &str); 16] = [
-    (1_000_000, "0.001"),
-    (2_500_000, "0.0025"),
-    (5_000_000, "0.005"),
-    (10_000_000, "0.01"),
-    (25_000_000, "0.025"),
-    (50_000_000, "0.05"),
-    (75_000_000, "0.075"),
-    (100_000_000, "0.1"),
-    (250_000_000, "0.25"),
-    (500_000_000, "0.5"),
-    (750_000_000, "0.75"),
-    (1_000_000_000, "1.0"),
-    (2_500_000_000, "2.5"),
-    (5_000_000_000, "5.0"),
-    (7_500_000_000, "7.5"),
-    (10_000_000_000, "10.0"),
-];
+pub(crate) static HTTP_BUCKETS: LazyLock<Box<Buckets>> =
+    LazyLock::new(|| of_seconds("0.001 0.0025 0.005 0.01 0.025 0.05 0.075 0.1 0.25 0.5 0.75 1.0 2.5 5.0 7.5 10.0"));
+
+fn of_seconds(bounds: &'static str) -> Box<Buckets> {
+    let nanoseconds = |bound: &str| bound.parse().map_or(0, |seconds: f64| (seconds * 1e9).round() as u64);
+    bounds.split(' ').map(|bound| (nanoseconds(bound), bound)).collect()
+}
 
 /// Counts durations of one thread by bucket.
 #[derive(Debug)]
@@ -153,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_bound_is_written_as_it_is() {
-        for (nanoseconds, written) in DECISION_BUCKETS.iter().chain(&HTTP_BUCKETS) {
+        for (nanoseconds, written) in DECISION_BUCKETS.iter().chain(HTTP_BUCKETS.iter()) {
             let seconds: f64 = written.parse().unwrap();
             assert_eq!((seconds * 1e9).round() as u64, *nanoseconds, "{written}");
         }
