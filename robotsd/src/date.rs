@@ -26,6 +26,12 @@ pub(crate) fn seconds(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
+/// The seconds since 1970 of a day or a moment, such as `2026-11-21` or `2026-11-21T08:18:41Z`.
+pub(crate) fn parsed(text: &str) -> Option<i64> {
+    let midnight = if text.len() == "2026-11-21".len() { "T00:00:00Z" } else { "" };
+    humantime::parse_rfc3339_weak(&format!("{text}{midnight}")).ok().map(seconds)
+}
+
 /// Whether responses may bear a `Date`. A server whose clock is wrong for certain sends none (RFC 9110, section 6.6.1), and
 /// hyper panics where it has to write such a date.
 pub(crate) fn is_clock_set() -> bool {

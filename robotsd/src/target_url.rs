@@ -86,7 +86,8 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-fn is_http(scheme: &[u8]) -> bool {
+/// Whether it is a scheme of websites.
+pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 

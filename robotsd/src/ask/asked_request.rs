@@ -12,6 +12,7 @@ use tower_robots::rules::Authority;
 use super::preset::{AddressField, Preset, PresetFields, TargetField, label};
 use super::question_error::{QuestionError, QuestionFault};
 use crate::exchange::{AskedAbout, ClientRequest};
+use crate::target_url::is_http;
 
 /// The request that a proxy asks about.
 #[derive(Debug)]
@@ -132,7 +133,6 @@ fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
 
 /// Whether a client may have sent this target: no HTTP parser accepts a control character there.
 pub(super) fn is_target(target: &[u8]) -> bool {
-    let is_http = |scheme: &[u8]| scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https");
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
 }

@@ -112,12 +112,17 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     let evaluator = robots.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let outcome = file.expectations.evaluate(evaluator.robots());
     let evaluated = EvaluatedExpectations { path: &path, file: &file, robots: &name, outcome: &outcome };
-    let spelling = evaluated.complain_of_slips(&evaluator);
+    let has_slips = evaluated.complain_of_slips(&evaluator);
     let mut out = stdout();
     match args.format {
         TestFormat::Text => {
             evaluated.write_text(&mut out)?;
-            summarize(&mut out, &outcome, spelling)?;
+            let met = match outcome.unmet.len() {
+                0 => "all met".to_owned(),
+                unmet => format!("{unmet} not met"),
+            };
+            let slip = "; a name is misspelled, and what is expected of it says nothing about any crawler";
+            writeln!(out, "{} expected, {met}{}", outcome.evaluated, if has_slips { slip } else { "" })?;
         }
         TestFormat::Json => {
             for ((line, column), unmet) in evaluated.unmet() {
@@ -126,30 +131,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         }
     }
     out.flush()?;
-    Ok(match spelling {
-        Spelling::Right => exit::answer(outcome.is_met()),
-        Spelling::Slip => ExitCode::from(FAILED),
-    })
-}
-
-fn summarize(out: &mut impl Write, outcome: &ExpectationOutcome, spelling: Spelling) -> io::Result<()> {
-    let met = match outcome.unmet.len() {
-        0 => "all met".to_owned(),
-        unmet => format!("{unmet} not met"),
-    };
-    let slip = match spelling {
-        Spelling::Right => "",
-        Spelling::Slip => "; a name is misspelled, and what is expected of it says nothing about any crawler",
-    };
-    writeln!(out, "{} expected, {met}{slip}", outcome.evaluated)
-}
-
-/// Whether the agents of a file are crawlers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum Spelling {
-    Right,
-    /// A name is nearly that of a crawler.
-    Slip,
+    Ok(if has_slips { ExitCode::from(FAILED) } else { exit::answer(outcome.is_met()) })
 }
 
 /// A robots.txt that was held against a file of expectations.
@@ -165,17 +147,15 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 impl EvaluatedExpectations<'_> {
     /// Writes to standard error which agents of the file no crawler is, and which paths look like patterns, each with its
     /// place. Returns whether a name is a slip: an expectation about a crawler that does not exist guards nothing.
-    pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> Spelling {
+    pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> bool {
         let path = printable_path(self.path);
-        let mut spelling = Spelling::Right;
+        let mut has_slips = false;
         for WrittenWord { text, place: (line, column) } in &self.file.agents {
             if let Some(unknown) = evaluator.unknown_name(text, None) {
                 let is_slip = unknown.hint().is_some();
                 let severity = if is_slip { "error" } else { "warning" };
                 complain(&format_args!("{path}:{line}:{column}: {severity}: {unknown}"));
-                if is_slip {
-                    spelling = Spelling::Slip;
-                }
+                has_slips |= is_slip;
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
                     "{path}:{line}:{column}: {:?} is taken for the header of a client that is no crawler, to which no group \
@@ -184,11 +164,11 @@ impl EvaluatedExpectations<'_> {
                 ));
             }
         }
-        if spelling == Spelling::Right {
+        if !has_slips {
             // A header with such a name is no name that is looked up above.
             for misspelled in &self.outcome.misspelled {
                 complain(&format_args!("{path}: error: {}", printable(misspelled)));
-                spelling = Spelling::Slip;
+                has_slips = true;
             }
         }
         for WrittenWord { text, place: (line, column) } in &self.file.paths {
@@ -201,7 +181,7 @@ impl EvaluatedExpectations<'_> {
                 ));
             }
         }
-        spelling
+        has_slips
     }
 
     /// The unmet pairs, each with the line and column of its path.

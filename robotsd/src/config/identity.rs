@@ -73,12 +73,17 @@ pub(super) fn resolve(
 
 fn resolver(text: &Spanned<String>) -> Result<SocketAddr, Fault> {
     let written = text.get_ref();
-    let address = written.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
-    address.or_else(|_| written.parse()).map_err(|_| {
+    resolver_address(written).ok_or_else(|| {
         let message =
             format!("{written:?} is not the address of a resolver: write \"192.0.2.53\" or \"[2001:db8::53]:53\"");
         text.fault(message)
     })
+}
+
+/// The address of a resolver, with its port or without.
+pub(crate) fn resolver_address(text: &str) -> Option<SocketAddr> {
+    let without_port = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+    without_port.ok().or_else(|| text.parse().ok())
 }
 
 fn directory(url: &Spanned<String>) -> Result<String, Fault> {

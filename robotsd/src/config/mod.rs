@@ -45,7 +45,7 @@ pub(crate) use self::error::{
 };
 pub(crate) use self::file::{Config, RawConfig};
 pub(crate) use self::fleet::replicas;
-pub(crate) use self::identity::IdentityConfig;
+pub(crate) use self::identity::{IdentityConfig, resolver_address};
 pub(crate) use self::included::{GoodCopies, IncludePattern, RefusedFile, StatePlace};
 pub(crate) use self::keys::{Key, Keys, Kind};
 pub(crate) use self::listener::{ListenerConfig, ListenerKind, OnError, QuestionSettings, RawListener, UnknownHost};

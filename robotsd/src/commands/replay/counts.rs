@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use tower_robots::policy::{Pace, Would};
 use tower_robots::rules::RequestPath;
 
 use super::chunks;
-use super::crawler_rows::{self, AddressTally, RowPart, Rows};
+use super::crawler_rows::{self, FailedClaims, RowPart, Rows};
 use super::format::{ChunkReader, LogLine, LoggedRequest};
 use super::headers::{HeaderCache, Judgement, LONGEST_HEADER};
 use super::history::{BoardNotes, VersionHistory};
@@ -81,7 +80,7 @@ pub(super) struct ReplayCounts {
     pub(super) pace_notes: PaceNotes,
     pub(super) paces: PaceCounts,
     /// Crawlers whose failed claims say nothing, because the log may not hold their addresses.
-    pub(super) suspects: Vec<SuspectPath>,
+    pub(super) suspects: Vec<(String, FailedClaims)>,
     /// Whether the log has the `Referer` of any request.
     pub(super) has_referers: bool,
     /// Visitors sent by services.
@@ -89,14 +88,6 @@ pub(super) struct ReplayCounts {
     /// The counts of a chunk for the board, and those of all chunks together.
     pub(super) board_notes: BoardNotes,
     pub(super) board: LogBoard,
-}
-
-/// A crawler of which so many claims fail that the log may hold the addresses of a proxy.
-#[derive(Debug)]
-pub(super) struct SuspectPath {
-    pub(super) crawler: String,
-    pub(super) requests: u64,
-    pub(super) addresses: Vec<(IpAddr, AddressTally)>,
 }
 
 impl ReplayCounts {
@@ -230,21 +221,12 @@ impl ReplayCounts {
     /// Once all is counted: says of which crawlers the claims that failed say nothing, and counts them as claimed.
     pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
-        let suspects = self.rows.iter().filter(|row| names.contains(&row.agent.name));
-        self.suspects = suspects
-            .filter_map(|row| {
-                let failed = row.failed.as_ref()?;
-                let (crawler, requests) = (row.agent.name.clone(), failed.tally.requests);
-                Some(SuspectPath { crawler, requests, addresses: failed.addresses.sorted() })
-            })
-            .collect();
         self.paces.conclude(&names);
         if let Some(history) = &plan.history {
             self.board.conclude(&history.dates(), &names);
         }
-        for hours in self.rows.forgive(&names) {
-            self.hours.merge(hours);
-        }
+        self.suspects = self.rows.forgive(&names);
+        self.suspects.iter().for_each(|(_, failed)| self.hours.merge(failed.hours.clone()));
     }
 
     /// Adds the counts of the next chunk.
@@ -331,7 +313,6 @@ pub(in crate::commands) struct SearchRequests {
     /// Lines that are requests for the site, of anyone.
     pub(in crate::commands) requests: u64,
     pub(in crate::commands) hosts: RequestedHosts,
-    pub(in crate::commands) unread_lines: u64,
 }
 
 /// The targets that one crawler requested, and how often.
@@ -354,36 +335,23 @@ impl SearchRequests {
         let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let mut all = Self::default();
         let evidence = LogEvidence::default();
-        let work =
-            |headers: &mut HeaderCache, chunk: &[u8]| Self::of_chunk(headers, selection, evaluator, &evidence, chunk);
-        let errors = chunks::for_each(inputs, workers, HeaderCache::default, work, |one, _| all.merge(one));
-        (all, errors)
-    }
-
-    fn of_chunk(
-        headers: &mut HeaderCache,
-        selection: &LogSelection,
-        evaluator: &Evaluator,
-        evidence: &LogEvidence,
-        chunk: &[u8],
-    ) -> Self {
-        let mut all = Self::default();
-        let mut hosts = RequestedHosts::default();
-        read_lines(selection, &mut hosts, chunk, |_, line| match line {
-            LogLine::Request(request) => {
-                all.requests += 1;
+        let work = |headers: &mut HeaderCache, chunk: &[u8]| {
+            let (mut one, mut hosts) = (Self::default(), RequestedHosts::default());
+            read_lines(selection, &mut hosts, chunk, |_, line| {
+                let LogLine::Request(request) = line else { return };
+                one.requests += 1;
                 // A longer header is not a search engine's.
                 if request.agent.len() <= LONGEST_HEADER && !RequestPath::is_robots_txt_target(&request.target) {
-                    let kind = &headers.known.identify(slice::from_ref(evaluator), evidence, &request.agent).kind;
+                    let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {
-                        all.of(&kind.name).add(&request.target, 1);
+                        one.of(&kind.name).add(&request.target, 1);
                     }
                 }
-            }
-            LogLine::Directive | LogLine::Event => {}
-            LogLine::Unread => all.unread_lines += 1,
-        });
-        Self { hosts, ..all }
+            });
+            Self { hosts, ..one }
+        };
+        let errors = chunks::for_each(inputs, workers, HeaderCache::default, work, |one, _| all.merge(one));
+        (all, errors)
     }
 
     fn of(&mut self, crawler: &str) -> &mut RequestedTargets {
@@ -393,7 +361,6 @@ impl SearchRequests {
     fn merge(&mut self, other: Self) {
         self.requests += other.requests;
         self.hosts.add(other.hosts);
-        self.unread_lines += other.unread_lines;
         for (crawler, requested) in other.crawlers {
             let all = self.of(&crawler);
             let kept: u64 = requested.targets.values().sum();

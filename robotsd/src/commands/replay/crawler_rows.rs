@@ -77,8 +77,8 @@ impl Rows {
         }
     }
 
-    /// Counts the failed claims of these crawlers as undecided; the hours of their requests are returned.
-    pub(super) fn forgive(&mut self, names: &[String]) -> Vec<Hours> {
+    /// Counts the failed claims of these crawlers as undecided; they are returned with the names.
+    pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
     }
@@ -135,17 +135,12 @@ impl ReplayRow {
         self.claimed.with(&self.verified)
     }
 
-    /// Requests that are.
-    pub(super) fn of_impostors(&self) -> RequestTally {
-        self.failed.as_ref().map(|failed| failed.tally).unwrap_or_default()
-    }
-
-    fn forgive(&mut self) -> Option<Hours> {
+    fn forgive(&mut self) -> Option<(String, FailedClaims)> {
         let failed = *self.failed.take()?;
         self.claimed.add(&failed.tally);
         *self.undecided.entry(UndecidedReason::SuspectPath.as_str()).or_default() += failed.tally.requests;
-        self.rules.merge(failed.rules);
-        Some(failed.hours)
+        self.rules.merge(failed.rules.clone());
+        Some((self.agent.name.clone(), failed))
     }
 
     fn merge(&mut self, other: Self) {

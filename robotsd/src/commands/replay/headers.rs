@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::slice;
 
 use foldhash::fast::RandomState;
 use tower_robots::agent::{Agent, Agents, Category, Class, Identity};
@@ -30,26 +31,16 @@ pub(super) struct HeaderCache {
 #[derive(Debug, Default)]
 pub(super) struct VersionHeaders {
     version: usize,
-    headers: HashMap<Box<[u8]>, JudgedAgents, RandomState>,
-    /// Of one that is too long to be held.
-    long: Option<JudgedAgents>,
+    known: KnownHeaders,
 }
 
 impl VersionHeaders {
     /// The agents that a header names, judged by the version with this number.
     pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
-        if self.version != version || self.headers.len() >= HEADERS {
-            self.headers.clear();
-            self.version = version;
+        if self.version != version {
+            *self = Self { version, known: KnownHeaders::default() };
         }
-        let identify = || JudgedAgents::identify(evaluator, header);
-        if header.len() > LONGEST_HEADER {
-            return self.long.insert(identify());
-        }
-        if !self.headers.contains_key(header) {
-            self.headers.insert(header.into(), identify());
-        }
-        &self.headers[header]
+        &self.known.identify(slice::from_ref(evaluator), &LogEvidence::default(), header).agents[0]
     }
 }
 

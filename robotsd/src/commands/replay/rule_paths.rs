@@ -178,10 +178,10 @@ impl PathTree {
 
     /// Keeps this many values at each place, those that are requested most.
     pub(super) fn keep_frequent(&mut self, limit: usize) {
-        self.generalize(&|mut values| {
-            values.totals.sort_unstable_by(|a, b| b.cmp(a));
+        self.generalize(&|mut totals, _| {
+            totals.sort_unstable_by(|a, b| b.cmp(a));
             // Of equally frequent ones, all stay or none.
-            values.totals.get(limit).map_or(0, |next| next + 1)
+            totals.get(limit).map_or(0, |next| next + 1)
         });
     }
 
@@ -199,11 +199,11 @@ impl PathTree {
     /// Patterns and their requests, the most frequent first.
     pub(super) fn patterns(&self) -> Vec<(Vec<u8>, u64)> {
         let mut tree = self.clone();
-        tree.generalize(&|values| {
-            let all: u64 = values.totals.iter().chain(&values.wildcard).sum();
-            match values.totals.len() {
-                0..=FEW if values.wildcard.is_none() => 0,
-                0..=SOME if values.wildcard.is_none() => REPEATED,
+        tree.generalize(&|totals, wildcard| {
+            let all: u64 = totals.iter().chain(&wildcard).sum();
+            match totals.len() {
+                0..=FEW if wildcard.is_none() => 0,
+                0..=SOME if wildcard.is_none() => REPEATED,
                 _ => FREQUENT.max(all.div_ceil(FREQUENT_SHARE)),
             }
         });
@@ -214,7 +214,7 @@ impl PathTree {
     }
 
     /// At each place, puts a wildcard for the values with fewer requests than `least` gives for all of them.
-    fn generalize(&mut self, least: &impl Fn(Values) -> u64) {
+    fn generalize(&mut self, least: &impl Fn(Vec<u64>, Option<u64>) -> u64) {
         // One child alone stays as it is; most nodes have no more.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
@@ -224,10 +224,8 @@ impl PathTree {
             }
             let wildcard = [kind, b'*'];
             let at = self.children.binary_search_by(|child| (*child.part).cmp(&wildcard));
-            let least = least(Values {
-                totals: self.children.iter().filter(of_kind).map(|child| child.total).collect(),
-                wildcard: at.ok().map(|at| self.children[at].total),
-            });
+            let totals = self.children.iter().filter(of_kind).map(|child| child.total).collect();
+            let least = least(totals, at.ok().map(|at| self.children[at].total));
             let is_rare = |child: &Self| of_kind(&child) && child.total < least;
             // One value alone says more than a wildcard.
             if self.children.iter().filter(|child| is_rare(child)).count() < 2 - usize::from(at.is_ok()) {
@@ -269,12 +267,6 @@ impl PathTree {
     fn is_value(&self) -> bool {
         !matches!(&*self.part, [_] | [_, b'*'])
     }
-}
-
-/// Requests of the values at one place, and of those that are no longer distinguished.
-struct Values {
-    totals: Vec<u64>,
-    wildcard: Option<u64>,
 }
 
 /// A target cut before each segment, before each name of its query and before each value.

@@ -9,6 +9,7 @@ use crate::ask::{QuestionKind, question_kind};
 use crate::commands::arguments::SiteHosts;
 use crate::commands::arguments::site::SelectedSite;
 use crate::html::counted;
+use crate::target_url::is_http;
 
 /// How lines are read, and which of their requests count. Without a config all do.
 #[derive(Debug)]
@@ -131,8 +132,4 @@ impl RequestedHosts {
 fn named_host<'r>(request: &'r LoggedRequest<'_>) -> Option<&'r [u8]> {
     let of_target = || Authority::of_url(&request.target).filter(|(scheme, ..)| is_http(scheme));
     of_target().map(|(_, authority, _)| authority.host_and_port).or(request.host.as_deref())
-}
-
-fn is_http(scheme: &[u8]) -> bool {
-    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }

@@ -60,8 +60,15 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 
 /// The octets of a log, and whether they were compressed.
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
-    let raw: Box<dyn Read + Send> =
-        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(open_log(path)?) };
+    let raw: Box<dyn Read + Send> = match path == Path::new("-") {
+        true => Box::new(io::stdin()),
+        // A pipe is waited for where it is named. A device goes on for ever, but for the empty one.
+        false if is_device(path)? => {
+            let fault = "this is a device: name a file, a pipe, or - for standard input";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+        }
+        false => Box::new(File::open(path)?),
+    };
     let mut input = BufReader::with_capacity(AHEAD, progress.wrap_read(raw));
     let start = input.fill_buf()?;
     Ok(if start.starts_with(GZIP) {
@@ -71,15 +78,6 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     } else {
         (Box::new(input), false)
     })
-}
-
-/// A file, or a pipe, which is waited for where it is named. A device goes on for ever, but for the empty one.
-fn open_log(path: &Path) -> io::Result<File> {
-    if is_device(path)? {
-        let fault = "this is a device: name a file, a pipe, or - for standard input";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
-    }
-    File::open(path)
 }
 
 #[cfg(unix)]

@@ -21,7 +21,7 @@ const MOST: usize = 20_000;
 const KINDS: u32 = 3;
 
 /// Crawlers' names from one address, and what speaks for a person.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Visitor {
     pub(super) address: Vec<u8>,
     /// The claim of the header.
@@ -55,10 +55,7 @@ impl Visitors {
         let visitor = self.known.entry(key).or_insert_with(|| Visitor {
             address: entry.address[..entry.address.len().min(64)].to_vec(),
             claims: claims.to_owned(),
-            kinds: 0,
-            referer: None,
-            disallowed: 0,
-            target: Vec::new(),
+            ..Visitor::default()
         });
         if let Some(referer) = referer {
             let host = entry.host.as_deref().map(|host| Authority::of_host_field(host).host);

@@ -90,8 +90,7 @@ fn moment(text: &str) -> Option<i64> {
     let (year, month, day) = (number(4, "")?, number(2, "-_.")?, number(2, "-_.")?);
     let hour = number(2, "Tt-_ ").unwrap_or("00");
     let (minute, second) = (number(2, ":-.").unwrap_or("00"), number(2, ":-.").unwrap_or("00"));
-    let at =
-        |clock: &str| humantime::parse_rfc3339_weak(&format!("{year}-{month}-{day}T{clock}Z")).ok().map(date::seconds);
+    let at = |clock: &str| date::parsed(&format!("{year}-{month}-{day}T{clock}Z"));
     // The text behind a day may be a number of another kind.
     at(&format!("{hour}:{minute}:{second}")).or_else(|| at("00:00:00"))
 }

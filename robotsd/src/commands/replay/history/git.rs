@@ -15,31 +15,12 @@ use crate::render::{printable, printable_path};
 const FILE: &str = "robots.txt";
 
 /// Before every command: neither a pager nor settings of the user, and a name is no pattern.
-const ALWAYS: [&str; 8] = [
-    "--no-pager",
-    "--literal-pathspecs",
-    "-c",
-    "log.showRoot=true",
-    "-c",
-    "log.follow=false",
-    "-c",
-    "log.diffMerges=separate",
-];
+const ALWAYS: &str =
+    "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate";
 
 /// One line for a commit, and one for what it made of the file.
-const LOG: [&str; 11] = [
-    "log",
-    "--first-parent",
-    "-m",
-    "--raw",
-    "--no-abbrev",
-    "--no-renames",
-    "--no-color",
-    "--no-show-signature",
-    "--no-ext-diff",
-    "--no-textconv",
-    "--format=%H %ct",
-];
+const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
+                   --no-textconv --format=%H%x20%ct";
 
 /// A commit that changed the file.
 struct Change {
@@ -99,7 +80,7 @@ impl Change {
 /// The commits that changed a file, the newest first, and one more than may be read.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MOST_VERSIONS + 1);
-    let log = git(folder, LOG.into_iter().chain([&*most, "--", name]))?;
+    let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
     let mut changes: Vec<Change> = Vec::new();
     let mut commit: Option<(String, i64)> = None;
     for line in String::from_utf8_lossy(&log).lines() {
@@ -163,7 +144,7 @@ fn size_of_next(answers: &mut impl BufRead) -> io::Result<usize> {
 
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
-    command.arg("-C").arg(folder).args(ALWAYS).env("GIT_OPTIONAL_LOCKS", "0");
+    command.arg("-C").arg(folder).args(ALWAYS.split(' ')).env("GIT_OPTIONAL_LOCKS", "0");
     // A hook of git that calls this names its own repository.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);

@@ -30,7 +30,7 @@ use tower_robots::source::evidence::ListCopy;
 
 use crate::commands::arguments::site::EvidencePlaces;
 use crate::commands::claim::name_patterns;
-use crate::date::seconds;
+use crate::date::{parsed, seconds};
 
 pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 
@@ -313,8 +313,7 @@ fn is_close(date: i64, time: Option<i64>) -> bool {
 
 /// The beginning of the day that a text begins with.
 fn day_of(text: &str) -> Option<i64> {
-    let day = text.get(..10)?;
-    humantime::parse_rfc3339_weak(&format!("{day}T00:00:00Z")).ok().map(seconds)
+    parsed(text.get(..10)?)
 }
 
 #[cfg(test)]

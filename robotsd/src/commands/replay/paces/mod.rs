@@ -346,10 +346,7 @@ impl LimitTable {
 
     fn insert(&mut self, limit: LoggedLimit) -> usize {
         let at = self.limits.len();
-        match self.by_crawler.get_mut(&limit.count.crawler) {
-            Some(known) => known.push(at),
-            None => drop(self.by_crawler.insert(limit.count.crawler.clone(), vec![at])),
-        }
+        self.by_crawler.entry(limit.count.crawler.clone()).or_default().push(at);
         self.limits.push(limit);
         at
     }

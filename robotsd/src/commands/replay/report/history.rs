@@ -5,14 +5,14 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::board::{CrawlerBoard, Evidence, OperatorBalance, TakenPages, given_back, seconds_in_words};
+use crate::board::{CrawlerBoard, Evidence, OperatorBalance, TakenPages, seconds_in_words};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::history::PastVersion;
 use crate::html::{Escaped, counted, grouped, stacked};
 use crate::render::printable;
 
 /// Crawlers that are shown, and operators.
-const SHOWN: usize = 25;
+pub(super) const SHOWN: usize = 25;
 
 /// Crawlers of one judgement that are named.
 const NAMED: usize = 10;
@@ -153,49 +153,30 @@ fn said(crawler: &CrawlerBoard) -> (String, String) {
 }
 
 /// The judgements, before any count.
-pub(super) fn text(out: &mut impl Write, history: Option<&PastJudgements>) -> io::Result<()> {
-    if let Some(history) = history {
-        writeln!(out, "by what crawlers had read")?;
-        history.verdicts().iter().try_for_each(|verdict| writeln!(out, "  {}", printable(verdict)))?;
-        history.notes().try_for_each(|note| writeln!(out, "  {}", printable(&note)))?;
-        for crawler in history.shown().take(SHOWN) {
-            let (word, why) = said(crawler);
-            writeln!(out, "  {} ({}): {word}", printable(&crawler.crawler), crawler.identity)?;
-            writeln!(out, "    {why}")?;
-        }
-        let more = history.shown().count().saturating_sub(SHOWN);
-        if more > 0 {
-            writeln!(out, "  and {}", counted(more as u64, "more crawler"))?;
-        }
-        writeln!(out)?;
+pub(super) fn text(out: &mut impl Write, history: &PastJudgements) -> io::Result<()> {
+    writeln!(out, "by what crawlers had read")?;
+    history.verdicts().iter().try_for_each(|verdict| writeln!(out, "  {}", printable(verdict)))?;
+    history.notes().try_for_each(|note| writeln!(out, "  {}", printable(&note)))?;
+    for crawler in history.shown().take(SHOWN) {
+        let (word, why) = said(crawler);
+        writeln!(out, "  {} ({}): {word}\n    {why}", printable(&crawler.crawler), crawler.identity)?;
     }
-    Ok(())
-}
-
-pub(super) fn balances_text(out: &mut impl Write, balances: &[OperatorBalance]) -> io::Result<()> {
-    if !balances.is_empty() {
-        writeln!(out, "\nwhat crawling gives back, by operator")?;
+    match history.shown().count().saturating_sub(SHOWN) {
+        0 => writeln!(out),
+        more => writeln!(out, "  and {}\n", counted(more as u64, "more crawler")),
     }
-    for balance in balances.iter().take(SHOWN) {
-        writeln!(out, "  {}: {}", printable(&balance.operator), printable(balance.sentence()))?;
-    }
-    Ok(())
 }
 
 /// The judgements as a section of the page, before any count.
-pub(super) fn html(out: &mut impl Write, history: Option<&PastJudgements>) -> io::Result<()> {
-    let Some(history) = history else { return Ok(()) };
-    let verdict = |verdict: &String| format!("<li>{}</li>\n", Escaped(verdict));
-    writeln!(out, "<ul class=\"lead\">{}</ul>", history.verdicts().iter().map(verdict).collect::<String>())?;
-    history.notes().try_for_each(|note| writeln!(out, "<p class=\"sub\">{}.</p>", Escaped(&note)))?;
+pub(super) fn html(history: &PastJudgements) -> String {
+    let verdicts: String =
+        history.verdicts().iter().map(|verdict| format!("<li>{}</li>\n", Escaped(verdict))).collect();
+    let notes: String = history.notes().map(|note| format!("<p class=\"sub\">{}.</p>\n", Escaped(&note))).collect();
     let row = |crawler: &CrawlerBoard| {
         let (word, why) = said(crawler);
         [crawler.crawler.clone(), crawler.identity.clone(), word, why]
     };
     let heads = ["Crawler", "Identity", "Judgement", "Why"];
-    out.write_all(stacked("By what crawlers had read", &heads, history.shown().map(row)).as_bytes())
-}
-
-pub(super) fn balances_html(out: &mut impl Write, balances: &[OperatorBalance]) -> io::Result<()> {
-    out.write_all(given_back("What crawling gives back", balances).as_bytes())
+    let judgements = stacked("By what crawlers had read", &heads, history.shown().map(row));
+    format!("<ul class=\"lead\">{verdicts}</ul>\n{notes}{judgements}")
 }

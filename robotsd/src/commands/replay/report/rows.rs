@@ -9,7 +9,7 @@ use tower_robots::agent::UndecidedReason;
 use tower_robots::rules::Group;
 
 use crate::board::date_of;
-use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
+use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::crawler_rows::{AddressTally, FailedClaims, ReplayRow};
 use crate::commands::replay::redaction::ReportPrivacy;
 use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePaths};
@@ -63,9 +63,7 @@ impl RuleRows {
             other_rules_requests: other.iter().map(|(_, paths)| paths.total).sum(),
         }
     }
-}
 
-impl RuleRows {
     /// The patterns with the most requests of an effect, as `/cart/ and /sale`.
     pub(super) fn patterns(&self, effect: Effect) -> Option<String> {
         let mut patterns =
@@ -344,7 +342,7 @@ impl SenderSplit {
             split.is_checked |= row.is_checked;
             split.verified.add(&row.verified);
             split.claimed.add(&row.claimed);
-            split.impostors.add(&row.of_impostors());
+            row.failed.iter().for_each(|failed| split.impostors.add(&failed.tally));
             for (reason, requests) in &row.undecided {
                 *split.claimed_because.entry(*reason).or_default() += requests;
             }
@@ -394,12 +392,12 @@ impl ImpostorRow {
 }
 
 impl SuspectRow {
-    fn new(suspect: &SuspectPath, privacy: ReportPrivacy) -> Self {
-        let mut addresses = shown(&suspect.addresses, privacy);
+    fn new((crawler, failed): &(String, FailedClaims), privacy: ReportPrivacy) -> Self {
+        let mut addresses = shown(&failed.addresses.sorted(), privacy);
         let rest = addresses.split_off(addresses.len().min(SUSPECT_ADDRESSES));
         Self {
-            crawler: suspect.crawler.clone(),
-            requests: suspect.requests,
+            crawler: crawler.clone(),
+            requests: failed.tally.requests,
             addresses: addresses.into_iter().map(|row| row.address).collect(),
             other_addresses: rest.len() as u64,
         }

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::rows::{COUNTED_TOGETHER, RuleRows};
-use super::{Report, ReportedCrawler, history, log_gaps, more_crawlers, other_requests};
+use super::rows::{COUNTED_TOGETHER, RuleRows, SuspectRow};
+use super::{Report, ReportedCrawler, Suspect, history, log_gaps, more_crawlers, other_requests};
+use crate::commands::replay::paces::PaceCount;
 use crate::html::{counted, grouped, percent, period};
 use crate::render::printable;
 
@@ -17,7 +18,7 @@ const DETAILED: usize = 5;
 const BAR: usize = 20;
 
 pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    history::text(out, report.history.as_ref())?;
+    report.history.iter().try_for_each(|history| history::text(out, history))?;
     head(out, report)?;
     engines(out, report)?;
     suspects(out, report)?;
@@ -27,7 +28,7 @@ pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) 
     paces(out, report)?;
     impostors(out, report)?;
     reasons(out, report)?;
-    history::balances_text(out, &report.given_back)?;
+    balances(out, report)?;
     others(out, report)
 }
 
@@ -85,25 +86,40 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     split(out, report)
 }
 
+/// Items below a title, some of all of a kind; nothing where there are none.
+fn listing(
+    out: &mut impl Write,
+    title: &str,
+    items: impl Iterator<Item = String>,
+    (all, what): (usize, &str),
+) -> io::Result<()> {
+    let items: Vec<_> = items.collect();
+    if !items.is_empty() {
+        writeln!(out, "\n{title}")?;
+        items.iter().try_for_each(|item| writeln!(out, "  {item}"))?;
+    }
+    match all.saturating_sub(items.len()) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {}", counted(more as u64, what)),
+    }
+}
+
 /// Crawlers that came sooner than their delay lets them.
 fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.paces.is_empty() {
-        return Ok(());
-    }
     let file = printable(report.against.as_ref().unwrap_or(&report.robots));
-    let width = report.paces.iter().take(CRAWLERS).map(|row| row.crawler.chars().count()).max().unwrap_or(0);
-    writeln!(out, "\nfaster than asked")?;
-    for row in report.paces.iter().take(CRAWLERS) {
-        writeln!(out, "  {:width$}  {} ({file}:{})", printable(&row.crawler), row.sentence(), row.line)?;
-    }
-    let more = report.paces.len().saturating_sub(CRAWLERS);
-    if more > 0 {
-        writeln!(out, "  and {}", counted(more as u64, "more crawler"))?;
-    }
-    if report.paces.iter().any(|row| row.paced.without_address > 0) {
-        writeln!(out, "  {COUNTED_TOGETHER}")?;
-    }
-    Ok(())
+    let rows = report.paces.iter().take(CRAWLERS);
+    let width = rows.clone().map(|row| row.crawler.chars().count()).max().unwrap_or(0);
+    let item =
+        |row: &PaceCount| format!("{:width$}  {} ({file}:{})", printable(&row.crawler), row.sentence(), row.line);
+    listing(out, "faster than asked", rows.map(item), (report.paces.len(), "more crawler"))?;
+    let is_together = report.paces.iter().any(|row| row.paced.without_address > 0);
+    if is_together { writeln!(out, "  {COUNTED_TOGETHER}") } else { Ok(()) }
+}
+
+fn balances(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let rows = report.given_back.iter().take(history::SHOWN);
+    let items = rows.map(|balance| format!("{}: {}", printable(&balance.operator), printable(balance.sentence())));
+    listing(out, "what crawling gives back, by operator", items, (0, ""))
 }
 
 const fn are(count: u64) -> &'static str {
@@ -111,41 +127,27 @@ const fn are(count: u64) -> &'static str {
 }
 
 fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.search_engines_shut_out.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\nthe change shuts search engines out of paths that they requested: these pages may leave the index"
-    )?;
-    for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
-        writeln!(out, "  {:24} {:>8} shut out", printable(&row.name), grouped(row.counts.outcomes.shut))?;
-    }
-    Ok(())
+    let title = "the change shuts search engines out of paths that they requested: these pages may leave the index";
+    let rows = report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name));
+    let item = |row: &ReportedCrawler| {
+        format!("{:24} {:>8} shut out", printable(&row.name), grouped(row.counts.outcomes.shut))
+    };
+    listing(out, title, rows.map(item), (0, ""))
 }
 
 fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.suspect_humans.is_empty() {
-        return Ok(());
-    }
-    match report.suspect_human_count {
-        1 => writeln!(out, "\n1 visitor under a crawler's name may be a person: it fetches assets as browsers do")?,
+    let title = match report.suspect_human_count {
+        1 => "1 visitor under a crawler's name may be a person: it fetches assets as browsers do".to_owned(),
         count => {
             let count = grouped(count as u64);
-            writeln!(out, "\n{count} visitors under crawlers' names may be people: they fetch assets as browsers do")?;
+            format!("{count} visitors under crawlers' names may be people: they fetch assets as browsers do")
         }
-    }
-    for suspect in &report.suspect_humans {
-        let (address, claims) = (printable(&suspect.address), printable(&suspect.claims));
-        let target = printable(&suspect.target);
-        let times = grouped(suspect.disallowed);
-        writeln!(out, "  {address:20} {claims:24} {times:>8} disallowed, such as {target}")?;
-    }
-    let more = report.suspect_human_count.saturating_sub(report.suspect_humans.len());
-    if more > 0 {
-        writeln!(out, "  and {}", counted(more as u64, "more visitor"))?;
-    }
-    Ok(())
+    };
+    let item = |suspect: &Suspect| {
+        let [address, claims, target] = [&suspect.address, &suspect.claims, &suspect.target].map(printable);
+        format!("{address:20} {claims:24} {:>8} disallowed, such as {target}", grouped(suspect.disallowed))
+    };
+    listing(out, &title, report.suspect_humans.iter().map(item), (report.suspect_human_count, "more visitor"))
 }
 
 fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -202,25 +204,16 @@ fn bar(row: &ReportedCrawler, most: u64) -> String {
 }
 
 fn details(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    for row in report.crawlers.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED) {
-        rules(out, report, &row.name, &row.by_rule)?;
-    }
-    Ok(())
+    let mut rows = report.crawlers.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED);
+    rows.try_for_each(|row| rules(out, report, &row.name, &row.by_rule))
 }
 
 fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let Some(others) = other_requests(&report.others).filter(|_| report.has_others()) else { return Ok(()) };
     writeln!(out, "\nrequests that are not of crawlers: {others}")?;
     let held: u64 = report.others.iter().map(|row| row.disallowed).sum();
-    if held > 0 {
-        let are = are(held);
-        writeln!(
-            out,
-            "of them {} {are} disallowed, because the policy applies the rules for \"*\" to them",
-            grouped(held)
-        )?;
-    }
-    Ok(())
+    let because = "because the policy applies the rules for \"*\" to them";
+    if held > 0 { writeln!(out, "of them {} {} disallowed, {because}", grouped(held), are(held)) } else { Ok(()) }
 }
 
 /// How many rules are shown of a crawler, and how many patterns of a rule.
@@ -277,22 +270,15 @@ pub(super) fn split(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 /// Crawlers whose claims fail because of the path, as it seems.
-pub(super) fn suspect_paths(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let suspects = &report.identity.suspect_paths;
-    if suspects.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\nsuspect path: these have no address of their operator, and nothing shows that the log has the addresses of \
-         clients;\na proxy that is missing in trusted_proxies does that, so they count as claimed"
-    )?;
-    for suspect in suspects {
+fn suspect_paths(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let title = "suspect path: these have no address of their operator, and nothing shows that the log has the addresses of \
+                 clients;\na proxy that is missing in trusted_proxies does that, so they count as claimed";
+    let item = |suspect: &SuspectRow| {
         let more = if suspect.other_addresses > 0 { ", …" } else { "" };
         let (requests, addresses) = (counted(suspect.requests, "request"), suspect.addresses.join(", "));
-        writeln!(out, "  {:24} {requests:>18} from {}{more}", printable(&suspect.crawler), printable(&addresses))?;
-    }
-    Ok(())
+        format!("{:24} {requests:>18} from {}{more}", printable(&suspect.crawler), printable(&addresses))
+    };
+    listing(out, title, report.identity.suspect_paths.iter().map(item), (0, ""))
 }
 
 /// Requests of impostors.
@@ -312,22 +298,13 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
     if let Some(more) = more_crawlers(rest) {
         writeln!(out, "and of {more}")?;
     }
-    for row in report.impostors.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED_IMPOSTORS) {
-        let name = format!("impostors of {}", row.crawler);
-        rules(out, report, &name, &row.by_rule)?;
-    }
-    Ok(())
+    let mut rows = report.impostors.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED_IMPOSTORS);
+    rows.try_for_each(|row| rules(out, report, &format!("impostors of {}", row.crawler), &row.by_rule))
 }
 
 /// Why requests could be anyone's.
-pub(super) fn reasons(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let reasons = report.identity.reasons();
-    if reasons.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\nwhy requests could be anyone's")?;
-    for (reason, requests) in reasons {
-        writeln!(out, "  {:>10}  {reason}", grouped(requests))?;
-    }
-    Ok(())
+fn reasons(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let reasons = report.identity.reasons().into_iter();
+    let items = reasons.map(|(reason, requests)| format!("{:>10}  {reason}", grouped(requests)));
+    listing(out, "why requests could be anyone's", items, (0, ""))
 }
