@@ -8,7 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a directive that only lenient crawlers understand",
     why: "The reference parser accepts common misspellings (dissallow, useragent, site-map) and any longer word that \
           begins with a directive (Disallowed). Other crawlers ignore the line, so the file means different things to \
-          different crawlers.",
+          different crawlers. If the longer word says more than the rule, as DisallowAITraining of a draft about uses of \
+          content does, the line is that rule all the same: for search engines too, and where the file is enforced.",
     bad: Example::new(b"Useragent: *\nDissallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -20,6 +21,21 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if field.name.eq_ignore_ascii_case(spelling.as_bytes()) || lost_colon(field).is_some() {
         return;
     }
+    if says_more(field, spelling) {
+        sink.report_at(
+            Severity::Error,
+            field.name_range.clone(),
+            format_args!(
+                "{} is the rule \"{spelling}\" to lenient crawlers, Google among them, and where the file is enforced; others \
+                 ignore it",
+                Quoted(field.name)
+            ),
+        )
+        .help(format_args!(
+            "write \"{spelling}\" if it is for every use; about AI, name its crawlers in a group, or write \"Content-Usage\""
+        ));
+        return;
+    }
     sink.report(
         field.name_range.clone(),
         format_args!("{} is read as \"{spelling}\" by lenient crawlers and ignored by others", Quoted(field.name)),
@@ -27,8 +43,14 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("write \"{spelling}\""));
 }
 
+/// Whether a name goes on behind that of a rule for longer than an ending (`Disallowed`): then it is a word of its own.
+fn says_more(field: &Field<'_>, spelling: &str) -> bool {
+    const ENDING: usize = 3;
+    matches!(field.directive, Directive::Allow | Directive::Disallow) && field.name.len() > spelling.len() + ENDING
+}
+
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let spelling = field.directive.spelling()?;
+    let spelling = field.directive.spelling().filter(|spelling| !says_more(&field, spelling))?;
     Some(vec![Edit::new(field.name_range, spelling)])
 }
