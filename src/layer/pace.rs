@@ -59,8 +59,9 @@ pub(super) fn bucket<'a>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PacedRequest {
-    /// The origin of the robots.txt whose delay this is: a path, `inline`, or a URL. If a layer has several, each has its own
-    /// buckets.
+    /// The origin of the robots.txt whose delay this is: a path, a URL, or the name of a text. It keeps the sites of a layer apart in
+    /// the store, so give each of several texts a name ([`LiveBuilder::named`](crate::source::LiveBuilder::named)): those without one are
+    /// all `inline`.
     pub origin: String,
     /// The name of the bucket among those of the robots.txt, the same in every process: the crawler's product token in lower case,
     /// or `*` for all names that may be made up; the evidence about the sender; and its network, for one that only claims to be the

@@ -461,6 +461,8 @@ pub(crate) struct SiteSettings {
     pub(crate) state: Option<(StateDir, String)>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
+    /// The origin of a text.
+    pub(crate) text_name: Option<Arc<str>>,
     /// The name under which its crawlers are counted.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
@@ -484,6 +486,7 @@ impl Default for SiteSettings {
             state: None,
             switch: None,
             compile_cache: CompileCache::default(),
+            text_name: None,
             counted_as: None,
             clock: Clock::default(),
             appendix: None,

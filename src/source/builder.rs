@@ -159,6 +159,16 @@ impl<S> LiveBuilder<S> {
     }
 }
 
+impl LiveBuilder<Arc<[u8]>> {
+    /// The name of the text in place of `inline`, for one of many: in messages, the history, and
+    /// [`PacedRequest::origin`](crate::layer::PacedRequest::origin), by which a store of several processes keeps the requests of this
+    /// site apart from those of others. Default: `inline`.
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.settings.text_name = Some(name.into());
+        self
+    }
+}
+
 impl<S: SiteSource> LiveBuilder<S> {
     /// Reads the robots.txt and starts to keep it up to date. If the source holds nothing usable, or something the gate
     /// refuses, the version that was accepted last goes live, if one is remembered.
@@ -197,8 +207,8 @@ struct InlineText {
 
 impl SiteSource for Arc<[u8]> {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
-        let origin = "inline".into();
         let LiveBuilder { source, settings } = builder;
+        let origin = settings.text_name.clone().unwrap_or_else(|| "inline".into());
         let version = Mutex::new(load_text(&source, &origin)?);
         let site = Site::new(settings, &origin, |site| Arc::new(InlineText { version, site }));
         site.start()?;

@@ -35,6 +35,13 @@ enum SiteLookup {
 /// hosts.insert("example.com", LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?)?;
 /// sites.replace(hosts);
 /// assert!(sites.load().get("example.com").is_some());
+///
+/// // Another site, while requests flow. A text of one of many has a name, for the log. For sites that go, an application
+/// // makes the map anew of the handles that it keeps.
+/// let mut hosts = HostMap::clone(&sites.load());
+/// hosts.insert("shop.example", LiveRobots::inline("User-agent: *\nDisallow: /cart\n").named("shop").open()?)?;
+/// sites.replace(hosts);
+/// assert!(sites.load().get("shop.example").is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

@@ -437,6 +437,22 @@ fn a_panic_after_the_word_of_a_store_passes_the_request() {
     assert_eq!(live.status().faults, 1);
 }
 
+#[test]
+fn texts_that_have_names_are_told_apart_in_a_store() {
+    let mut hosts = HostMap::new();
+    for host in ["a.example", "b.example"] {
+        let live = LiveRobots::inline(DELAYED).named(host).policy(refusing().build()).open().expect("rules");
+        assert!(live.status().last_reload.to_string().starts_with(&format!("{host}: version ")));
+        hosts.insert(host, live).expect("a host");
+    }
+    let layer = RobotsLayer::new(hosts).counted_in_store();
+    for host in ["a.example", "b.example"] {
+        let request = from(GPTBOT, [192, 0, 2, 1]);
+        let request = OriginalRequest::of(&request).with_host(Some(host.as_bytes()));
+        assert_eq!(layer.judge(&request).paced().map(|paced| &*paced.origin), Some(host));
+    }
+}
+
 #[tokio::test]
 async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
     let (cache, clock) = (crate::live::CompileCache::default(), TestClock::new());
