@@ -28,6 +28,8 @@ use super::record::{Record, may_be_of_crawler};
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
 use super::{refusal, robots_txt};
+#[cfg(feature = "verify")]
+use crate::agent::UndecidedReason;
 use crate::agent::{Agent, Identity};
 use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Network, Reason, RequestFacts};
@@ -287,6 +289,14 @@ impl Enforcer {
     ) -> Decision<'s> {
         if identity.is_none() && snapshot.policy.heeds_claims(agents) {
             live.site.count_unchecked_claim();
+        }
+        #[cfg(feature = "verify")]
+        if self.sender_check.is_some()
+            && identity == Some(Identity::Undecided(UndecidedReason::Address))
+            && address().is_none()
+            && snapshot.policy.heeds_claims(agents)
+        {
+            live.site.count_claim_without_address();
         }
         let mut facts = RequestFacts::of_target(request.method.as_str(), request.target());
         facts.address = Some(address);

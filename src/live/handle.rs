@@ -335,7 +335,8 @@ pub struct Status {
     /// meet `/drafts/`. `RobotsLayer::for_axum08` is the layer for that place. 0 without the feature `axum08`, which knows.
     pub stripped_targets: u64,
     /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checks claims: the layer has
-    /// neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), so no impostor is found.
+    /// neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or a `Verifier` and no address
+    /// of the client, so no impostor is found.
     pub unchecked_claims: u64,
     /// How many requests to which a delay applies came without a client's address: unless their crawler is verified, they share one
     /// bucket. The layer has no [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), or it finds none.

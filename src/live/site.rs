@@ -277,6 +277,16 @@ impl Site {
         );
     }
 
+    /// Counts a request whose claim is checked without an address.
+    #[cfg(feature = "verify")]
+    pub(crate) fn count_claim_without_address(&self) {
+        self.count_mistake(
+            &self.counts.unchecked_claims,
+            "the policy tags or refuses impostors, and no address of the client is found, so they pass: give the layer \
+             RobotsLayer::address_from, and in axum serve the app with into_make_service_with_connect_info",
+        );
+    }
+
     /// Counts a request whose client has no address, and so no bucket of its own.
     pub(crate) fn count_shared_bucket(&self) {
         self.count_mistake(

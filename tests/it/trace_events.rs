@@ -205,6 +205,36 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
     }
 }
 
+/// A policy against impostors under a layer that checks claims, and finds nobody's address.
+#[cfg(feature = "verify")]
+#[test]
+fn claims_that_are_checked_without_an_address_are_warned_of_once() {
+    use tower_robots::agent::Registry;
+    use tower_robots::layer::SenderCheck;
+    use tower_robots::source::evidence::Verifier;
+    use tower_robots::source::fetch::Fetcher;
+
+    let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
+    let verifier = Verifier::builder(Registry::builtin()).fetcher(&fetcher).without_names().start().unwrap();
+    let address: fn(RobotsLayer) -> RobotsLayer = |layer| layer.address_from(|_| Some([10, 0, 0, 1].into()));
+    let none_found: fn(RobotsLayer) -> RobotsLayer = |layer| layer.address_from(|_| None);
+    for (layer, warned) in [(address, 0), (none_found, 2), (|layer| layer, 2)] {
+        let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
+        let live = LiveRobots::inline("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
+        let layer = layer(RobotsLayer::new(live.clone()).verifier(SenderCheck::new(&verifier)));
+        let events = events(|| {
+            for agent in ["Googlebot/2.1", "Googlebot/2.1", "Mozilla/5.0 Firefox/143.0"] {
+                let request = Request::get("/a").header("user-agent", agent).body(()).unwrap();
+                let _ = layer.answer(&OriginalRequest::of(&request));
+            }
+        });
+        assert_eq!(live.status().unchecked_claims, warned);
+        let said =
+            events.iter().filter(|(_, target, text)| *target == "tower_robots::layer" && text.contains("no address"));
+        assert_eq!(said.count(), usize::from(warned > 0), "{events:?}");
+    }
+}
+
 #[test]
 fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own() {
     let file = "User-agent: GPTBot\nCrawl-delay: 60\nDisallow: /cart\n";
