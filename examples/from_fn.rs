@@ -13,9 +13,9 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
+use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Action, Mode, Policy};
+use tower_robots::policy::{Mode, Policy};
 
 /// A session that was found open.
 #[derive(Clone)]
@@ -34,14 +34,7 @@ async fn sessions(State(open): State<Arc<HashSet<String>>>, mut request: Request
 }
 
 async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-    let mut answer = layer.answer(&OriginalRequest::of(&request));
-    // An exception is about a refusal alone: for everybody else, too, `/robots.txt` is answered, and a `Robots-Verdict` that the client
-    // has sent is removed. Observers and the log have heard of a refusal.
-    let is_refused = answer.record.as_ref().is_some_and(|record| record.action == Action::Refuse);
-    if is_refused && request.extensions().get::<Session>().is_some() {
-        answer.outcome = Outcome::Pass;
-    }
-    match answer.carry_out(&mut request) {
+    match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
         Some(response) => response.map(Body::from),
         None => next.run(request).await,
     }
@@ -49,7 +42,8 @@ async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Ne
 
 fn app(robots_txt: &str, open: HashSet<String>) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots_txt).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
-    let layer = RobotsLayer::for_axum08(live);
+    // Whoever has a session passes, whatever the `User-Agent`. It works the same with `.layer(layer)` in place of the function.
+    let layer = RobotsLayer::for_axum08(live).exempt_if(|extensions| extensions.get::<Session>().is_some());
     let app = Router::new().route("/", get(async || "home\n")).route("/drafts/{page}", get(async || "a draft\n"));
     // `layer`, not `route_layer`: no route matches /robots.txt.
     let app = app.layer(from_fn_with_state(layer, robots));

@@ -18,7 +18,8 @@ use http::{Extensions, HeaderValue, Uri};
 
 use super::answer::{Answer, Outcome};
 use super::event::{
-    AddressFrom, AgentFrom, Event, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom, guarded, human_evidence,
+    AddressFrom, AgentFrom, Event, ExemptIf, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom, guarded,
+    human_evidence,
 };
 use super::forwarded::ForwardedWay;
 use super::nesting::{self, Mark};
@@ -51,6 +52,7 @@ pub(super) struct Enforcer {
     pub(super) trusted_proxies: Arc<[Network]>,
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) identity_from: Option<IdentityFrom>,
+    pub(super) exempt_if: Option<ExemptIf>,
     pub(super) counting: Counting,
     #[cfg(feature = "verify")]
     pub(super) sender_check: Option<SenderCheck>,
@@ -287,6 +289,9 @@ impl Enforcer {
         identity: Option<Identity>,
         address: &dyn Fn() -> Option<IpAddr>,
     ) -> Decision<'s> {
+        if self.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(request.extensions)) {
+            return Decision::unjudged(Reason::Exempt);
+        }
         if identity.is_none() && snapshot.policy.heeds_claims(agents) {
             live.site.count_unchecked_claim();
         }
@@ -418,7 +423,7 @@ impl Enforcer {
         Sender::default()
     }
 
-    fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
+    pub(super) fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         let peer = self.address_from.as_ref()?(request.extensions)?;
         let trusts = |address| self.trusted_proxies.iter().any(|network| network.contains(address));
         if !trusts(peer) {

@@ -44,6 +44,7 @@ impl RobotsLayer {
             trusted_proxies: Arc::default(),
             agent_from: None,
             identity_from: None,
+            exempt_if: None,
             counting: Counting::Here,
             #[cfg(feature = "verify")]
             sender_check: None,
@@ -97,10 +98,11 @@ impl RobotsLayer {
     /// Believes these proxies about who the client is. If the address that [`address_from`](Self::address_from) finds is one of theirs, the
     /// client is read from `X-Forwarded-For`, or from `Forwarded` (RFC 7239) where there is no `X-Forwarded-For`: from the right, the first
     /// address that is in none of these networks. Entries left of it can be written by anyone and do not count; nor does an entry that
-    /// is no address, nor the field of a client that comes without a proxy. If a proxy names no client, the client is unknown: no
-    /// network is exempt, and no claim is refuted by its address.
+    /// is no address, nor the field of a client that comes without a proxy. If all of them are proxies, the one furthest left is the
+    /// client. If a proxy names no client, the client is unknown: no network is exempt, and no claim is refuted by its address.
     ///
-    /// Name every proxy on the way, and nothing else: the fields of every peer in these networks are believed. A proxy that writes only `Forwarded`
+    /// Name every proxy on the way, and nothing else: the fields of every peer in these networks are believed, so whoever is in one of them
+    /// can name a client of an exempt network. A proxy that writes only `Forwarded`
     /// has to remove an `X-Forwarded-For` that a client sends.
     ///
     /// ```
@@ -153,6 +155,24 @@ impl RobotsLayer {
     /// [`Status::faults`](crate::live::Status::faults) counts it.
     pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
+    }
+
+    /// Exempts requests that the application knows to be someone's, such as those of a session that is open: they pass, and nothing of them
+    /// is counted. `/robots.txt` is answered as ever. The extensions say it, where a layer outside has put the result of a check: that
+    /// there is a cookie or a field proves nothing. The function belongs to judging: if it panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts it. Default: none is exempt but by the policy.
+    ///
+    /// ```
+    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
+    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// #[derive(Clone)]
+    /// struct Session;
+    ///
+    /// let layer = RobotsLayer::new(live).exempt_if(|extensions| extensions.get::<Session>().is_some());
+    /// # Ok::<(), tower_robots::live::Rejection>(())
+    /// ```
+    pub fn exempt_if(self, is_exempt: impl Fn(&Extensions) -> bool + Send + Sync + 'static) -> Self {
+        self.with(|enforcer| enforcer.exempt_if = Some(Arc::new(is_exempt)))
     }
 
     /// Leaves it to a store which several processes share to count requests: [`judge`](Self::judge) and [`decide`](Self::decide) say what
@@ -272,6 +292,12 @@ impl RobotsLayer {
     /// [answered](Judgement::answer). Everything else is that of [`answer`](Self::answer).
     pub fn judge(&self, request: &OriginalRequest<'_>) -> Judgement {
         self.judgement(request, RobotsTxtRequests::Serve)
+    }
+
+    /// The address of a request's client, as [`address_from`](Self::address_from) and [`forwarded_for`](Self::forwarded_for) find it: for the
+    /// log of an observer, which takes a clone of the layer with it.
+    pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
+        self.enforcer.address(request)
     }
 
     /// The decision of the policy about a request; `/robots.txt` passes like anything else that is exempt.

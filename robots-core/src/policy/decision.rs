@@ -72,7 +72,7 @@ keyword_enum! {
         NothingKnown = "nothing-known",
         /// The kill switch has turned enforcement off: nothing is judged.
         KillSwitch = "kill-switch",
-        /// The path, the agent, the client's address or one of its cookies is exempt.
+        /// The path, the agent, the client's address or one of its cookies is exempt, or the application exempts the request.
         Exempt = "exempt",
         /// No group is for this agent.
         NoGroup = "no-group",

@@ -100,3 +100,50 @@ async fn a_request_in_grace_is_observed_with_that_reason() {
     assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);
     assert_eq!(*notified.lock(), [(Action::Pass, Reason::Grace)]);
 }
+
+#[tokio::test]
+async fn a_request_that_the_application_exempts_passes_and_is_not_counted() {
+    use crate::policy::RateMode;
+    let file = "User-agent: GPTBot\nDisallow: /drafts/\nCrawl-delay: 9\n";
+    let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse);
+    let (notified, sink) = noting(Vec::new());
+    let layer = RobotsLayer::new(live_by(file, policy))
+        .exempt_if(|extensions| extensions.get::<&str>() == Some(&"session"))
+        .observe(move |event| sink.lock().push(event.record.reason));
+    let of = |target: &str, session: &'static str| {
+        let mut request = get(target, GPTBOT);
+        request.extensions_mut().insert(session);
+        request
+    };
+    for _ in 0..9 {
+        assert_eq!(text(ask(layer.clone(), of("/page", "session")).await).await, "app");
+    }
+    assert_eq!(text(ask(layer.clone(), of("/drafts/x", "session")).await).await, "app");
+    assert_eq!(*notified.lock(), []);
+    let mut forged = of("/drafts/x", "session");
+    forged.headers_mut().insert(Record::FIELD, "allow".parse().expect("a field"));
+    assert_eq!(text(ask(layer.clone(), forged).await).await, "app", "the field of a client goes");
+    assert!(text(ask(layer.clone(), of("/robots.txt", "session")).await).await.starts_with("User-agent"));
+    for none in [of("/drafts/x", "none"), get("/drafts/x", GPTBOT)] {
+        assert_eq!(ask(layer.clone(), none).await.status(), StatusCode::FORBIDDEN);
+    }
+    let layer = layer.exempt_if(|_| panic!("no session"));
+    assert_eq!(text(ask(layer, get("/drafts/x", GPTBOT)).await).await, "app", "as every fault of judging");
+}
+
+#[test]
+fn an_observer_learns_the_address_that_the_layer_judges_by() {
+    let layer = RobotsLayer::new(live(Mode::Refuse)).address_from(|extensions| extensions.get().copied());
+    let layer = layer.forwarded_for(["10.0.0.0/8"]).expect("a network");
+    let finder = layer.clone();
+    let (notified, sink) = noting(Vec::new());
+    let layer = layer.observe(move |event| sink.lock().push(finder.client_address(&event.request)));
+    for peer in [[10, 0, 0, 1], [192, 0, 2, 1]] {
+        let mut request = get("/drafts/x", GPTBOT);
+        request.extensions_mut().insert(std::net::IpAddr::from(peer));
+        request.headers_mut().insert("x-forwarded-for", "198.51.100.1, 203.0.113.9".parse().expect("a field"));
+        let _ = layer.answer(&OriginalRequest::of(&request));
+    }
+    let want = ["203.0.113.9", "192.0.2.1"].map(|address| Some(address.parse().expect("an address")));
+    assert_eq!(*notified.lock(), want);
+}
