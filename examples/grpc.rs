@@ -4,6 +4,8 @@
 //! The service is written by hand, so that no protoc is needed; generated ones are added in the same way.
 //!
 //!     cargo run --example grpc
+//!     curl -A GPTBot http://127.0.0.1:50051/robots.txt
+//!     curl -iA GPTBot --http2-prior-knowledge -X POST -H 'Content-Type: application/grpc' http://127.0.0.1:50051/demo.Greeter/Hello
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};

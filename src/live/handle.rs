@@ -142,7 +142,8 @@ impl LiveRobots {
     }
 
     /// Replaces the policy, exemptions and overrides included; the rules stay as they are. Another mode is written down in the history:
-    /// it is what an operator looks for where crawlers are refused all at once.
+    /// it is what an operator looks for where crawlers are refused all at once. The policy ends with the process, also where a state
+    /// directory keeps the kill switch: the site is opened with the application's again.
     ///
     /// The same policy in another mode, once observing has shown what it would do:
     ///

@@ -120,7 +120,8 @@ impl DirectoryBuilder {
         self
     }
 
-    /// The settings of each site, by its host: policy, registry, check, gate and so on. The directory's compile cache,
+    /// The settings of each site, by its host (`*` for `default.txt`): policy, registry, check, gate and so on. It is asked again for each
+    /// file that comes, so what is switched while the application runs is read here from where it is kept. The directory's compile cache,
     /// watcher and polling replace those set here, and [`WhenMissing::Fail`] is read as
     /// [`WhenMissing::Unavailable`]: one bad file must not keep the others out. Many files are opened by several threads at once.
     /// Default: the builder's own.
