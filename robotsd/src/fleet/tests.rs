@@ -1,3 +1,5 @@
+mod simulation;
+
 use super::document::{Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
 use super::test_store::PlayedStore;

@@ -1,0 +1,585 @@
+//! A simulation of a fleet: replicas, one store, and what is on its way between them. Messages are lost, late and doubled, the store goes
+//! back, replicas restart with their disk, with an older state of it, and without. The members are the real ones, the store is played.
+//!
+//! Beside each replica stands what a reader of the protocol expects of it, in sets of numbers: the marks that it was shown, those that it was
+//! shown to be lifted, and the accepts that it had. [`Planted`] faults show that the simulation finds what it is for.
+
+#[path = "../../../../tests/simulation/mod.rs"]
+mod harness;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall};
+use super::super::member::{Member, Standing};
+use super::super::test_store::PlayedStore;
+use harness::{Random, World, first_failure, simulate, steps};
+
+/// Schedules, and the steps of each.
+const SCHEDULES: u64 = 100_000;
+const LENGTH: usize = 24;
+
+/// Marks, each for the scope of its number.
+const MARKS: u8 = 9;
+const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
+
+/// The states of the store that it can go back to.
+const REMEMBERED: usize = 12;
+
+/// A fault of the world: the protocol is right, and what is around it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Planted {
+    None,
+    /// Who accepts writes the whole document, as it was read before.
+    AcceptOverwritesDocument,
+    /// Who takes up an accept forgets that the site is off.
+    AcceptEndsMark,
+    /// Tombstones are not kept on the disk.
+    TombstonesForgotten,
+    /// An accept is taken up whatever its rev.
+    AnyAccept,
+    /// A replica counts as synced where it had nothing to say against the document.
+    SyncedWithoutDigest,
+}
+
+const PLANTED: [Planted; 6] = [
+    Planted::None,
+    Planted::AcceptOverwritesDocument,
+    Planted::AcceptEndsMark,
+    Planted::TombstonesForgotten,
+    Planted::AnyAccept,
+    Planted::SyncedWithoutDigest,
+];
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// An operator turns a scope off at one replica; with `direct` the others are called too.
+    Off {
+        at: usize,
+        mark: u8,
+        direct: bool,
+    },
+    /// An operator lifts each mark that one replica has.
+    On {
+        at: usize,
+        direct: bool,
+    },
+    Accept {
+        at: usize,
+        site: usize,
+    },
+    /// A person has the entries of a replica written into the store.
+    Restore {
+        at: usize,
+    },
+    /// A replica reads the store, and writes back what is lost.
+    Read {
+        at: usize,
+    },
+    /// The same, and the document is on its way.
+    Ask {
+        at: usize,
+    },
+    /// One that is on its way arrives.
+    Deliver(usize),
+    Lose(usize),
+    Double(usize),
+    /// The store has nothing any more, or an earlier state.
+    Wipe,
+    GoBack(usize),
+    /// Somebody makes another document in its place.
+    Replace,
+    /// The disk of a replica takes no writes, or takes them again.
+    Disk {
+        at: usize,
+        works: bool,
+    },
+    /// A replica ends and begins again.
+    Restart {
+        at: usize,
+        with_disk: bool,
+    },
+    /// Somebody looks which replicas are synced.
+    Status,
+    /// Each replica reads until nothing is left to be written back.
+    Settle,
+}
+
+/// What is on its way.
+#[derive(Clone, Debug)]
+enum Message {
+    Document { to: usize, read: Option<Document> },
+    Write(WriteCall),
+    Off { to: usize, mark: u8 },
+    On { to: usize, mark: u8 },
+}
+
+/// What a replica has been shown, by the numbers of marks as bits.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    epoch: Option<String>,
+    marks: u16,
+    lifted: u16,
+    /// Rev and id of each site's accept.
+    accepts: BTreeMap<String, (u64, String)>,
+}
+
+#[derive(Default)]
+struct Replica {
+    member: Member,
+    shown: Shown,
+    standing: Standing,
+    is_disk_full: bool,
+    disk: Option<(Member, Shown)>,
+}
+
+struct Fleet<const PLANT: usize> {
+    store: PlayedStore,
+    /// Its last states.
+    before: Vec<Option<Document>>,
+    replicas: Vec<Replica>,
+    under_way: Vec<Message>,
+    /// Those that the step has changed.
+    changed: BTreeSet<usize>,
+    /// Counts accepts, tags and epochs.
+    number: u64,
+    /// What the first accept of each id was for.
+    accepted: BTreeMap<String, (String, String)>,
+}
+
+fn name(mark: u8) -> String {
+    format!("m{mark}")
+}
+
+fn scope(mark: u8) -> &'static str {
+    SCOPES[usize::from(mark) % SCOPES.len()]
+}
+
+/// The marks with these ids, as bits.
+fn bits<'n>(names: impl Iterator<Item = &'n String>) -> u16 {
+    names.fold(0, |bits, name| bits | 1 << name[1..].parse::<u16>().unwrap())
+}
+
+fn marks(bits: u16) -> impl Iterator<Item = u8> {
+    (0..MARKS).filter(move |mark| bits & 1 << mark != 0)
+}
+
+fn by() -> Stamp {
+    Stamp { by: "p".to_owned(), ..Stamp::default() }
+}
+
+/// What tells two accepts of a site apart.
+fn identity(accept: &Accept) -> (u64, &str) {
+    (accept.stamp.rev, &accept.id)
+}
+
+/// A member with other contents, for a fault.
+fn changed(member: &Member, change: impl FnOnce(&mut serde_json::Value)) -> Member {
+    let mut value = serde_json::to_value(member).unwrap();
+    change(&mut value);
+    serde_json::from_value(value).unwrap()
+}
+
+impl Shown {
+    fn off(&mut self, mark: u8) {
+        self.marks |= 1 << mark;
+    }
+
+    fn lift(&mut self, mark: u8) {
+        self.lifted |= 1 << mark;
+    }
+
+    fn document(&mut self, read: &Document) {
+        if *self.epoch.get_or_insert_with(|| read.epoch.clone()) == read.epoch {
+            self.marks |= bits(read.marks.keys());
+            self.lifted |= bits(read.lifted.keys());
+        }
+    }
+
+    /// The marks that count.
+    const fn held(&self) -> u16 {
+        self.marks & !self.lifted
+    }
+}
+
+impl<const PLANT: usize> Fleet<PLANT> {
+    const FAULT: Planted = PLANTED[PLANT];
+
+    fn next(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    /// Puts writes of a replica on their way.
+    fn send(&mut self, at: usize, writes: impl IntoIterator<Item = Write>) {
+        for write in writes {
+            let tag = self.next().to_string();
+            self.under_way.extend(self.replicas[at].member.call(write, &tag).map(Message::Write));
+        }
+    }
+
+    fn call_others(&mut self, at: usize, message: impl Fn(usize) -> Message) {
+        let others = (0..self.replicas.len()).filter(|other| *other != at);
+        self.under_way.extend(others.map(message));
+    }
+
+    /// Keeps what a replica knows, where its disk takes it.
+    fn save(&mut self, at: usize) {
+        self.changed.insert(at);
+        let replica = &mut self.replicas[at];
+        if !replica.is_disk_full {
+            replica.disk = Some((replica.member.clone(), replica.shown.clone()));
+        }
+    }
+
+    fn remember(&mut self) {
+        self.before.push(self.store.0.clone());
+        if self.before.len() > REMEMBERED {
+            self.before.remove(0);
+        }
+    }
+
+    fn write(&mut self, call: &WriteCall) -> Result<(), String> {
+        self.remember();
+        if let (Planted::AcceptOverwritesDocument, Write::Accept { .. }) = (Self::FAULT, &call.write)
+            && let [.., earlier, _] = &*self.before
+        {
+            self.store.0.clone_from(earlier);
+        }
+        self.store.write(call);
+        let none = Document::default();
+        let [before, now] =
+            [self.before.last().and_then(Option::as_ref), self.store.0.as_ref()].map(|of| of.unwrap_or(&none));
+        let kept = bits(now.marks.keys()) | bits(now.lifted.keys());
+        if bits(before.marks.keys()) & !kept != 0 || bits(before.lifted.keys()) & !bits(now.lifted.keys()) != 0 {
+            return Err(format!("the write {call:?} took a mark or a tombstone out of the document"));
+        }
+        let is_back =
+            |(site, own): (&String, &Accept)| now.accepts.get(site).is_none_or(|new| new.stamp.rev < own.stamp.rev);
+        if before.accepts.iter().any(is_back) {
+            return Err(format!("the write {call:?} took an accept back"));
+        }
+        Ok(())
+    }
+
+    /// A document arrives.
+    fn see(&mut self, to: usize, read: Option<&Document>) -> Vec<Write> {
+        let replica = &mut self.replicas[to];
+        let before = (Self::FAULT == Planted::AcceptEndsMark).then(|| replica.member.accepts().clone());
+        let seen = replica.member.seen(read);
+        replica.standing = seen.standing;
+        if let Some(read) = read {
+            replica.shown.document(read);
+            let is_own = replica.shown.epoch.as_ref() == Some(&read.epoch);
+            match (Self::FAULT, before) {
+                (_, Some(before)) => {
+                    let is_new = |site: &&String| before.get(*site) != replica.member.accepts().get(*site);
+                    let sites: Vec<_> = replica.member.accepts().keys().filter(is_new).cloned().collect();
+                    replica.member = changed(&replica.member, |member| {
+                        let marks = member["marks"].as_object_mut().unwrap();
+                        marks.retain(|_, mark| sites.iter().all(|site| mark["scope"] != **site));
+                    });
+                }
+                (Planted::AnyAccept, _) if is_own => {
+                    let accepts = serde_json::to_value(&read.accepts).unwrap();
+                    replica.member = changed(&replica.member, |member| member["accepts"] = accepts);
+                }
+                _ => {}
+            }
+        }
+        self.save(to);
+        seen.write_back
+    }
+
+    /// Reads and writes back, with nothing in between.
+    fn read(&mut self, at: usize) -> Result<bool, String> {
+        let read = self.store.0.clone();
+        let lost = self.see(at, read.as_ref());
+        let is_whole = lost.is_empty();
+        for write in lost {
+            let tag = self.next().to_string();
+            if let Some(call) = self.replicas[at].member.call(write, &tag) {
+                self.write(&call)?;
+            }
+        }
+        Ok(is_whole)
+    }
+
+    fn turn_off(&mut self, at: usize, mark: u8) {
+        let replica = &mut self.replicas[at];
+        replica.shown.off(mark);
+        let write = replica.member.turn_off(&name(mark), scope(mark), by());
+        self.save(at);
+        self.send(at, write);
+    }
+
+    fn lift(&mut self, at: usize, mark: u8) {
+        let replica = &mut self.replicas[at];
+        replica.shown.lift(mark);
+        let write = replica.member.lift(&name(mark), scope(mark), by());
+        self.save(at);
+        self.send(at, [write]);
+    }
+
+    fn arrive(&mut self, message: Message) -> Result<(), String> {
+        match message {
+            Message::Document { to, read } => {
+                let lost = self.see(to, read.as_ref());
+                self.send(to, lost);
+            }
+            Message::Write(call) => self.write(&call)?,
+            Message::Off { to, mark } => self.turn_off(to, mark),
+            Message::On { to, mark } => self.lift(to, mark),
+        }
+        Ok(())
+    }
+
+    /// The replicas that `status` calls synced: they stand well to the document, and have what it has.
+    fn synced(&self) -> Vec<&Replica> {
+        let digest = self.store.0.as_ref().map(Document::digest);
+        let is_equal =
+            |replica: &&Replica| Self::FAULT == Planted::SyncedWithoutDigest || Some(replica.member.digest()) == digest;
+        let current = self.replicas.iter().filter(|replica| replica.standing == Standing::Current);
+        current.filter(is_equal).collect()
+    }
+
+    /// Replicas of the store's epoch have come to one another.
+    fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..self.replicas.len() + 2 {
+            for at in 0..self.replicas.len() {
+                self.read(at)?;
+            }
+        }
+        for at in 0..self.replicas.len() {
+            if !self.read(at)? {
+                return Err(format!("replica {at} has something to write back still"));
+            }
+        }
+        let Some(document) = &self.store.0 else { return Ok(()) };
+        let of_epoch = || self.replicas.iter().filter(|replica| replica.member.epoch() == Some(&document.epoch));
+        let [marked, lifted] = of_epoch()
+            .fold([0, 0], |[marked, lifted], Replica { shown, .. }| [marked | shown.marks, lifted | shown.lifted]);
+        for replica in of_epoch() {
+            if replica.shown.held() != marked & !lifted {
+                return Err(format!("marks are not everywhere: {:?} has not {:?}", replica.shown, marked & !lifted));
+            }
+            if replica.standing == Standing::Current && replica.member.digest() != document.digest() {
+                return Err(format!("{:?} is current, and not the same as {document:?}", replica.member));
+            }
+        }
+        self.compare()
+    }
+
+    /// Replicas that are synced have the same.
+    fn compare(&self) -> Result<(), String> {
+        for pair in self.synced().windows(2) {
+            let [one, other] = [pair[0], pair[1]].map(|Replica { member, .. }| member);
+            let is_same_accept = |(one, other): ((&String, &Accept), (&String, &Accept))| {
+                one.0 == other.0 && identity(one.1) == identity(other.1)
+            };
+            let are_same = one.accepts().len() == other.accepts().len()
+                && one.accepts().iter().zip(other.accepts()).all(is_same_accept);
+            if !are_same || !one.marks().keys().eq(other.marks().keys()) {
+                return Err(format!("both are synced: {one:?} and {other:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What holds of each replica at any time.
+    fn check(&mut self) -> Result<(), String> {
+        for at in std::mem::take(&mut self.changed) {
+            let Replica { member, shown, .. } = &mut self.replicas[at];
+            let counting = bits(member.marks().keys());
+            for mark in marks(shown.held()) {
+                if counting & 1 << mark == 0
+                    || !member.is_off(match scope(mark) {
+                        EVERY_SITE => "any",
+                        site => site,
+                    })
+                {
+                    return Err(format!("replica {at} has the mark {mark}, which nobody lifted, and is not off"));
+                }
+            }
+            if let Some(mark) = marks(shown.lifted & counting).next() {
+                return Err(format!("replica {at} saw that the mark {mark} was lifted, and is off by it"));
+            }
+            if let Some(mark) = marks(counting & !shown.held()).next() {
+                return Err(format!("replica {at} is off by the mark {mark}, of which nobody told it"));
+            }
+            if member.epoch() != shown.epoch.as_deref()
+                || member.is_off("c")
+                    != (shown.epoch.is_none() || marks(counting).any(|mark| scope(mark) == EVERY_SITE))
+            {
+                return Err(format!("replica {at} is of another epoch than it saw, or enforces without one"));
+            }
+            for (site, (rev, id)) in &shown.accepts {
+                let now = member.accepts().get(site).map(identity);
+                if now.is_none_or(|(now, of)| now < *rev || now == *rev && of != id) {
+                    return Err(format!("replica {at}: the accept of {site} went from {rev} ({id}) to {now:?}"));
+                }
+            }
+            for (site, accept) in member.accepts() {
+                if self.accepted.get(&accept.id) != Some(&(site.clone(), accept.hash.clone())) {
+                    return Err(format!("replica {at} has an accept of {site} that nobody made: {accept:?}"));
+                }
+                let (rev, id) = identity(accept);
+                if shown.accepts.get(site).is_none_or(|(known, _)| *known != rev) {
+                    shown.accepts.insert(site.clone(), (rev, id.to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<const PLANT: usize> World for Fleet<PLANT> {
+    /// How many replicas there are.
+    type Settings = usize;
+    type Step = Step;
+
+    fn settings(random: &mut Random) -> usize {
+        *random.pick(&[2, 3, 4])
+    }
+
+    fn step(replicas: &usize, random: &mut Random) -> Step {
+        let at = usize::try_from(random.below(*replicas as u64)).unwrap();
+        let number = usize::try_from(random.below(1000)).unwrap();
+        let direct = random.once_in(3);
+        let mark = u8::try_from(random.below(u64::from(MARKS))).unwrap();
+        random
+            .weighted(&[
+                (10, Step::Off { at, mark, direct }),
+                (7, Step::On { at, direct }),
+                (12, Step::Accept { at, site: number % 2 }),
+                (3, Step::Restore { at }),
+                (24, Step::Read { at }),
+                (8, Step::Ask { at }),
+                (30, Step::Deliver(number)),
+                (6, Step::Lose(number)),
+                (5, Step::Double(number)),
+                (3, Step::Wipe),
+                (6, Step::GoBack(number)),
+                (1, Step::Replace),
+                (3, Step::Disk { at, works: direct }),
+                (6, Step::Restart { at, with_disk: number % 3 > 0 }),
+                (6, Step::Status),
+                (3, Step::Settle),
+            ])
+            .clone()
+    }
+
+    fn begin(replicas: &usize) -> Self {
+        let mut store = PlayedStore::default();
+        store.write(&WriteCall { epoch: "e".to_owned(), floor: 0, tag: "0".to_owned(), write: Write::Begin });
+        Self {
+            store,
+            before: Vec::new(),
+            replicas: (0..*replicas).map(|_| Replica::default()).collect(),
+            under_way: Vec::new(),
+            changed: BTreeSet::new(),
+            number: 0,
+            accepted: BTreeMap::new(),
+        }
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), String> {
+        let under_way = self.under_way.len();
+        match *step {
+            Step::Off { at, mark, direct } => {
+                self.turn_off(at, mark);
+                if direct {
+                    self.call_others(at, |to| Message::Off { to, mark });
+                }
+            }
+            Step::On { at, direct } => {
+                for mark in marks(bits(self.replicas[at].member.marks().keys())) {
+                    self.lift(at, mark);
+                    if direct {
+                        self.call_others(at, |to| Message::On { to, mark });
+                    }
+                }
+            }
+            Step::Accept { at, site } => {
+                let (id, hash, site) = (self.next().to_string(), format!("h{}", self.number), SCOPES[site + 1]);
+                self.accepted.insert(id.clone(), (site.to_owned(), hash.clone()));
+                let write = self.replicas[at].member.accept(site, &id, &hash, by());
+                self.send(at, [write]);
+            }
+            Step::Restore { at } => {
+                let writes = self.replicas[at].member.restore(self.store.0.as_ref());
+                self.send(at, writes);
+            }
+            Step::Read { at } => drop(self.read(at)?),
+            Step::Ask { at } => {
+                self.under_way.push(Message::Document { to: at, read: self.store.0.clone() });
+            }
+            Step::Deliver(_) | Step::Lose(_) | Step::Double(_) if under_way == 0 => {}
+            Step::Deliver(number) => {
+                let message = self.under_way.remove(number % under_way);
+                self.arrive(message)?;
+            }
+            Step::Lose(number) => drop(self.under_way.remove(number % under_way)),
+            Step::Double(number) => self.under_way.push(self.under_way[number % under_way].clone()),
+            Step::Wipe => {
+                self.remember();
+                self.store.0 = None;
+            }
+            Step::GoBack(number) if !self.before.is_empty() => {
+                let earlier = self.before[number % self.before.len()].clone();
+                self.remember();
+                self.store.0 = earlier;
+            }
+            Step::GoBack(_) => {}
+            Step::Replace => {
+                self.remember();
+                let epoch = format!("e{}", self.next());
+                self.store.0 = None;
+                self.store.write(&WriteCall { epoch, floor: 0, tag: "0".to_owned(), write: Write::Begin });
+            }
+            Step::Disk { at, works } => {
+                self.replicas[at].is_disk_full = !works;
+                self.save(at);
+            }
+            Step::Restart { at, with_disk } => {
+                let Replica { disk, is_disk_full, .. } = std::mem::take(&mut self.replicas[at]);
+                let disk = disk.filter(|_| with_disk);
+                let (member, shown) = disk.clone().unwrap_or_default();
+                // As a state directory has it.
+                let member = changed(&member, |member| {
+                    if Self::FAULT == Planted::TombstonesForgotten {
+                        member.as_object_mut().unwrap().remove("lifted");
+                    }
+                });
+                self.replicas[at] = Replica { member, shown, standing: Standing::Unknown, is_disk_full, disk };
+                self.changed.insert(at);
+            }
+            Step::Status => self.compare()?,
+            Step::Settle => self.settle()?,
+        }
+        self.check()
+    }
+}
+
+#[test]
+fn a_fleet_keeps_to_its_promises() {
+    simulate::<Fleet<0>>(steps(SCHEDULES * LENGTH as u64), LENGTH).expect_none("fleet");
+}
+
+/// The kinds of step that a failure comes down to.
+fn found<const PLANT: usize>(why: &str) {
+    let failure = simulate::<Fleet<PLANT>>(SCHEDULES * LENGTH as u64, LENGTH).failure;
+    let failure = failure.unwrap_or_else(|| panic!("{:?} is not found", PLANTED[PLANT]));
+    assert!(failure.why.contains(why) && failure.steps.len() <= 12, "{failure}");
+    assert!(first_failure::<Fleet<0>>(&failure.settings, &failure.steps).is_none(), "{failure}");
+    println!("{:?}: {failure}", PLANTED[PLANT]);
+}
+
+#[test]
+fn faults_that_are_planted_are_found() {
+    found::<1>("out of the document");
+    found::<2>("which nobody lifted, and is not off");
+    found::<3>("was lifted, and is off by it");
+    found::<4>("the accept of");
+    found::<5>("both are synced");
+}
