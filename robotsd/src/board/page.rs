@@ -334,7 +334,7 @@ impl BoardPage<'_> {
             ("Observed", count(done.observed)),
             ("Exempt", count(done.passed)),
             ("Disallowed from", escaped(&when)),
-            ("By line", worst.unwrap_or_default()),
+            ("Most by line", worst.unwrap_or_default()),
             ("Over time", self.chart([crawler]).small()),
         ])
     }

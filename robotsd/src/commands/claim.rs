@@ -124,7 +124,11 @@ impl ClaimEvidence for NotedEvidence<'_> {
             .map(|(_, copy)| copy.as_ref().map(|copy| ListEvidence { set: &copy.list.set, confirmed: copy.confirmed }));
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
-            (self.note)("a list refutes no request unless its server confirmed it within a day".to_owned());
+            (self.note)(
+                "a list without the address refutes a request only where it is confirmed daily, as by a robotsd with [identity], \
+                 whose lists --config takes"
+                    .to_owned(),
+            );
         }
         Some(outcome)
     }

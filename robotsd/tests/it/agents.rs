@@ -80,6 +80,11 @@ fn a_slip_in_the_name_of_a_claim_is_said() {
         let claim = ["agents", "--verify", "192.0.2.1", "--user-agent", name, "--offline"];
         assert_has(run(robotsd().args(claim)).ends_with(3).error, &[want]);
     }
+    let old_list = ["agents", "--verify", "192.0.2.1", "--user-agent", "Googlebot", "--offline"];
+    assert_has(
+        run(robotsd().args(old_list)).out,
+        &["is not in it", "a robotsd with [identity], whose lists --config takes\n"],
+    );
 }
 
 #[test]
