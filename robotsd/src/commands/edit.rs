@@ -91,7 +91,7 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let agent = agents.first();
     match named_as {
         NamedAs::Header if agent.class() == Class::Library => Err(format!(
-            "{name:?} is a tool that many programs use, and no crawler: it obeys no group, so a server's own rules are for it"
+            "{name:?} is a tool or library, and no crawler: no group is for it, so leave it to the rules of the server"
         )),
         NamedAs::Star | NamedAs::Header if !agent.is_registered() => {
             Err(format!("{name:?} is not a crawler's name: write one such as \"GPTBot\", or \"category:WORD\""))

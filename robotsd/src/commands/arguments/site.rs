@@ -112,7 +112,11 @@ impl SiteArgs {
             // Another file than that of the site would be judged, or edited.
             (None, Some(site)) => match config_if_any(None) {
                 Some(path) => (path, "the default"),
-                None => return Err(io::Error::other(format!("--site {site:?}: name its config with --config FILE"))),
+                None => {
+                    return Err(io::Error::other(format!(
+                        "--site {site:?} is of a config, and none is there: name it with --config FILE"
+                    )));
+                }
             },
         };
         complain(&format_args!("the settings are those of {}, which is {origin}", path.display()));
