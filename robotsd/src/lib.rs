@@ -49,6 +49,7 @@ mod selector;
 mod serve;
 mod sites;
 mod socket;
+mod store;
 mod target_url;
 mod upstream;
 mod word_enum;

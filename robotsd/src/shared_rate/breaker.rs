@@ -12,7 +12,7 @@
 use std::time::{Duration, Instant};
 
 use super::bucket::{BucketOwner, SharedKey};
-use super::settings::{StoreNodes, StoreSettings};
+use crate::store::{StoreNodes, StoreSettings};
 
 /// Questions in a row that may go unanswered.
 const FAILURES: u32 = 3;
@@ -148,7 +148,7 @@ fn slot(name: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared_rate::settings::StoreUrl;
+    use crate::store::StoreUrl;
 
     fn closed(now: Instant) -> StoreBreaker {
         let mut breaker = StoreBreaker::new(now);

@@ -2,12 +2,10 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redis::Script;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{LocalSet, spawn_local};
@@ -17,7 +15,7 @@ use super::breaker;
 use super::breaker::PROBE;
 use super::bucket::{SCRIPT, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
 use super::state::{StoreState, StoreUsage, count};
-use super::store_connection::{self, AddressLookup, StoreAddresses, StoreConnection, StoreTrouble};
+use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreScript, StoreTrouble};
 
 /// Questions that are under way at most. With more, the process's own bucket decides.
 const UNDER_WAY: usize = 4096;
@@ -49,7 +47,7 @@ pub(super) type ChangeObserver = Box<dyn Fn(StoreChange) + Send>;
 
 struct StoreKeeper {
     shared: Arc<StoreState>,
-    script: Script,
+    script: StoreScript,
     changed: ChangeObserver,
     under_way: Cell<usize>,
     /// Whether a part has answered since the last tick.
@@ -70,12 +68,12 @@ pub(super) fn start(
         let keeper = StoreKeeper {
             heard: shared.probes.iter().map(|_| Cell::default()).collect(),
             shared,
-            script: Script::new(SCRIPT),
+            script: StoreScript::new(SCRIPT),
             changed,
             under_way: Cell::new(0),
             said: Cell::new(None),
         };
-        runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).run(questions, StoreAddresses::new(lookup))));
+        runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
         // A name that is being looked up is not waited for.
         runtime.shutdown_background();
     };
@@ -83,7 +81,7 @@ pub(super) fn start(
 }
 
 impl StoreKeeper {
-    async fn run(self: Rc<Self>, mut questions: mpsc::Receiver<PendingQuestion>, mut addresses: StoreAddresses) {
+    async fn serve(self: Rc<Self>, mut questions: mpsc::Receiver<PendingQuestion>, mut addresses: StoreAddresses) {
         let mut connection = None;
         let mut ticks = interval(PROBE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -137,7 +135,15 @@ impl StoreKeeper {
 
     /// Connects, and probes. The connection, where the store is used from now on.
     async fn connect(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Option<StoreConnection> {
-        match self.open(addresses).await {
+        let keeper = Rc::clone(self);
+        let probe = move |mut connection: StoreConnection| {
+            let keeper = Rc::clone(&keeper);
+            async move {
+                let probed = keeper.ask_probe(&mut connection, 0).await;
+                probed.map_err(|trouble| trouble.message(&keeper.shared.settings))
+            }
+        };
+        match StoreConnection::connect(&self.shared.settings, addresses, probe).await {
             Ok(connection) => self.probe_all(&connection).await.then_some(connection),
             Err(why) => {
                 self.shared.failed(&why);
@@ -145,36 +151,6 @@ impl StoreKeeper {
                 None
             }
         }
-    }
-
-    /// Tries all addresses of the store at once. The first in their order that can be used is taken, so that all processes take the
-    /// same one.
-    async fn open(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Result<StoreConnection, String> {
-        let info = self.shared.settings.info()?;
-        let (host, port) = store_connection::host(info.addr());
-        let is_address = host.parse::<IpAddr>().is_ok();
-        let found = addresses.find(host, port).await?;
-        let tries = found.into_iter().map(|address| {
-            let keeper = Rc::clone(self);
-            let tried = async move {
-                let connection = StoreConnection::open(&keeper.shared.settings, address).await?;
-                if !connection.mends_itself() {
-                    let probed = keeper.ask_probe(&mut connection.clone(), 0).await;
-                    probed.map_err(|trouble| trouble.message(&keeper.shared.settings))?;
-                }
-                Ok::<_, String>(connection)
-            };
-            (address, spawn_local(tried))
-        });
-        let mut troubles = Vec::new();
-        for (address, tried) in tries.collect::<Vec<_>>() {
-            match tried.await.unwrap_or_else(|_| Err("no connection".to_owned())) {
-                Ok(connection) => return Ok(connection),
-                Err(why) if is_address => troubles.push(why),
-                Err(why) => troubles.push(format!("{address}: {why}")),
-            }
-        }
-        Err(troubles.join("; "))
     }
 
     /// Probes all parts. Whether one is used.
@@ -206,7 +182,20 @@ impl StoreKeeper {
         let Some(key) = self.shared.probes[part] else { return Ok(()) };
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
         let question = StoreQuestion::one(bucket, bucket.limit(), 0);
-        connection.ask(&self.script, &self.shared.settings, key, question).await.map(drop)
+        self.run(connection, key, question).await.map(drop)
+    }
+
+    async fn run(
+        &self,
+        connection: &mut StoreConnection,
+        key: SharedKey,
+        question: StoreQuestion,
+    ) -> Result<StoreAnswer, StoreTrouble> {
+        let settings = &self.shared.settings;
+        match connection.run(&self.script, &key.name(&settings.prefix), &question.arguments()).await {
+            Ok(answer) => question.answer(answer).ok_or_else(StoreTrouble::garbage),
+            Err(error) => Err(StoreTrouble::of(&error, settings)),
+        }
     }
 
     fn probed_parts(&self) -> impl Iterator<Item = usize> {
@@ -247,7 +236,7 @@ impl StoreKeeper {
         let (shared, counts) = (&*self.shared, &self.shared.counts);
         count(&counts.calls);
         let asked = shared.now();
-        match connection.ask(&self.script, &shared.settings, key, question).await {
+        match self.run(connection, key, question).await {
             Ok(answer) => {
                 count(&counts.answered);
                 self.heard[part].set(true);

@@ -13,13 +13,11 @@ mod bucket;
 mod keeper;
 mod ledger;
 mod ledgers;
-mod settings;
 mod state;
 mod store;
-mod store_connection;
 
 pub use self::bucket::{BucketOwner, SharedBucket, SharedKey};
 pub use self::keeper::StoreChange;
-pub use self::settings::{StoreNodes, StoreSettings, StoreUrl};
 pub use self::state::{StoreCounts, StoreReport, StoreUsage};
 pub use self::store::{SharedRate, SharedVerdict};
+pub use crate::store::{StoreNodes, StoreSettings, StoreUrl};

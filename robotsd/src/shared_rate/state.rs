@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::breaker::{self, StoreBreaker};
 use super::bucket::{SharedKey, micros};
 use super::ledgers::BucketLedgers;
-use super::settings::StoreSettings;
+use crate::store::StoreSettings;
 
 #[derive(Debug)]
 pub(super) struct StoreState {

@@ -16,9 +16,8 @@ use super::breaker::part_of;
 use super::bucket::{SharedBucket, SharedKey, StoreAnswer, StoreQuestion, duration};
 use super::keeper::{self, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
-use super::settings::StoreSettings;
 use super::state::{StoreReport, StoreState, count};
-use super::store_connection;
+use crate::store::{StoreSettings, of_system};
 
 /// Questions that wait to be sent. With more, the process's own bucket decides.
 const QUEUE: usize = 1024;
@@ -51,7 +50,7 @@ impl SharedRate {
     ///
     /// The system starts no thread.
     pub fn start(settings: StoreSettings, changed: impl Fn(StoreChange) + Send + 'static) -> io::Result<Self> {
-        Self::start_resolving(settings, store_connection::of_system, changed)
+        Self::start_resolving(settings, of_system, changed)
     }
 
     /// [`start`](Self::start) with another resolver than the system's, which may block.

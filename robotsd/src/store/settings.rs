@@ -97,7 +97,7 @@ impl StoreUrl {
         }
     }
 
-    pub(super) fn info(&self) -> Result<ConnectionInfo, String> {
+    pub(crate) fn info(&self) -> Result<ConnectionInfo, String> {
         self.0.as_str().into_connection_info().map_err(|_| format!("the URL of the store cannot be used: {RIGHT}"))
     }
 }
@@ -149,7 +149,7 @@ impl StoreSettings {
     }
 
     /// The connection's settings, with the password.
-    pub(super) fn info(&self) -> Result<ConnectionInfo, String> {
+    pub(crate) fn info(&self) -> Result<ConnectionInfo, String> {
         let info = self.url.info()?;
         let Some(password) = &self.password else { return Ok(info) };
         let login = info.redis_settings().clone().set_password(password);
@@ -157,14 +157,14 @@ impl StoreSettings {
     }
 
     /// Passwords, as they are sent and as they are written: of the URL, and the one that takes its place.
-    pub(super) fn secrets(&self) -> Vec<String> {
+    pub(crate) fn secrets(&self) -> Vec<String> {
         let sent = self.url.info().ok().and_then(|info| info.redis_settings().password().map(str::to_owned));
         let login = self.url.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
         let written = login.and_then(|(login, _)| login.split_once(':')).map(|(_, password)| password.to_owned());
         [sent, written, self.password.clone()].into_iter().flatten().filter(|secret| !secret.is_empty()).collect()
     }
 
-    pub(super) fn is_encrypted(info: &ConnectionInfo) -> bool {
+    pub(crate) fn is_encrypted(info: &ConnectionInfo) -> bool {
         matches!(info.addr(), ConnectionAddr::TcpTls { .. })
     }
 }

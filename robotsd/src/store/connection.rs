@@ -5,22 +5,21 @@
 //! would take the first that accepts a connection, as one that hangs does, and a replica; and each process another one.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::io::AsyncDNSResolver;
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisError, RedisFuture, RedisResult, Script,
-    ServerErrorKind, TlsCertificates,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError, RedisFuture,
+    RedisResult, Script, ServerErrorKind, TlsCertificates,
 };
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use tokio::time::timeout;
 
-use super::bucket::{SCRIPT, SharedKey, StoreAnswer, StoreQuestion};
 use super::settings::{StoreNodes, StoreSettings};
 
 /// How long connecting may take, TLS and the password included.
@@ -28,14 +27,47 @@ const CONNECT: Duration = Duration::from_millis(250);
 
 /// A connection; clones share it, and their questions are sent without waiting for earlier answers.
 #[derive(Clone)]
-pub(super) enum StoreConnection {
+pub(crate) enum StoreConnection {
     One(MultiplexedConnection),
     Cluster(Box<ClusterConnection>),
 }
 
 impl StoreConnection {
+    /// Tries all addresses of the store at once. The first in their order that can be used, as the probe says, is taken, so that all
+    /// processes take the same one.
+    pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
+        settings: &StoreSettings,
+        addresses: &mut StoreAddresses,
+        probe: impl Fn(Self) -> P + Clone + 'static,
+    ) -> Result<Self, String> {
+        let info = settings.info()?;
+        let (host, port) = host(info.addr());
+        let is_address = host.parse::<IpAddr>().is_ok();
+        let found = addresses.find(host, port).await?;
+        let tries = found.into_iter().map(|address| {
+            let (settings, probe) = (settings.clone(), probe.clone());
+            let tried = async move {
+                let connection = Self::open(&settings, address).await?;
+                if !connection.mends_itself() {
+                    probe(connection.clone()).await?;
+                }
+                Ok::<_, String>(connection)
+            };
+            (address, spawn_local(tried))
+        });
+        let mut troubles = Vec::new();
+        for (address, tried) in tries.collect::<Vec<_>>() {
+            match tried.await.unwrap_or_else(|_| Err("no connection".to_owned())) {
+                Ok(connection) => return Ok(connection),
+                Err(why) if is_address => troubles.push(why),
+                Err(why) => troubles.push(format!("{address}: {why}")),
+            }
+        }
+        Err(troubles.join("; "))
+    }
+
     /// Connects to one of the addresses of the store.
-    pub(super) async fn open(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
+    async fn open(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
         let late = |_| Err(format!("no connection within {} ms", 2 * CONNECT.as_millis()));
         timeout(2 * CONNECT, Self::opening(settings, address)).await.unwrap_or_else(late)
     }
@@ -81,60 +113,58 @@ impl StoreConnection {
     }
 
     /// Whether it finds its way to nodes that come back, so that no other connection is needed.
-    pub(super) const fn mends_itself(&self) -> bool {
+    pub(crate) const fn mends_itself(&self) -> bool {
         matches!(self, Self::Cluster(_))
     }
 
-    /// Asks the store, which has the script or gets it.
-    pub(super) async fn ask(
-        &mut self,
-        script: &Script,
-        settings: &StoreSettings,
-        key: SharedKey,
-        question: StoreQuestion,
-    ) -> Result<StoreAnswer, StoreTrouble> {
-        let name = key.name(&settings.prefix);
-        let answered = match self {
-            Self::One(connection) => run(connection, script, &name, question).await,
-            Self::Cluster(connection) => run(&mut **connection, script, &name, question).await,
-        };
-        match answered {
-            Ok(answer) => question.answer(answer).ok_or_else(StoreTrouble::garbage),
-            Err(error) => Err(StoreTrouble::of(&error, settings)),
+    /// Sends a command.
+    pub(crate) async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
+        match self {
+            Self::One(connection) => command.query_async(connection).await,
+            Self::Cluster(connection) => command.query_async(&mut **connection).await,
         }
+    }
+
+    /// Runs a script for one key. The store has it, or gets it.
+    pub(crate) async fn run<T: FromRedisValue>(
+        &mut self,
+        script: &StoreScript,
+        key: &str,
+        arguments: &[String],
+    ) -> RedisResult<T> {
+        let command = |command: &str, script: &str| {
+            let mut command = redis::cmd(command);
+            command.arg(script).arg(1).arg(key).arg(arguments);
+            command
+        };
+        match self.query(&command("EVALSHA", script.known.get_hash())).await {
+            // A server that was restarted, or has forgotten its scripts. Evaluating it makes it known.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.query(&command("EVAL", script.text)).await
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+/// A script, and the hash by which a store knows it.
+pub(crate) struct StoreScript {
+    text: &'static str,
+    known: Script,
+}
+
+impl StoreScript {
+    pub(crate) fn new(text: &'static str) -> Self {
+        Self { text, known: Script::new(text) }
     }
 }
 
 /// Host and port of a store.
-pub(super) fn host(address: &ConnectionAddr) -> (&str, u16) {
+fn host(address: &ConnectionAddr) -> (&str, u16) {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
         // No URL that is accepted names another kind.
         _ => ("", 0),
-    }
-}
-
-async fn run(
-    connection: &mut impl ConnectionLike,
-    script: &Script,
-    name: &str,
-    question: StoreQuestion,
-) -> RedisResult<(i64, i64)> {
-    let arguments = question.arguments();
-    let command = |command: &str, script: &str| {
-        let mut command = redis::cmd(command);
-        command.arg(script).arg(1).arg(name);
-        for argument in &arguments {
-            command.arg(argument);
-        }
-        command
-    };
-    match command("EVALSHA", script.get_hash()).query_async(connection).await {
-        // A server that was restarted, or has forgotten its scripts. Evaluating it makes it known.
-        Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-            command("EVAL", SCRIPT).query_async(connection).await
-        }
-        outcome => outcome,
     }
 }
 
@@ -145,15 +175,15 @@ const RESOLVE: Duration = Duration::from_millis(250);
 const MOST: usize = 4;
 
 /// Looks a host and port up, and may block.
-pub(super) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
+pub(crate) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
 /// The system's resolver.
-pub(super) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
 /// The addresses of one name.
-pub(super) struct StoreAddresses {
+pub(crate) struct StoreAddresses {
     lookup: AddressLookup,
     /// One that takes its time: no second one is begun.
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
@@ -162,12 +192,12 @@ pub(super) struct StoreAddresses {
 }
 
 impl StoreAddresses {
-    pub(super) const fn new(lookup: AddressLookup) -> Self {
+    pub(crate) const fn new(lookup: AddressLookup) -> Self {
         Self { lookup, under_way: None, known: Vec::new() }
     }
 
     /// The addresses, in one order for all processes. If the name cannot be resolved now, those that it had.
-    pub(super) async fn find(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    pub(crate) async fn find(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let mut looking = self.under_way.take().unwrap_or_else(|| {
             let (lookup, host) = (Arc::clone(&self.lookup), host.to_owned());
             spawn_blocking(move || lookup(&host, port))
@@ -200,9 +230,9 @@ impl StoreAddresses {
 }
 
 /// Resolves one name to one address, and others as the system does.
-pub(super) struct OneAddress {
-    pub(super) host: String,
-    pub(super) address: SocketAddr,
+struct OneAddress {
+    host: String,
+    address: SocketAddr,
 }
 
 impl AsyncDNSResolver for OneAddress {
@@ -227,7 +257,7 @@ const LONGEST: usize = 200;
 
 /// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum StoreTrouble {
+pub(crate) enum StoreTrouble {
     /// Not in time.
     Late,
     /// Of the connection, or of a server that cannot be used.
@@ -236,16 +266,16 @@ pub(super) enum StoreTrouble {
 
 impl StoreTrouble {
     /// An answer that the script does not give.
-    pub(super) fn garbage() -> Self {
+    pub(crate) fn garbage() -> Self {
         Self::Broken("its answer is not one of the script: something else answers there".to_owned())
     }
 
-    pub(super) fn of(error: &RedisError, settings: &StoreSettings) -> Self {
+    pub(crate) fn of(error: &RedisError, settings: &StoreSettings) -> Self {
         if error.is_timeout() { Self::Late } else { Self::Broken(describe(error, settings)) }
     }
 
     /// For status and log.
-    pub(super) fn message(self, settings: &StoreSettings) -> String {
+    pub(crate) fn message(self, settings: &StoreSettings) -> String {
         match self {
             Self::Late => format!("no answer within {} ms", settings.deadline.as_millis()),
             Self::Broken(why) => why,
