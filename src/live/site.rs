@@ -117,8 +117,9 @@ impl Site {
             let site: Weak<Self> = Arc::downgrade(&site);
             appendix.join(site);
         }
-        if let Some(switch) = settings.state.as_ref().map(|(state, _)| state.switch()).or(settings.switch.as_ref()) {
-            switch.join(&site);
+        let all = settings.state.as_ref().map(|(state, _)| state.switch()).or(settings.switch.as_ref());
+        for (place, switch) in (0..).zip(all.into_iter().chain(&settings.outer_switches)) {
+            switch.join(place, &site);
         }
         site
     }
@@ -420,8 +421,8 @@ impl Site {
 }
 
 impl Switched for Site {
-    fn set_switch_of_all(&self, enforcement: Enforcement) {
-        self.change(|next| next.switches.all = enforcement);
+    fn set_shared_switch(&self, place: u8, enforcement: Enforcement) {
+        self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
     /// Waits for no reload, and for the disk only once the entry is in the history.
@@ -470,6 +471,7 @@ pub(crate) struct SiteSettings {
     /// The directory in which the site remembers what it accepted, and its name there.
     pub(crate) state: Option<(StateDir, String)>,
     pub(crate) switch: Option<KillSwitch>,
+    pub(crate) outer_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
     /// The origin of a text.
     pub(crate) text_name: Option<Arc<str>>,
@@ -495,6 +497,7 @@ impl Default for SiteSettings {
             listeners: Vec::new(),
             state: None,
             switch: None,
+            outer_switches: Vec::new(),
             compile_cache: CompileCache::default(),
             text_name: None,
             counted_as: None,

@@ -104,7 +104,7 @@ impl Snapshot {
 
     /// Whether anything is enforced. Off, every request passes unjudged; `/robots.txt` is served as before.
     pub fn enforcement(&self) -> Enforcement {
-        self.switches.both()
+        self.switches.together()
     }
 
     /// Until when some of what is disallowed is only observed, because it was not before; `None` where no grace runs.

@@ -30,8 +30,8 @@ struct Switch {
 
 /// A site's part of a switch for many.
 pub(super) trait Switched: Send + Sync {
-    /// Sets how the switch of all sites stands. Waits for nothing.
-    fn set_switch_of_all(&self, enforcement: Enforcement);
+    /// Sets how a switch for many stands, by the order in which the site joined it. Waits for nothing.
+    fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
     /// Records that the switch `of` something was turned.
     fn record_switch(&self, enforcement: Enforcement, of: &str);
@@ -40,7 +40,7 @@ pub(super) trait Switched: Send + Sync {
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
-    sites: Vec<Weak<dyn Switched>>,
+    sites: Vec<(u8, Weak<dyn Switched>)>,
 }
 
 impl KillSwitch {
@@ -67,8 +67,8 @@ impl KillSwitch {
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();
-            joined.sites.retain(|site| {
-                let site = site.upgrade().inspect(|site| site.set_switch_of_all(enforcement));
+            joined.sites.retain(|(place, site)| {
+                let site = site.upgrade().inspect(|site| site.set_shared_switch(*place, enforcement));
                 let is_open = site.is_some();
                 sites.extend(site);
                 is_open
@@ -83,16 +83,16 @@ impl KillSwitch {
         written
     }
 
-    /// Sets a site to this switch, now and at every turn.
-    pub(super) fn join(&self, site: &Arc<impl Switched + 'static>) {
+    /// Sets a site to this switch, now and at every turn. It joins so many others before.
+    pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
             // Before it grows: at every site, ten thousand would be looked through ten thousand times.
-            joined.sites.retain(|other| other.strong_count() > 0);
+            joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
         let weak = Arc::downgrade(site);
-        joined.sites.push(weak);
-        site.set_switch_of_all(joined.enforcement);
+        joined.sites.push((place, weak));
+        site.set_shared_switch(place, joined.enforcement);
     }
 }
 
@@ -109,11 +109,12 @@ pub enum Enforcement {
     Off,
 }
 
-/// The switch of one site and the one of all sites: off is whatever either turns off.
+/// The switch of one site and those for many: off is whatever any of them turns off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,
-    pub(super) all: Enforcement,
+    /// A bit for each of those for many that is off.
+    pub(super) shared_off: u8,
 }
 
 keywords!(Enforcement, "a position of the kill switch", {
@@ -122,9 +123,17 @@ keywords!(Enforcement, "a position of the kill switch", {
 });
 
 impl Switches {
-    pub(super) fn both(self) -> Enforcement {
+    pub(super) const fn set_shared(&mut self, place: u8, enforcement: Enforcement) {
+        let bit = 1 << place;
+        match enforcement {
+            Enforcement::On => self.shared_off &= !bit,
+            Enforcement::Off => self.shared_off |= bit,
+        }
+    }
+
+    pub(super) const fn together(self) -> Enforcement {
         match self {
-            Self { site: Enforcement::On, all: Enforcement::On } => Enforcement::On,
+            Self { site: Enforcement::On, shared_off: 0 } => Enforcement::On,
             _ => Enforcement::Off,
         }
     }
@@ -145,7 +154,7 @@ mod tests {
     }
 
     impl Switched for Leaving {
-        fn set_switch_of_all(&self, enforcement: Enforcement) {
+        fn set_shared_switch(&self, _: u8, enforcement: Enforcement) {
             if enforcement == Enforcement::Off {
                 drop(self.own.lock().take());
             }
@@ -165,7 +174,7 @@ mod tests {
         let switch = KillSwitch::default();
         let (dropped, receiver) = mpsc::channel();
         let site = Arc::new(Leaving { own: Mutex::default(), switch: switch.clone(), dropped });
-        switch.join(&site);
+        switch.join(0, &site);
         *site.own.lock() = Some(site.clone());
         drop(site);
         let turning = switch.clone();

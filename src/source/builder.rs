@@ -116,6 +116,15 @@ impl<S> LiveBuilder<S> {
         self
     }
 
+    /// A further kill switch, which is no part of a state directory, such as that of a fleet: off is whatever any of them turns off. At
+    /// most four; later ones are ignored.
+    pub fn outer_switch(mut self, switch: &KillSwitch) -> Self {
+        if self.settings.outer_switches.len() < 4 {
+            self.settings.outer_switches.push(switch.clone());
+        }
+        self
+    }
+
     /// How long a request that is newly disallowed is only observed. Counted from the first accepted version that
     /// disallows it, of the last few that are remembered. Default: zero.
     pub fn grace(mut self, grace: Duration) -> Self {
