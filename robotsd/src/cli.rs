@@ -15,6 +15,7 @@ use crate::commands::decisions::{AcceptArgs, EnforceArgs, RollbackArgs, accept, 
 use crate::commands::diff::{self, DiffArgs};
 use crate::commands::edit::{self, EditArgs};
 use crate::commands::explain::{self, ExplainArgs};
+use crate::commands::fleet::{self, FleetCommand};
 use crate::commands::reload::{ReloadArgs, reload};
 use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::running::{RunningSite, UpgradeArgs, history, upgrade};
@@ -52,6 +53,9 @@ enum CliCommand {
     History(RunningSite),
     /// Show who changed what, and who was refused to
     Audit(AuditArgs),
+    /// Make, restore or show the document that the replicas of a fleet share
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     /// Make a token for the admin interface
     #[command(subcommand)]
     Token(TokenCommand),
@@ -95,6 +99,7 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Enforce(args) => enforce(&args),
         CliCommand::History(args) => history(&args),
         CliCommand::Audit(args) => audit::run(&args),
+        CliCommand::Fleet(command) => fleet::run(&command),
         CliCommand::Token(command) => token::run(&command),
         CliCommand::Board(args) => board::run(&args),
         CliCommand::Check(args) => check::run(&args),

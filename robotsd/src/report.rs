@@ -5,6 +5,8 @@
 
 mod site;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::site::{
@@ -39,6 +41,9 @@ pub(crate) struct StatusReport {
     /// The requests that tell people of events, each with the event that it told last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
+    /// The fleet that it is of, as it was seen last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fleet: Option<FleetReport>,
     /// The traffic of the listeners; none from an older robotsd or while starting.
     pub(crate) traffic: Option<TrafficReport>,
     /// The bound on open connections.
@@ -331,6 +336,66 @@ pub(crate) struct ChangeReport {
     /// The remaining steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
+}
+
+/// `GET /fleet`: the document of a fleet, and its replicas, as one of them sees both.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FleetReport {
+    pub(crate) name: String,
+    /// The one that reports.
+    pub(crate) replica: String,
+    pub(crate) store: String,
+    /// How it stands to the document: `current`, `went-back`, `foreign`, `rejected` or `unknown`.
+    pub(crate) state: String,
+    pub(crate) epoch: Option<String>,
+    /// Of the document in the store; none where that has none.
+    pub(crate) rev: Option<u64>,
+    /// When it was read last.
+    pub(crate) read: Option<String>,
+    #[serde(default)]
+    pub(crate) troubles: Vec<String>,
+    #[serde(default)]
+    pub(crate) marks: Vec<FleetEntry>,
+    #[serde(default)]
+    pub(crate) accepts: Vec<FleetEntry>,
+    #[serde(default)]
+    pub(crate) replicas: Vec<FleetReplica>,
+}
+
+/// A mark by its id, or an accepted version by its hash.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FleetEntry {
+    /// `*`, or a site.
+    pub(crate) scope: String,
+    pub(crate) what: String,
+    /// 0 before the store has it.
+    pub(crate) rev: u64,
+    pub(crate) by: String,
+    pub(crate) at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+}
+
+/// A replica of a fleet.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FleetReplica {
+    pub(crate) replica: String,
+    /// `synced`, or what is wrong.
+    pub(crate) state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+    pub(crate) version: String,
+    pub(crate) silent_seconds: u64,
+    /// The version that it serves of each site.
+    #[serde(default)]
+    pub(crate) sites: BTreeMap<String, String>,
+}
+
+impl FleetReport {
+    /// Whether every replica has what the store has.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.troubles.is_empty() && self.rev.is_some() && self.replicas.iter().all(|replica| replica.state == "synced")
+    }
 }
 
 /// `GET /history`: the reloads of a site, the newest last.

@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::reply::{AdminReply, Answer};
 use super::state::ServerState;
+use crate::fleet::Fleet;
 use crate::metrics::{ContentCoding, Exposition, ExpositionFormat, family};
 
 /// The text in the format and coding that the client prefers. Tens of thousands of sites take a while, so it is made on a thread
@@ -47,8 +48,28 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
     if let Some(serving) = state.serving() {
         exposition.holds(&family::STATE_WRITABLE, &[], state.is_state_writable() != Some(false));
         serving.write_metrics(&mut exposition);
+        serving.sites.state.fleet.iter().for_each(|fleet| write_fleet(&mut exposition, fleet));
     }
     exposition.finish()
+}
+
+/// The words for a replica that stands well or badly to its fleet's document, and those for how others see it.
+const STANDINGS: [&str; 5] = ["current", "went-back", "foreign", "rejected", "unknown"];
+const SEEN: [&str; 9] =
+    ["synced", "behind", "lacks", "missing", "stale", "went-back", "foreign", "rejected", "unknown"];
+
+fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
+    let report = fleet.report();
+    let of = ("fleet", &*report.name);
+    exposition.state(&family::FLEET_STATE, &[of], &STANDINGS, &report.state);
+    exposition.holds(&family::FLEET_WRITABLE, &[of], report.troubles.is_empty());
+    if let Some(read) = fleet.read().and_then(|read| read.duration_since(SystemTime::UNIX_EPOCH).ok()) {
+        exposition.sample(&family::FLEET_READ, &[of], read.as_secs_f64());
+    }
+    for state in SEEN {
+        let count = report.replicas.iter().filter(|replica| replica.state == state).count();
+        exposition.sample(&family::FLEET_REPLICAS, &[of, ("state", state)], count);
+    }
 }
 
 /// Fast rather than small: a scrape comes every few seconds.

@@ -12,6 +12,7 @@ mod audit_writer;
 mod authority;
 mod change;
 mod connection_slots;
+mod fleet_changes;
 mod listen;
 mod metrics;
 mod reply;

@@ -15,6 +15,7 @@ use tower_robots::live::{Attribution, Enforcement, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::connection_slots::Urgency;
+use super::fleet_changes::{self, IsNew};
 use super::metrics;
 use super::reply::{AdminReply, Answer, Outcome};
 use super::state::{Phase, ServerState, Serving};
@@ -63,7 +64,20 @@ pub(super) const ROUTES: &[Route] = &[
         work: Urgency::Urgent,
         is_written_first: true,
         ..Route::changes("/enforce", Need::Site(Operate), |state, asked| {
-            Box::pin(async move { enforce(&state, &asked.query).await })
+            Box::pin(async move { enforce(&state, &asked).await })
+        })
+    },
+    Route::reads("/fleet", Need::All(Read), |state, _| Box::pin(async move { fleet(&state).await })),
+    Route {
+        is_written_first: true,
+        ..Route::changes("/fleet/init", Need::All(Admin), |state, asked| {
+            Box::pin(async move { write_document(&state, &asked.query, IsNew::Yes).await })
+        })
+    },
+    Route {
+        is_written_first: true,
+        ..Route::changes("/fleet/restore", Need::All(Admin), |state, asked| {
+            Box::pin(async move { write_document(&state, &asked.query, IsNew::No).await })
         })
     },
     Route::changes("/upgrade", Need::Process(Admin), |state, asked| {
@@ -243,6 +257,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
 /// The status, with the sites that the client may look at.
 fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     let mut report = state.report();
+    report.fleet = report.fleet.filter(|_| grant.covers(None));
     report.sites.retain(|site| grant.covers(Some(&site.name)));
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
     report
@@ -279,31 +294,46 @@ fn history(state: &ServerState, query: &Query) -> Answer {
 
 /// Brings the version `?hash=` of `?site=` live, which waits.
 async fn accept(state: &ServerState, Asked { query, by, .. }: &Asked) -> Answer {
-    query.only(&["site", "hash"])?;
+    query.only(&["site", "hash", "fleet"])?;
     let (site, hash) = (query.needed("site", "NAME")?, query.needed("hash", "HASH")?);
     let wrong = |error: ValueError| AdminReply::bad_request(&error.to_string());
     let hash: VersionHashPrefix = hash.parse().map_err(wrong)?;
+    if query.value("fleet").is_some() {
+        return fleet_changes::accept(serving(state)?, &site, Some(&hash), by).await;
+    }
     let by = by.clone();
     change(state, move |sites| sites.accept(&site, &hash, &by)).await
 }
 
 /// Brings the version of `?site=` live that was accepted before.
 async fn roll_back(state: &ServerState, Asked { query, by, .. }: &Asked) -> Answer {
-    query.only(&["site"])?;
+    query.only(&["site", "fleet"])?;
     let site = query.needed("site", "NAME")?;
+    if query.value("fleet").is_some() {
+        return fleet_changes::accept(serving(state)?, &site, None, by).await;
+    }
     let by = by.clone();
     change(state, move |sites| sites.roll_back(&site, &by)).await
 }
 
-/// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`.
-async fn enforce(state: &ServerState, query: &Query) -> Answer {
-    query.only(&["to", "site"])?;
+/// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`; with `?mark=` of the fleet, if the process is of one.
+async fn enforce(state: &ServerState, asked: &Asked) -> Answer {
+    let query = &asked.query;
+    query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {
         "off" => Enforcement::Off,
         "on" => Enforcement::On,
         other => return Err(AdminReply::bad_request(&format!("{other:?} is neither \"off\" nor \"on\""))),
     };
     let site = query.value("site").map(|_| query.needed("site", "NAME")).transpose()?;
+    let serving = serving(state)?;
+    if let Some(mark) = query.value("mark").filter(|_| serving.sites.state.fleet.is_some()) {
+        let is_id = (1..=64).contains(&mark.len()) && mark.bytes().all(|octet| octet.is_ascii_alphanumeric());
+        if !is_id {
+            return Err(AdminReply::bad_request("a mark is named by 1 to 64 letters and digits"));
+        }
+        return fleet_changes::enforce(serving, to, site, mark.to_owned(), &asked.by).await;
+    }
     change(state, move |sites| sites.enforce(site.as_deref(), to)).await
 }
 
@@ -322,6 +352,20 @@ async fn change(
     };
     reply.outcome = Outcome { before, after };
     Ok(reply)
+}
+
+/// The fleet as the store has it now.
+async fn fleet(state: &ServerState) -> Answer {
+    let serving = serving(state)?;
+    let fleet = fleet_changes::fleet_of(&serving)?;
+    // A failure is a trouble of the report.
+    let _ = fleet.ask(Vec::new()).await;
+    Ok(AdminReply::json(&fleet.report()))
+}
+
+async fn write_document(state: &ServerState, query: &Query, is_new: IsNew) -> Answer {
+    query.only(&[])?;
+    fleet_changes::write_document(serving(state)?, is_new).await
 }
 
 fn serving(state: &ServerState) -> Result<Arc<Serving>, AdminReply> {

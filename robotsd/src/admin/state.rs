@@ -188,6 +188,7 @@ impl ServerState {
             registry: serving.as_ref().map(|serving| serving.sites.registry_report()),
             identity: serving.as_ref().and_then(|serving| serving.sites.identity_report()),
             rate_store: serving.as_ref().and_then(|serving| serving.sites.rate_store_report()),
+            fleet: serving.as_ref().and_then(|serving| serving.sites.state.fleet.as_ref()).map(|fleet| fleet.report()),
             traffic: serving.as_ref().map(|serving| serving.traffic()),
             connections: serving.as_ref().map(|serving| serving.edge.connections()),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),

@@ -295,7 +295,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     pairs.extend(args.site.as_deref().map(|site| ("site", site)));
     let decision = Decision { path: "/enforce", pairs, reason: &args.reason };
     if args.fleet.fleet {
-        return fleet::decide(&args.running, &decision.target());
+        return fleet::enforce(&args.running, &decision.target());
     }
     send(&args.running, &decision, &|running| {
         // Read by itself: the switch has to work while the rest of the config does not.

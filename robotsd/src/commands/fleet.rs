@@ -2,6 +2,9 @@
 //!
 //! A replica that is not reached keeps no other from its answer, and is named. Exit status: 0 only where every replica has confirmed,
 //! 1 where one has answered that not all is well, 2 where one could not be reached, or refused.
+//!
+//! A fleet with a name has a document in a store, so one replica speaks for all: what it is told is in the store, and the others have it a
+//! second later. *Off* is sent to every replica all the same, by the same mark: it has to work without the store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -9,6 +12,7 @@ use std::net::ToSocketAddrs;
 use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use http::Method;
 use parking_lot::Mutex;
@@ -16,12 +20,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::output::{Page, say_report};
-use super::running::{Running, refusal};
+use super::running::{Running, asked, refusal};
 use crate::admin::client::{AskError, ask_one_of_many};
 use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
+use crate::fleet::random;
 use crate::render::{plural, short_hash};
-use crate::report::{ChangeReport, StatusReport};
+use crate::report::{ChangeReport, FleetReplica, FleetReport, StatusReport};
 
 /// Whether every replica is meant.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -41,14 +46,182 @@ struct ReplicaAnswer<T> {
     error: Option<String>,
 }
 
+/// How long replicas have to follow the one that was told.
+const FOLLOWED: Duration = Duration::from_secs(3);
+
+/// Turns enforcement off or on, on every replica. Each has the same mark, so that it is lifted from all.
+pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
+    let target = format!("{target}&mark={}", random());
+    let (is_named, _) = places(running)?;
+    if !is_named {
+        return decide(running, &target);
+    }
+    let answers: Vec<ReplicaAnswer<ChangeReport>> =
+        ask_all(running, |replica| ask_one_of_many(replica, &Method::POST, &target))?;
+    let reached = answers.iter().filter(|of| of.answer.is_some()).count();
+    if reached == 0 {
+        return say_changes(running, &answers);
+    }
+    let followed = wait_until_synced(running, FOLLOWED);
+    let is_stored = answers.iter().filter_map(|of| of.answer.as_ref()).all(|answer| answer.trouble.is_none());
+    let is_done = is_stored && followed.as_ref().is_ok_and(FleetReport::is_synced);
+    let text = || {
+        let mut page = Page::default();
+        say_each(&mut page, &answers, change_line);
+        match &followed {
+            Ok(report) => say_unsynced(&mut page, report),
+            Err(error) => page.title(&error.to_string()),
+        }
+        page.title(&format!("{reached} reached directly, {} not", answers.len() - reached));
+        page.into_string()
+    };
+    say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
+}
+
 /// Sends a decision to every replica.
-pub(super) fn decide(running: &Running, target: &str) -> io::Result<ExitCode> {
+fn decide(running: &Running, target: &str) -> io::Result<ExitCode> {
     let answers = ask_all(running, |replica| ask_one_of_many(replica, &Method::POST, target))?;
     say_changes(running, &answers)
 }
 
+/// Sends a decision to one replica, for a fleet with a name; it holds for all. None for another fleet.
+fn decide_by_store(running: &Running, target: &str) -> io::Result<Option<ExitCode>> {
+    if !places(running)?.0 {
+        return Ok(None);
+    }
+    let change: ChangeReport = ask_any(running, &Method::POST, &format!("{target}&fleet=1"))?;
+    let report = wait_until_synced(running, FOLLOWED)?;
+    let text = || {
+        let mut page = Page::default();
+        page.text(&change.message);
+        say_unsynced(&mut page, &report);
+        page.into_string()
+    };
+    say_report(&(&change, &report), running.json, text, answer(report.is_synced())).map(Some)
+}
+
+/// The document of a fleet in its store
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum FleetCommand {
+    /// Make the document of a fleet: once, before its replicas enforce
+    Init(Running),
+    /// Write what a replica knows of the document into a store that has lost it, or has an older one
+    Restore(Running),
+    /// Show the document, and how each replica stands to it
+    Status(FleetStatusArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FleetStatusArgs {
+    #[command(flatten)]
+    running: Running,
+
+    #[command(flatten)]
+    wait: WaitArg,
+}
+
+/// How long replicas may take.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct WaitArg {
+    /// With a fleet that has a name: wait until every replica is synced, for at most so long, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    wait: Option<Duration>,
+}
+
+/// Exit status: 0 when it was done, or every replica is synced, 1 when one is not, 2 when no replica could be reached, or it was refused.
+pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
+    let (running, path) = match command {
+        FleetCommand::Status(FleetStatusArgs { running, wait }) => return document(running, *wait),
+        FleetCommand::Init(running) => (running, "/fleet/init"),
+        FleetCommand::Restore(running) => (running, "/fleet/restore"),
+    };
+    let change: ChangeReport = ask_any(running, &Method::POST, path)?;
+    say_report(&change, running.json, || format!("{}\n", change.message), ExitCode::SUCCESS)
+}
+
+/// The document, and the state of every replica.
+fn document(running: &Running, WaitArg { wait }: WaitArg) -> io::Result<ExitCode> {
+    let report = wait_until_synced(running, wait.unwrap_or_default())?;
+    let text = || {
+        let mut page = Page::default();
+        let FleetReport { name, store, state, epoch, rev, read, .. } = &report;
+        page.title(&format!("fleet {name} is {state}, as {} sees it", report.replica));
+        let rev = rev.map_or("no document".to_owned(), |rev| format!("rev {rev}"));
+        page.line("store", &format!("{store}: {rev}, epoch {}", epoch.as_deref().unwrap_or("none")));
+        let unread = if state == "unknown" {
+            "never: FLEET UNKNOWN, nothing is enforced"
+        } else {
+            "not since its start: its own copy is in force"
+        };
+        page.line("read", read.as_deref().unwrap_or(unread));
+        let is_stale = !report.troubles.is_empty();
+        let stale = is_stale.then(|| format!("stale since {}", read.as_deref().unwrap_or("its start")));
+        page.lines("trouble", report.troubles.iter().cloned().chain(stale));
+        let why = |why: &Option<String>| why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let marks = report.marks.iter();
+        page.lines("off", marks.map(|mark| format!("{} by {}, {}{}", mark.scope, mark.by, mark.at, why(&mark.why))));
+        let accepts = report.accepts.iter();
+        page.lines(
+            "accepted",
+            accepts.map(|of| format!("{} {} by {}, {}{}", of.scope, of.what, of.by, of.at, why(&of.why))),
+        );
+        for replica in &report.replicas {
+            page.title(&replica_line(replica));
+            let served = |(site, hash): (&String, &String)| {
+                format!("{site} {}", if hash.is_empty() { "none" } else { short_hash(hash) })
+            };
+            page.lines("serves", replica.sites.iter().map(served));
+        }
+        page.into_string()
+    };
+    say_report(&report, running.json, text, answer(report.is_synced()))
+}
+
+fn replica_line(FleetReplica { replica, state, why, .. }: &FleetReplica) -> String {
+    let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{replica}: {state}{why}")
+}
+
+/// The replicas that do not have what the store has.
+fn say_unsynced(page: &mut Page, report: &FleetReport) {
+    report.troubles.iter().for_each(|trouble| page.text(trouble));
+    let (synced, others): (Vec<_>, Vec<_>) = report.replicas.iter().partition(|replica| replica.state == "synced");
+    others.into_iter().for_each(|replica| page.title(&replica_line(replica)));
+    page.title(&format!("{} of {} synced", synced.len(), plural(report.replicas.len(), "replica")));
+}
+
+/// Asks for the fleet until every replica is synced, or the time is over.
+fn wait_until_synced(running: &Running, wait: Duration) -> io::Result<FleetReport> {
+    let began = Instant::now();
+    loop {
+        let report: FleetReport = ask_any(running, &Method::GET, "/fleet")?;
+        if report.is_synced() || began.elapsed() >= wait {
+            return Ok(report);
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Asks the first replica that answers: those of the config, or the one that runs with it.
+fn ask_any<T: DeserializeOwned>(running: &Running, method: &Method, target: &str) -> io::Result<T> {
+    let single =
+        places(running).map(|(_, places)| places.iter().filter_map(|place| single(place).ok()).flatten().collect());
+    let mut last = None;
+    for place in single.unwrap_or_else(|_| Vec::new()) {
+        match ask_one_of_many(&place, method, target) {
+            Ok(answer) => return Ok(answer),
+            Err(AskError::Refused(_, message)) => return Err(refusal(message)),
+            Err(error) => last = Some(refusal(format_args!("{place}: {}", unconfirmed(&error)))),
+        }
+    }
+    last.map_or_else(|| asked(running, method, target), Err)
+}
+
 /// Accepts a version on every replica; one on which it is live has confirmed it.
 pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) -> io::Result<ExitCode> {
+    if let Some(code) = decide_by_store(running, target)? {
+        return Ok(code);
+    }
     let answers = ask_all(running, |replica| {
         let refused = match ask_one_of_many(replica, &Method::POST, target) {
             Err(error @ AskError::Refused(..)) => error,
@@ -65,6 +238,9 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
 
 /// Rolls back every replica, where all serve the same version: it is the one that is left.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
+    if let Some(code) = decide_by_store(running, target)? {
+        return Ok(code);
+    }
     let served = ask_all(running, |replica| ask_one_of_many::<StatusReport>(replica, &Method::GET, "/status"))?;
     let versions = versions(&served);
     if let Some(of_site) = versions.get(site).filter(|of_site| of_site.len() > 1) {
@@ -94,7 +270,11 @@ pub(super) fn status(
     running: &Running,
     is_well: impl Fn(&StatusReport) -> bool,
     line: impl Fn(&StatusReport) -> String,
+    wait: WaitArg,
 ) -> io::Result<ExitCode> {
+    if places(running)?.0 {
+        return document(running, wait);
+    }
     let answers = ask_all(running, |replica| ask_one_of_many(replica, &Method::GET, "/status"))?;
     let versions = versions(&answers);
     say_answers(running, &answers, is_well, line, |page| {
@@ -105,11 +285,18 @@ pub(super) fn status(
 }
 
 fn say_changes(running: &Running, answers: &[ReplicaAnswer<ChangeReport>]) -> io::Result<ExitCode> {
-    let line = |change: &ChangeReport| match change.end() {
-        Some(end) => format!("{}; {end}", change.message),
-        None => change.message.clone(),
-    };
-    say_answers(running, answers, |change| change.trouble.is_none(), line, |_| {})
+    say_answers(running, answers, |change| change.trouble.is_none(), change_line, |_| {})
+}
+
+fn change_line(change: &ChangeReport) -> String {
+    change.end().map_or_else(|| change.message.clone(), |end| format!("{}; {end}", change.message))
+}
+
+fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], line: impl Fn(&T) -> String) {
+    for ReplicaAnswer { replica, answer, error } in answers {
+        let said = answer.as_ref().map(&line).or(error.clone()).unwrap_or_default();
+        page.title(&format!("{replica}: {said}"));
+    }
 }
 
 fn say_answers<T: Serialize>(
@@ -127,10 +314,7 @@ fn say_answers<T: Serialize>(
     };
     let text = || {
         let mut page = Page::default();
-        for ReplicaAnswer { replica, answer, error } in answers {
-            let said = answer.as_ref().map(&line).or(error.clone()).unwrap_or_default();
-            page.title(&format!("{replica}: {said}"));
-        }
+        say_each(&mut page, answers, line);
         more(&mut page);
         page.title(&format!("{confirmed} of {} confirmed", plural(answers.len(), "replica")));
         page.into_string()
@@ -156,14 +340,22 @@ fn shown_versions(versions: &BTreeMap<Option<&str>, Vec<&str>>) -> String {
     versions.iter().map(version).collect::<Vec<_>>().join("; ")
 }
 
+/// Whether the fleet of the config has a name, and its replicas.
+fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
+    let unknown = || refusal("with --fleet name the config whose [fleet] has the replicas, with --config FILE");
+    let path = running.config_path().ok_or_else(unknown)?;
+    replicas(&path).map_err(refusal)
+}
+
 /// Asks every replica at the same time. The answers are in the order of the config.
 fn ask_all<T: Send>(
     running: &Running,
     ask: impl Fn(&AdminPlace) -> Result<T, AskError> + Sync,
 ) -> io::Result<Vec<ReplicaAnswer<T>>> {
-    let unknown = || refusal("with --fleet name the config whose [fleet] has the replicas, with --config FILE");
-    let path = running.config_path().ok_or_else(unknown)?;
-    let places = replicas(&path).map_err(refusal)?;
+    let (_, mut places) = places(running)?;
+    if places.is_empty() {
+        places.push(running.place().map_err(refusal)?);
+    }
     let answered = |place: &AdminPlace, answer: Result<T, String>| {
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }

@@ -25,5 +25,5 @@ pub(crate) mod status;
 
 mod arguments;
 mod claim;
-mod fleet;
+pub(crate) mod fleet;
 mod output;

@@ -11,15 +11,15 @@ use http::Method;
 
 use super::agents::CheckedShare;
 use super::arguments::{owners, patterns};
-use super::fleet::{self, FleetArg};
+use super::fleet::{self, FleetArg, WaitArg};
 use super::output::{Page, say_report};
 use super::running::{Running, asked, refusal};
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
-    ConfigReport, FetchReport, HeldBackSetting, IdentityReport, KindCount, ListReport, ListenerReport as Listener,
-    NextStep, PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport, RequestsReport, SiteReport,
-    SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
+    ConfigReport, FetchReport, FleetReport, HeldBackSetting, IdentityReport, KindCount, ListReport,
+    ListenerReport as Listener, NextStep, PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport,
+    RequestsReport, SiteReport, SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -48,6 +48,9 @@ pub(crate) struct StatusArgs {
 
     #[command(flatten)]
     fleet: FleetArg,
+
+    #[command(flatten)]
+    wait: WaitArg,
 }
 
 /// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config or a file that it includes was
@@ -59,7 +62,7 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
         if args.site.is_some() || args.problems || args.ready {
             return Err(refusal("--fleet has a line for each replica: leave --site, --problems and --ready out"));
         }
-        return fleet::status(running, is_well, summary);
+        return fleet::status(running, is_well, summary, args.wait);
     }
     let mut report: StatusReport = asked(running, &Method::GET, "/status")?;
     if args.ready {
@@ -180,6 +183,7 @@ fn text(report: &StatusReport, args: &StatusArgs) -> String {
         let event = hook.version.as_ref().map(|event| format!(", {event}")).unwrap_or_default();
         page.line("notify", &format!("{}: {}{event}", hook.target, hook.state));
     }
+    report.fleet.iter().for_each(|fleet| describe_fleet(&mut page, fleet));
     describe_traffic(&mut page, report);
     if report.enforcement == "off" {
         page.title("ENFORCEMENT IS OFF FOR EVERY SITE: no request is refused, tagged or recorded");
@@ -227,6 +231,15 @@ fn describe_rate_store(page: &mut Page, store: &RateStoreReport) {
     if let (Some(trouble), Some(at)) = (trouble, trouble_at) {
         page.line("", &format!("outages: {outages}; the last trouble, {at}: {trouble}"));
     }
+}
+
+/// The fleet that it is of, as it was seen last.
+fn describe_fleet(page: &mut Page, fleet: &FleetReport) {
+    let synced = fleet.replicas.iter().filter(|replica| replica.state == "synced").count();
+    let replicas = plural(fleet.replicas.len(), "replica");
+    page.line("fleet", &format!("{} is {}, {synced} of {replicas} synced", fleet.name, fleet.state));
+    page.lines("", fleet.read.iter().map(|read| format!("the document was read last {read}")));
+    page.lines("", &fleet.troubles);
 }
 
 /// The registry that is published at a URL.

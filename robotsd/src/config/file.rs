@@ -13,7 +13,7 @@ use tower_robots::live::{Gate, VersionHashPrefix};
 use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
 
 use super::board::RawBoard;
-use super::fleet::RawFleet;
+use super::fleet::{FleetSettings, RawFleet};
 use super::identity::RawIdentity;
 use super::included::Included;
 use super::joined_text::Parts;
@@ -28,7 +28,7 @@ use super::{
 use crate::edge::EdgeLimits;
 use crate::publish_hook::HookSettings;
 use crate::render::Diagnostic;
-use crate::shared_rate::StoreSettings;
+use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
 
 /// More threads than any machine has cores to run them on.
@@ -113,6 +113,8 @@ pub(crate) struct Config {
     pub(crate) notify: Vec<Arc<HookSettings>>,
     /// The settings of the board; `None` if there is none.
     pub(crate) board: Option<BoardConfig>,
+    /// The fleet that the process is of.
+    pub(crate) fleet: Option<FleetSettings>,
     /// The store in which processes share their counts of crawlers; `None` if each counts for itself.
     pub(crate) rate_store: Option<StoreSettings>,
     /// Why it is never asked, where that is so.

@@ -1,21 +1,79 @@
-//! The replicas that commands with `--fleet` ask. A process that serves has no use for them.
+//! The fleet that a process is of: its document in a store; and the replicas that commands with `--fleet` ask.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use toml::Spanned;
 
+use super::rate_store::NamedStore;
+use super::values::StoreText;
 use super::{AdminPlace, ConfigError, Fault, Faults, Placed, parsed, reader, salvage, tables};
+use crate::store::StoreSettings;
 
 tables! {
     /// The replicas that serve the same sites.
     RawFleet {
+        /// Its presence makes the process a member of the fleet.
+        name: Option<Spanned<String>>,
+        /// What this replica is called.
+        replica: Option<Spanned<String>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        store: Option<Spanned<StoreText>>,
+        cluster: bool,
+        password_file: Option<Spanned<PathBuf>>,
+        ca: Option<Spanned<PathBuf>>,
         /// Admin listeners: addresses, and names that stand for all of theirs.
         replicas: Vec<Spanned<String>>,
     }
 }
 
-/// The replicas of a config, read alone: they must be within reach after it was broken elsewhere.
-pub(crate) fn replicas(path: &Path) -> Result<Vec<AdminPlace>, ConfigError> {
+/// How long a question to the store may take. No request waits for it.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+/// Characters of a name.
+const LONGEST_NAME: usize = 64;
+
+/// The document that a process shares with its fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FleetSettings {
+    pub(crate) name: String,
+    /// None for the name of the machine.
+    pub(crate) replica: Option<String>,
+    pub(crate) store: StoreSettings,
+}
+
+impl FleetSettings {
+    /// `None` where the process is of no fleet. Its store is that of `[rate]`, unless it names another.
+    pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
+        let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
+        let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
+        let Some(name) = name else {
+            let of_name = [store.as_ref().map(Spanned::span), replica.as_ref().map(Spanned::span)];
+            let message = "this is for a fleet with a name: write name = \"shop-prod\" in [fleet]";
+            return of_name.into_iter().flatten().next().map_or(Ok(None), |span| Err(Fault::new(span, message)));
+        };
+        for name in [Some(name), replica.as_ref()].into_iter().flatten() {
+            let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._".contains(&octet);
+            let text = name.get_ref();
+            if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(is_plain) {
+                return Err(name.fault(format!(
+                    "{text:?} is no name of a fleet or a replica: it has 1 to {LONGEST_NAME} letters, digits, \"-\", \".\" and \"_\""
+                )));
+            }
+        }
+        let unstored = || {
+            name.fault("the document of a fleet is in a store: write store = \"redis://10.0.0.5\" in [fleet] or [rate]")
+        };
+        let store = named.or_else(|| rate.cloned()).ok_or_else(unstored)?;
+        let store =
+            StoreSettings { prefix: format!("robotsd:fleet:{{{}}}:", name.get_ref()), deadline: DEADLINE, ..store };
+        let replica = replica.as_ref().map(|replica| replica.get_ref().clone());
+        Ok(Some(Self { name: name.get_ref().clone(), replica, store }))
+    }
+}
+
+/// Whether the fleet of a config has a name, and its replicas, read alone: they must be within reach after it was broken elsewhere.
+pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {
             fleet: Option<RawFleet>,
@@ -23,11 +81,12 @@ pub(crate) fn replicas(path: &Path) -> Result<Vec<AdminPlace>, ConfigError> {
     }
     let text = reader::read_text(path)?;
     let (Part { fleet }, faults) = salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
+    let is_named = fleet.as_ref().is_some_and(|fleet| fleet.name.is_some());
     let replicas = fleet.map(|fleet| fleet.replicas).unwrap_or_default();
     // A name with a fault in it is a replica that would not be asked.
     let places: Result<Vec<_>, Fault> = replicas.iter().map(place).collect();
     match places {
-        Ok(places) if !places.is_empty() => Ok(places),
+        Ok(places) if is_named || !places.is_empty() => Ok((is_named, places)),
         Ok(_) => {
             let message = "there is no [fleet] with replicas, so it is not known whom to ask";
             let none = Fault::new(0..0, message).help("write replicas = [\"robotsd-pods:9145\"] in [fleet]".to_owned());

@@ -44,7 +44,7 @@ pub(crate) use self::error::{
     config_of_environment, parsed,
 };
 pub(crate) use self::file::{Config, RawConfig};
-pub(crate) use self::fleet::replicas;
+pub(crate) use self::fleet::{FleetSettings, replicas};
 pub(crate) use self::identity::{IdentityConfig, resolver_address};
 pub(crate) use self::included::{GoodCopies, IncludePattern, RefusedFile, StatePlace};
 pub(crate) use self::keys::{Key, Keys, Kind};

@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::values::StoreText;
 use super::{Fault, Placed, Span, bound, tables, unplaced};
 use crate::files;
-use crate::shared_rate::{StoreNodes, StoreSettings, StoreUrl};
+use crate::store::{StoreNodes, StoreSettings, StoreUrl};
 
 tables! {
     RawRateStore {
@@ -35,38 +35,56 @@ const LONGEST_PASSWORD: usize = 4096;
 /// The longest prefix of keys.
 const LONGEST_PREFIX: usize = 64;
 
+/// A store as a table names it.
+pub(super) struct NamedStore<'a> {
+    pub(super) store: &'a Option<Spanned<StoreText>>,
+    pub(super) is_cluster: bool,
+    pub(super) password_file: &'a Option<Spanned<PathBuf>>,
+    pub(super) ca: &'a Option<Spanned<PathBuf>>,
+}
+
+impl NamedStore<'_> {
+    /// `None` where the table names none.
+    pub(super) fn resolve(&self, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
+        let Some(written) = self.store else {
+            let of_store = [("password_file", self.password_file), ("ca", self.ca)];
+            return match of_store.into_iter().find_map(|(key, path)| Some((key, path.as_ref()?))) {
+                None => Ok(None),
+                Some((key, path)) => {
+                    Err(path.fault(format!("{key} is for a store: name it with store = \"redis://127.0.0.1:6379\"")))
+                }
+            };
+        };
+        let url = StoreUrl::new(&written.get_ref().0).map_err(|message| written.fault(message))?;
+        if let Some(path) = self.password_file.as_ref().filter(|_| url.has_password()) {
+            return Err(path.fault("the URL of the store holds a password already: leave it in one place"));
+        }
+        if let Some(path) = self.ca.as_ref().filter(|_| !url.is_encrypted()) {
+            return Err(path.fault("ca goes with TLS: write the URL of the store with \"rediss://\""));
+        }
+        let nodes = if self.is_cluster { StoreNodes::Cluster } else { StoreNodes::One };
+        let password = self.password_file.as_ref().map(|path| password(path, folder)).transpose()?;
+        let ca = self.ca.as_ref().map(|path| certificates(path, folder)).transpose()?;
+        Ok(Some(StoreSettings { password, ca, nodes, ..StoreSettings::new(url) }))
+    }
+}
+
 /// `None` where there is none: each process counts for itself.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
-    let Some(written) = &file.store else {
-        let of_store = [("password_file", &file.password_file), ("ca", &file.ca)];
-        return match of_store.into_iter().find_map(|(key, path)| Some((key, path.as_ref()?))) {
-            None => Ok(None),
-            Some((key, path)) => {
-                Err(path.fault(format!("{key} is for a store: name it with store = \"redis://127.0.0.1:6379\"")))
-            }
-        };
+    let RawRateStore { store, cluster, password_file, ca, prefix: placed, .. } = file;
+    let Some(store) = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)? else {
+        return Ok(None);
     };
-    let url = StoreUrl::new(&written.get_ref().0).map_err(|message| written.fault(message))?;
-    if let Some(path) = file.password_file.as_ref().filter(|_| url.has_password()) {
-        return Err(path.fault("the URL of the store holds a password already: leave it in one place"));
-    }
-    if let Some(path) = file.ca.as_ref().filter(|_| !url.is_encrypted()) {
-        return Err(path.fault("ca goes with TLS: write the URL of the store with \"rediss://\""));
-    }
-    let prefix = file.prefix.get_ref();
+    let prefix = placed.get_ref();
     if prefix.is_empty() || prefix.len() > LONGEST_PREFIX || !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
         let message = format!(
             "a prefix of keys has 1 to {LONGEST_PREFIX} characters of ASCII without spaces: write one such as {:?}",
             StoreSettings::PREFIX
         );
-        return Err(file.prefix.fault(message));
+        return Err(placed.fault(message));
     }
-    let wait = file.wait.get_ref().0;
-    let batch = *file.batch.get_ref();
-    let nodes = if file.cluster { StoreNodes::Cluster } else { StoreNodes::One };
-    let password = file.password_file.as_ref().map(|path| password(path, folder)).transpose()?;
-    let ca = file.ca.as_ref().map(|path| certificates(path, folder)).transpose()?;
-    Ok(Some(StoreSettings { url, password, ca, nodes, prefix: prefix.clone(), deadline: wait, batch }))
+    let (deadline, batch) = (file.wait.get_ref().0, *file.batch.get_ref());
+    Ok(Some(StoreSettings { prefix: prefix.clone(), deadline, batch, ..store }))
 }
 
 /// The first line of a file.

@@ -14,9 +14,9 @@ use super::included::{ChosenText, Included, IncludedFile};
 use super::joined_text::Parts;
 use super::reader::UnreadKeys;
 use super::{
-    AdminSettings, Config, ConfigError, Fault, Faults, GoodCopies, RawAdmin, RawConfig, RawSite, RegistrySources,
-    Value as _, admin, board, fleet, identity, included, listener, log, rate_store, reader, registry, review, site,
-    translation,
+    AdminSettings, Config, ConfigError, Fault, Faults, FleetSettings, GoodCopies, RawAdmin, RawConfig, RawSite,
+    RegistrySources, Value as _, admin, board, fleet, identity, included, listener, log, rate_store, reader, registry,
+    review, site, translation,
 };
 use crate::audit;
 
@@ -277,6 +277,8 @@ fn collect(
     let notify = site::resolve_hooks(&file.notify, site::HookUse::OfEvents, folder, faults);
     let board = faults.keep(board::resolve(&file.board));
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
+    let of_fleet = rate_store.as_ref().and_then(Option::as_ref);
+    let of_fleet = faults.keep(FleetSettings::resolve(&file.fleet, of_fleet, folder));
     let limits = file.limits.resolve(faults);
     let log = faults.keep(log::resolve(&file.log, folder));
     let registry = RegistrySources::resolve(&file.agents, state_dir.as_deref(), folder, faults);
@@ -306,6 +308,7 @@ fn collect(
         admin: admin.flatten(),
         notify: notify.unwrap_or_default(),
         board: board.flatten(),
+        fleet: of_fleet.flatten(),
         rate_store: rate_store.flatten(),
         rate_store_unasked: review::why_unasked(file),
         connections: file.limits.connections(),

@@ -18,7 +18,7 @@ use super::{RawAdmin, RawConfig, Value as _, reader};
 const SHOWN: usize = 200;
 
 /// Keys that have effect only when the process starts.
-pub(crate) const AT_START: [&str; 5] = ["workers", "state_dir", "admin", "board", "log"];
+pub(crate) const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
 /// Those of them that are opened at once, beside what is open.
 const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
@@ -27,8 +27,9 @@ const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
 const ADMIN_TABLES: [(&str, &str); 3] =
     [("listener", "admin.listener"), ("token", "admin.token"), ("user", "admin.user")];
 
-/// The keys that have effect at once on all listeners of `[admin]`: the names they go by, and whether others may reach them.
-const ADMIN_AT_ONCE: [&str; 2] = ["admin.hosts", "admin.reach"];
+/// The keys that have effect at once: on all listeners of `[admin]`, the names they go by and whether others may reach them; and what
+/// only commands read.
+const AT_ONCE: [&str; 3] = ["admin.hosts", "admin.reach", "fleet.replicas"];
 
 /// A setting that has another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ impl SettingChange {
     pub(crate) fn is_for_start(&self) -> bool {
         let table = self.setting.split('.').next().unwrap_or_default();
         let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
-        let is_now = is_opened || ADMIN_AT_ONCE.contains(&&*self.setting);
+        let is_now = is_opened || AT_ONCE.contains(&&*self.setting);
         let is_now = is_now || ADMIN_TABLES.iter().any(|(_, start)| self.setting.starts_with(start));
         self.site.is_none() && AT_START.contains(&table) && !is_now
     }

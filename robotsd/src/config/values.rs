@@ -11,7 +11,7 @@ use toml::de::DeValue;
 
 use super::tables::{plain_values, whole_number};
 use super::{Faults, Kind, Placed};
-use crate::shared_rate::StoreUrl;
+use crate::store::StoreUrl;
 
 /// The longest duration.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);

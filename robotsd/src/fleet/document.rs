@@ -65,6 +65,15 @@ pub(crate) struct Accept {
     pub(crate) stamp: Stamp,
 }
 
+impl Accept {
+    /// Whether it is for this version: its hash may be the beginning of one, of at least the digits that messages have.
+    pub(crate) fn is_of(&self, hash: &str) -> bool {
+        let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
+        let (own, hash) = (digits(&self.hash), digits(hash));
+        own == hash || (own.len() >= 16 && hash.starts_with(&own))
+    }
+}
+
 impl Document {
     /// Reads the fields of the hash; none where there is no document.
     ///

@@ -100,6 +100,8 @@ events! {
     Enforcement = "enforcement", Info;
     /// The store of rates answers, or is not called.
     RateStore = "rate-store", Info;
+    /// What the fleet has changed here, and how its store is reached.
+    Fleet = "fleet", Info;
     Reload = "reload", Info;
 
     // Connections and upstreams.

@@ -100,6 +100,13 @@ families! {
     RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",
         "Requests of crawlers that have a delay, by who decided: allowed or denied by the store of rates, known-allowed or \
          known-denied by an earlier answer of the store, or alone, by this process because the store did not answer.";
+    FLEET_STATE = StateSet "robotsd_fleet_state",
+        "How this process stands to the document of its fleet: current, went-back (entries of the store are older), foreign (of another \
+         fleet), rejected (it cannot be understood) or unknown (none was read, so nothing is enforced).";
+    FLEET_READ = Gauge "robotsd_fleet_read_timestamp_seconds" ("seconds"),
+        "When the document of the fleet was read last, in Unix time.";
+    FLEET_WRITABLE = Gauge "robotsd_fleet_store_up", "Whether the store of the fleet can be read and written.";
+    FLEET_REPLICAS = Gauge "robotsd_fleet_replicas", "Replicas of the fleet by state, as this process sees them: synced, or what is wrong.";
     UPSTREAM_HEALTHY = Gauge "robotsd_upstream_healthy", "Whether requests are sent to a server of a site.";
     UPSTREAM_CONNECTIONS = Gauge "robotsd_upstream_connections", "Connections to a server of a site: active (being made, or with a request), idle, or tunnel.";
 

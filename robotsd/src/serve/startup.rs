@@ -140,6 +140,10 @@ pub(super) async fn serve(
     };
     let summary = serving.summary();
     state.is_serving(serving);
+    if let Some(fleet) = &sites.state.fleet {
+        let sites: Arc<ServerState> = Arc::clone(&state);
+        fleet.start(sites).map_err(|error| format!("the thread of the fleet cannot be started: {error}"))?;
+    }
     follow_included(&[], config, log);
     let served = Arc::clone(&sites);
     tokio::task::spawn_blocking(move || served.announce());

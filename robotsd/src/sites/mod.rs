@@ -41,4 +41,5 @@ pub(crate) use self::sender_evidence::EVIDENCE_FOLDER;
 pub(crate) use self::served_site::ServedSite;
 pub(crate) use self::site_list::Sites;
 pub(crate) use self::site_metrics::write_responses;
+pub(crate) use self::site_robots::LiveSite;
 pub(crate) use log_events::SiteName;

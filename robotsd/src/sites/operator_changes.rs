@@ -63,7 +63,7 @@ impl Sites {
         if to == Enforcement::Off {
             match &site {
                 Some((of, _)) => of.was_switched_off(),
-                None => self.iter().for_each(ServedSite::was_switched_off),
+                None => self.were_switched_off(),
             }
         }
         let site = site.as_ref().map(|(_, live)| live);
@@ -87,6 +87,11 @@ impl Sites {
         Ok(self.done(report))
     }
 
+    /// Notes for the board that nothing may have been counted for a while.
+    pub(crate) fn were_switched_off(&self) {
+        self.iter().for_each(ServedSite::was_switched_off);
+    }
+
     /// Whether anything is enforced for any site.
     pub(crate) fn enforcement(&self) -> Enforcement {
         let mut lives = self.lives().peekable();
@@ -100,10 +105,16 @@ impl Sites {
 
     /// The next steps that concern every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
-        match self.state.switch() {
-            Enforcement::Off => vec![NextStep::command("to enforce again", ["robotsd", "enforce", "on"])],
-            Enforcement::On => Vec::new(),
-        }
+        let steps = [
+            (self.state.switch() == Enforcement::Off, "to enforce again", &["robotsd", "enforce", "on"][..]),
+            (
+                self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off()),
+                "the fleet has switched it off; to enforce again on every replica",
+                &["robotsd", "enforce", "on", "--fleet"],
+            ),
+        ];
+        let steps = steps.into_iter().filter(|(is_next, ..)| *is_next);
+        steps.map(|(_, what, command)| NextStep::command(what, command.iter().copied())).collect()
     }
 
     /// The robots.txt of this name: a site's, or `SITE/HOST` where a site has a folder of them.

@@ -19,6 +19,7 @@ use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
 use crate::config::{Config, RegistrySources, load_registry};
 use crate::date::rfc3339;
+use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks};
 use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
@@ -51,8 +52,9 @@ pub(crate) struct Sites {
 impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so. Blocks.
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
-        let state = StateHandle::open(config).map_err(|error| error.to_string())?;
+        let mut state = StateHandle::open(config).map_err(|error| error.to_string())?;
         state.log_troubles(log);
+        state.fleet = config.fleet.as_ref().map(|settings| Fleet::open(settings, config.state_dir.as_deref(), log));
         let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
         let mut opener = RobotsOpener::new(config, registry, state, log);
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));

@@ -13,6 +13,7 @@ use tower_robots::source::LiveBuilder;
 use super::log_events;
 use super::site_robots::SiteRobots;
 use crate::config::Config;
+use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent};
 use crate::report::is_of;
 
@@ -23,6 +24,8 @@ pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
     /// Without a state directory; with one it has the switch of every site.
     all: KillSwitch,
+    /// Whose marks turn enforcement off too, where the process is of one.
+    pub(crate) fleet: Option<Arc<Fleet>>,
     /// Every robots.txt, by the name of its site.
     sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
 }
@@ -44,8 +47,12 @@ impl StateHandle {
     ///
     /// If another process has it open.
     pub(super) fn reopened(&self) -> Result<Option<Self>, StateError> {
-        let reopen =
-            |directory: &StateDir| Ok(Self { directory: Some(StateDir::open(directory.path())?), ..Self::in_memory() });
+        let reopen = |directory: &StateDir| {
+            let fleet = self.fleet.clone();
+            let directory = Some(StateDir::open(directory.path())?);
+            fleet.iter().for_each(|fleet| fleet.read_file());
+            Ok(Self { directory, fleet, ..Self::in_memory() })
+        };
         self.directory.as_ref().map(reopen).transpose()
     }
 
@@ -65,14 +72,18 @@ impl StateHandle {
 
     /// Keeps nothing beyond the process.
     pub(super) fn in_memory() -> Self {
-        Self { directory: None, all: KillSwitch::default(), sites: Arc::default() }
+        Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
     /// A builder with the state of the robots.txt of this name, and the switch of every site.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
-        match &self.directory {
+        let builder = match &self.directory {
             Some(state) => builder.state(state, name),
             None => builder.kill_switch(&self.all),
+        };
+        match &self.fleet {
+            Some(fleet) => fleet.join(builder, name),
+            None => builder,
         }
     }
 

@@ -46,6 +46,9 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("POST", "/enforce", "to=on", Needs::Role(2), Needs::Role(3)),
     // It makes no sense, and needs no less for that.
     ("POST", "/enforce", "to=half", Needs::Role(2), Needs::Role(3)),
+    ("GET", "/fleet", "", Needs::All(1), Needs::All(1)),
+    ("POST", "/fleet/init", "no-such-key=", Needs::All(3), Needs::All(3)),
+    ("POST", "/fleet/restore", "no-such-key=", Needs::All(3), Needs::All(3)),
     ("POST", "/upgrade", "no-such-key=", Needs::Process(3), Needs::Process(3)),
 ];
 

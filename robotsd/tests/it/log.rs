@@ -184,8 +184,10 @@ fn every_event_is_written_as_documented() {
 fn without_a_file() -> BTreeSet<String> {
     let origin = Origin::publishing(404, "none");
     let keys = format!("upstreams = [\"http://{origin}\"]\nrobots = {{ source = \"upstream\", host = \"a.test\" }}");
-    let (_folder, running) = Config::new().site("a", keys).start();
+    let fleet = "fleet = { name = \"shop\", store = \"redis://127.0.0.1:1\" }";
+    let (_folder, running) = Config::new().keys(fleet).site("a", keys).start();
     running.event("absent");
+    running.event("fleet");
     running.event_names()
 }
 

@@ -52,6 +52,7 @@ mod ext_authz;
 mod findings;
 mod fleet;
 mod fleet_calls;
+mod fleet_store;
 mod full_disk;
 mod gate;
 mod gate_pages;

@@ -136,7 +136,9 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
          text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n[[site.robots.append]]\npath = \"ai.txt\"\n\
          [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n[site.modes]\n\"index\" = \"refuse\""
     );
-    let config = Config::refusing().keys("rate.store = \"redis://127.0.0.1:1\"").log_requests();
+    // A fleet that it has heard of: else it would enforce nothing.
+    let keys = "rate.store = \"redis://127.0.0.1:1\"\nfleet.name = \"shop\"\nstate_dir = \"state\"";
+    let config = Config::refusing().keys(keys).file("state/fleet.json", "{\"epoch\": \"e\"}").log_requests();
     let config = config.listener(format!("name = \"web\"\n{secure}")).site("shop", site).admin();
     let folder = config.file("ai.txt", "User-agent: CCBot\nDisallow: /\n").folder();
     tls::certify(folder.path(), &["shop.test"]);

@@ -39,7 +39,7 @@ pub(crate) fn any_store() -> Option<StoreServer> {
 }
 
 /// Plays a scene with each of the programs, all at once: most of a scene is waiting.
-pub(super) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
+pub(crate) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
     std::thread::scope(|scope| {
         let scene = &scene;
         for (name, program) in programs() {
@@ -49,7 +49,7 @@ pub(super) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
 }
 
 /// The same with a server of its own for each.
-pub(super) fn each_store(scene: impl AsyncFn(&'static str, StoreServer) + Sync) {
+pub(crate) fn each_store(scene: impl AsyncFn(&'static str, StoreServer) + Sync) {
     each_program(async |name, program| scene(name, StoreServer::start(program).ready()).await);
 }
 
@@ -65,16 +65,16 @@ fn valkey() -> Result<PathBuf, String> {
 
 /// A server on a port of its own; killed when dropped.
 pub(crate) struct StoreServer {
-    pub(super) program: PathBuf,
+    pub(crate) program: PathBuf,
     arguments: Vec<String>,
     process: KillOnDrop,
     ip: IpAddr,
-    pub(super) port: u16,
+    pub(crate) port: u16,
     folder: TempDir,
 }
 
 impl StoreServer {
-    pub(super) fn start(program: &Path) -> Self {
+    pub(crate) fn start(program: &Path) -> Self {
         let port = free_ports(1)[0];
         let port_argument = port.to_string();
         Self::start_with(program, port, &["--port", &port_argument])
@@ -97,8 +97,12 @@ impl StoreServer {
         format!("redis://{}:{}", self.ip, self.port)
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        (self.ip, self.port).into()
+    }
+
     /// Waits until it answers.
-    pub(super) fn ready(self) -> Self {
+    pub(crate) fn ready(self) -> Self {
         wait_until("a store", || self.try_send("PING").is_some_and(|said| said == "+PONG"));
         self
     }
@@ -121,7 +125,7 @@ impl StoreServer {
     }
 
     /// Sends a command and returns the first line of the reply.
-    pub(super) fn send(&self, command: &str) -> String {
+    pub(crate) fn send(&self, command: &str) -> String {
         wait_for(command, || self.try_send(command))
     }
 
@@ -145,16 +149,16 @@ impl StoreServer {
         keys
     }
 
-    pub(super) fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         assert!(signal(name, self.process.0.id()));
     }
 
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.0.kill().unwrap();
         self.process.0.wait().unwrap();
     }
 
-    pub(super) fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         self.process = spawn(&self.program, self.folder.path(), &self.arguments);
     }
 }

@@ -1,0 +1,158 @@
+//! What an operator changes for the whole fleet by this replica; and the sites, as the thread of the fleet sees them.
+//!
+//! A mark is in force here before the store is asked; what the store says then is a part of the answer, and no reason to refuse.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use tokio::task::spawn_blocking;
+use tower_robots::live::{Attribution, Enforcement, VersionHashPrefix};
+
+use super::reply::{AdminReply, Answer, Outcome};
+use super::state::{ServerState, Serving};
+use crate::fleet::{EVERY_SITE, Fleet, FleetSites, ServedVersions};
+use crate::report::{ChangeReport, is_of};
+
+impl FleetSites for ServerState {
+    fn versions(&self) -> Vec<ServedVersions> {
+        let served = |live: crate::sites::LiveSite| {
+            let status = live.robots.status();
+            ServedVersions {
+                site: live.name,
+                live: status.live.map(|hash| hash.to_string()),
+                waiting: status.pending.as_ref().map(|pending| pending.hash().to_string()),
+                before: status.before.map(|hash| hash.to_string()),
+            }
+        };
+        self.serving().map(|serving| serving.sites.lives().map(served).collect()).unwrap_or_default()
+    }
+
+    fn accept(&self, site: &str, hash: &str, by: &Attribution) {
+        let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
+        if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
+            // A refusal stands in the status: the site lacks the version still.
+            let _ = serving.sites.accept(site, &hash, by);
+        }
+    }
+
+    fn roll_back(&self, site: &str, by: &Attribution) {
+        if let Some(serving) = self.serving() {
+            let _ = serving.sites.roll_back(site, by);
+        }
+    }
+
+    fn were_switched_off(&self) {
+        self.serving().iter().for_each(|serving| serving.sites.were_switched_off());
+    }
+}
+
+/// The fleet, where the process is of one.
+pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
+    let none = || {
+        AdminReply::error(
+            StatusCode::NOT_FOUND,
+            "this robotsd is of no fleet: write name = \"…\" in [fleet], and start it again",
+        )
+    };
+    serving.sites.state.fleet.as_ref().ok_or_else(none)
+}
+
+/// Turns a scope off by a mark of this id, or lifts every mark of the scope.
+pub(super) async fn enforce(
+    serving: Arc<Serving>,
+    to: Enforcement,
+    site: Option<String>,
+    mark: String,
+    by: &Attribution,
+) -> Answer {
+    let fleet = Arc::clone(fleet_of(&serving)?);
+    if let Some(site) = site.as_ref().filter(|site| !serving.sites.lives().any(|live| is_of(site, &live.name))) {
+        return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
+    }
+    if to == Enforcement::On {
+        // Those that other replicas have written since.
+        let _ = fleet.ask(Vec::new()).await;
+    }
+    let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
+    let by = by.clone();
+    let changing = Arc::clone(&fleet);
+    let made = spawn_blocking(move || {
+        let calls = match to {
+            Enforcement::Off => changing.turn_off(&mark, &scope, &by),
+            Enforcement::On => changing.lift(&scope, &by),
+        };
+        serving.sites.were_switched_off();
+        (calls, serving.sites.switched_off())
+    });
+    let (calls, still_off) = made.await.map_err(|error| AdminReply::fault(&error))?;
+    let of = site.as_ref().map_or_else(|| "every site".to_owned(), |site| format!("site {site:?}"));
+    let message = match (to, calls.len(), &*still_off) {
+        (Enforcement::Off, ..) => format!("enforcement of {of} is switched off by the fleet"),
+        (Enforcement::On, lifted, []) => format!("the fleet lets {of} be enforced; marks that were lifted: {lifted}"),
+        (Enforcement::On, lifted, off) => {
+            format!(
+                "the fleet lets {of} be enforced; marks that were lifted: {lifted}; off still, by other marks or switches: {}",
+                off.join(", ")
+            )
+        }
+    };
+    let is_nothing = to == Enforcement::On && calls.is_empty();
+    let stored = if is_nothing { Ok(()) } else { fleet.write(calls).await };
+    let report = ChangeReport {
+        site,
+        enforcement: Some(to.as_str().to_owned()),
+        running: true,
+        kept: fleet.is_kept(),
+        trouble: stored.err().map(|why| format!("this replica only: {why}")),
+        ..ChangeReport::new(message)
+    };
+    let mut reply = AdminReply::json(&report);
+    reply.outcome = Outcome { before: None, after: report.enforcement };
+    Ok(reply)
+}
+
+/// Accepts a version for the fleet: `hash`, or the one before the live one.
+pub(super) async fn accept(
+    serving: Arc<Serving>,
+    site: &str,
+    hash: Option<&VersionHashPrefix>,
+    by: &Attribution,
+) -> Answer {
+    let fleet = fleet_of(&serving)?;
+    let conflict = |message: &str| AdminReply::error(StatusCode::CONFLICT, message);
+    let Some(live) = serving.sites.lives().find(|live| live.name == site) else {
+        return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
+    };
+    let before = live.robots.status().before.map(|hash| hash.short());
+    let none = || conflict(&format!("site {site:?}: there is no version to go back to here"));
+    let hash = hash.map(ToString::to_string).or(before).ok_or_else(none)?;
+    // What is replaced is what the store has now.
+    let _ = fleet.ask(Vec::new()).await;
+    let calls = fleet.accept(site, &hash, by);
+    let stored = fleet.write(calls).await;
+    stored.map_err(|why| conflict(&format!("site {site:?}: the fleet does not accept {hash}: {why}")))?;
+    let message =
+        format!("site {site:?}: version {hash} is accepted by the fleet, and live wherever it has come to the source");
+    let report = ChangeReport { site: Some(site.to_owned()), running: true, kept: true, ..ChangeReport::new(message) };
+    let mut reply = AdminReply::json(&report);
+    reply.outcome = Outcome { before: None, after: Some(hash) };
+    Ok(reply)
+}
+
+/// Makes the document, or writes back what the store has lost.
+pub(super) async fn write_document(serving: Arc<Serving>, is_new: IsNew) -> Answer {
+    let fleet = fleet_of(&serving)?;
+    let made = match is_new {
+        IsNew::Yes => fleet.init().await,
+        IsNew::No => fleet.restore().await,
+    };
+    let message = made.map_err(|why| AdminReply::error(StatusCode::CONFLICT, &why))?;
+    Ok(AdminReply::json(&ChangeReport { running: true, kept: true, ..ChangeReport::new(message) }))
+}
+
+/// Whether a document is made, or one that was is brought back.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum IsNew {
+    Yes,
+    No,
+}

@@ -1,0 +1,418 @@
+//! The fleet as the other rooms have it: the switches that it turns, the changes that an operator makes, and its report.
+//!
+//! **A mark is in force before anything is written**: first the switches, then the state directory, then the store. What the store does
+//! not take is kept, and written by the thread that reads it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+use tokio_rustls::rustls::crypto::ring;
+use tower_robots::live::{Attribution, Enforcement, KillSwitch};
+use tower_robots::source::LiveBuilder;
+
+use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
+use super::member::{Member, Seen, Standing};
+use super::standing::{Heartbeat, SILENT};
+use crate::config::FleetSettings;
+use crate::date::rfc3339;
+use crate::files;
+use crate::log::{Log, LogEvent, LogLevel};
+use crate::report::{FleetEntry, FleetReplica, FleetReport};
+
+/// The file of the state directory that has what the replica knows.
+const FILE: &str = "fleet.json";
+
+/// A process as a member of its fleet.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    pub(super) settings: FleetSettings,
+    /// What this replica is called.
+    pub(super) replica: String,
+    file: Option<PathBuf>,
+    pub(super) log: Log,
+    pub(super) member: Mutex<Member>,
+    /// Held while the file is written.
+    saving: Mutex<()>,
+    every_site: KillSwitch,
+    /// Of every site, and host of one, that was opened.
+    sites: Mutex<HashMap<String, KillSwitch>>,
+    pub(super) store: Mutex<StoreView>,
+    requests: mpsc::UnboundedSender<FleetRequest>,
+    pub(super) received: Mutex<Option<mpsc::UnboundedReceiver<FleetRequest>>>,
+}
+
+/// What was seen of the store last.
+#[derive(Debug, Default)]
+pub(super) struct StoreView {
+    pub(super) standing: Standing,
+    pub(super) document: Option<Document>,
+    /// When it was read last.
+    pub(super) read: Option<SystemTime>,
+    /// Why it cannot be read, or written.
+    pub(super) trouble: Option<String>,
+    file_trouble: Option<String>,
+    pub(super) replicas: BTreeMap<String, Heartbeat>,
+    /// The clock of the store at the last heartbeat.
+    pub(super) now: u64,
+}
+
+/// What the thread is asked for.
+#[derive(Debug)]
+pub(super) enum FleetRequest {
+    /// To write, and to read then.
+    Write(Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>),
+    /// To take this replica from the list.
+    Leave(oneshot::Sender<()>),
+}
+
+impl Fleet {
+    /// What the state directory has of it. Every site that joins is off where that cannot be read, or is not there.
+    pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
+        let (requests, received) = mpsc::unbounded_channel();
+        let replica = settings.replica.clone().unwrap_or_else(machine);
+        let fleet = Self {
+            settings: settings.clone(),
+            replica,
+            file: state_dir.map(|folder| folder.join(FILE)),
+            log: log.clone(),
+            member: Mutex::default(),
+            saving: Mutex::default(),
+            every_site: KillSwitch::default(),
+            sites: Mutex::default(),
+            store: Mutex::default(),
+            requests,
+            received: Mutex::new(Some(received)),
+        };
+        fleet.read_file();
+        Arc::new(fleet)
+    }
+
+    /// Reads what another process has written since, whose place this one takes.
+    pub(crate) fn read_file(&self) {
+        let Some(file) = &self.file else { return self.follow() };
+        let read = match files::read(file) {
+            Ok(octets) => serde_json::from_slice(&octets).map_err(|error| error.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Member::default()),
+            Err(error) => Err(error.to_string()),
+        };
+        let member = read.unwrap_or_else(|error| {
+            let message =
+                format!("{}: {error}: nothing is enforced until the fleet's document is read", file.display());
+            self.log.say_at(LogLevel::Warn, LogEvent::Fleet, &*message);
+            self.store.lock().file_trouble = Some(message);
+            Member::default()
+        });
+        let standing = if member.is_known() { Standing::Current } else { Standing::Unknown };
+        self.store.lock().standing = standing;
+        *self.member.lock() = member;
+        self.follow();
+    }
+
+    /// Has a robots.txt of this name follow the marks for it.
+    pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
+        let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
+        self.follow_site(name, &switch);
+        builder.outer_switch(&self.every_site).outer_switch(&switch)
+    }
+
+    /// Changes what is known. In force when it returns, and written to the state directory if that takes it. Blocks.
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
+        let (made, is_changed) = {
+            let mut member = self.member.lock();
+            let before = member.clone();
+            (change(&mut member), before != *member)
+        };
+        if is_changed {
+            self.follow();
+            self.save();
+        }
+        made
+    }
+
+    fn follow(&self) {
+        follow(&self.every_site, || self.member.lock().is_every_site_off());
+        // The lock is held over no turn, which may wait for a disk.
+        let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
+        sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
+    }
+
+    fn follow_site(&self, name: &str, switch: &KillSwitch) {
+        follow(switch, || self.member.lock().is_marked(name));
+    }
+
+    fn save(&self) {
+        let Some(file) = &self.file else { return };
+        let _saving = self.saving.lock();
+        let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
+        let trouble = files::replace(file, &text).err().map(|error| format!("{}: {error}", file.display()));
+        let before = std::mem::replace(&mut self.store.lock().file_trouble, trouble.clone());
+        if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(trouble)) {
+            self.log.say_at(LogLevel::Warn, LogEvent::Fleet, trouble);
+        }
+    }
+
+    /// Takes what comes of a document. Blocks.
+    pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
+        let seen = match &read {
+            Ok(document) => self.change(|member| member.seen(document.as_ref())),
+            Err(why) => Seen { standing: Standing::Rejected(why.clone()), ..Seen::default() },
+        };
+        for change in &seen.changes {
+            self.log.say(LogEvent::Fleet, change);
+        }
+        {
+            let mut store = self.store.lock();
+            if store.standing != seen.standing {
+                let (word, why) = seen.standing.words();
+                let level = if seen.standing == Standing::Current { LogLevel::Info } else { LogLevel::Warn };
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                self.log.say_at(level, LogEvent::Fleet, format!("fleet {:?} is {word}{why}", self.settings.name));
+            }
+            store.standing = seen.standing;
+            store.document = read.ok().flatten();
+        }
+        if !seen.write_back.is_empty() {
+            let entries = seen.write_back.len();
+            self.log.say_at(
+                LogLevel::Warn,
+                LogEvent::Fleet,
+                format!("{entries} entries that the store has lost are written back"),
+            );
+        }
+        self.calls(seen.write_back)
+    }
+
+    /// The store is read, or not any more; or it cannot be written.
+    pub(super) fn note(&self, trouble: Option<String>, is_read: bool) {
+        let mut store = self.store.lock();
+        if is_read {
+            store.read = Some(SystemTime::now());
+        }
+        if store.trouble != trouble {
+            let (level, message) = match &trouble {
+                None => (LogLevel::Info, "the store of the fleet is read and written".to_owned()),
+                Some(why) => (LogLevel::Warn, format!("{why}; the last document stays in force")),
+            };
+            self.log.say_at(level, LogEvent::Fleet, message);
+            store.trouble = trouble;
+        }
+    }
+
+    fn calls(&self, writes: Vec<Write>) -> Vec<WriteCall> {
+        let member = self.member.lock();
+        writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
+    }
+
+    /// Whether the fleet has accepted this version of a site.
+    #[allow(dead_code, reason = "the gate of a new replica is to ask it")]
+    pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
+        self.member.lock().accepted(site, hash)
+    }
+
+    /// Turns enforcement of a scope off by a mark. It is off when this returns; the writes are for the store. Blocks.
+    pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Vec<WriteCall> {
+        let mark = self.change(|member| member.turn_off(id, scope, stamp(by)));
+        self.calls(mark.into_iter().collect())
+    }
+
+    /// Lifts every mark of a scope that is known here. Blocks.
+    pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> Vec<WriteCall> {
+        let stamp = stamp(by);
+        let lifts = self.change(|member| {
+            let marks = member.marks().iter().filter(|(_, mark)| mark.scope == scope).map(|(id, _)| id.clone());
+            let marks: Vec<_> = marks.collect();
+            marks.iter().map(|id| member.lift(id, scope, stamp.clone())).collect()
+        });
+        self.calls(lifts)
+    }
+
+    /// Accepts a version for the fleet, in place of the one that is accepted as far as is known here.
+    pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
+        let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
+        self.calls(vec![accept])
+    }
+
+    /// Makes the document, with an epoch of its own.
+    ///
+    /// # Errors
+    ///
+    /// There is one, or replicas remember one.
+    pub(crate) async fn init(&self) -> Result<String, String> {
+        self.ask(Vec::new()).await?;
+        let name = &self.settings.name;
+        let epoch = format!("{}{}", random(), random());
+        let is_known = self.member.lock().is_known();
+        {
+            let store = self.store.lock();
+            let is_alive = |beat: &&Heartbeat| beat.epoch.is_some() && store.now.saturating_sub(beat.at) <= SILENT;
+            if let Some(document) = &store.document {
+                return Err(format!("fleet {name:?} has a document already, of epoch {}", document.epoch));
+            }
+            if is_known || store.replicas.values().any(|beat| is_alive(&beat)) {
+                return Err(format!(
+                    "the store has lost the document of fleet {name:?}, and replicas remember it: `robotsd fleet restore` writes it back"
+                ));
+            }
+        }
+        let call = WriteCall { epoch: epoch.clone(), floor: 0, tag: random(), write: Write::Begin };
+        self.ask(vec![call]).await?;
+        Ok(format!("fleet {name:?} has a document, of epoch {epoch}"))
+    }
+
+    /// Writes the entries of this replica that the store has lost.
+    ///
+    /// # Errors
+    ///
+    /// Why the store does not take them.
+    pub(crate) async fn restore(&self) -> Result<String, String> {
+        self.ask(Vec::new()).await?;
+        let writes = self.member.lock().restore(self.store.lock().document.as_ref());
+        let calls = self.calls(writes);
+        if calls.is_empty() {
+            return Err(format!(
+                "this replica knows no document of fleet {:?}: `robotsd fleet init`",
+                self.settings.name
+            ));
+        }
+        let answers = self.ask(calls).await?;
+        let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
+        Ok(match written {
+            0 => "the store has everything that this replica knows".to_owned(),
+            written => format!("{written} entries of this replica are in the store again, which every replica takes"),
+        })
+    }
+
+    /// Whether every site is off by it, and that is a decision.
+    pub(crate) fn is_off(&self) -> bool {
+        let member = self.member.lock();
+        member.is_known() && member.is_every_site_off()
+    }
+
+    /// Whether it outlives the process.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.file.is_some() && self.store.lock().file_trouble.is_none()
+    }
+
+    /// Has changes written to the store.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not have them.
+    pub(crate) async fn write(&self, calls: Vec<WriteCall>) -> Result<(), String> {
+        if calls.is_empty() && !self.member.lock().is_known() {
+            return Err(format!(
+                "no document of fleet {:?} is known here: `robotsd fleet init` makes one",
+                self.settings.name
+            ));
+        }
+        self.ask(calls).await.map(drop)
+    }
+
+    /// Has the store written, and read then.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not.
+    pub(crate) async fn ask(&self, calls: Vec<WriteCall>) -> Result<Vec<WriteAnswer>, String> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.requests.send(FleetRequest::Write(calls, answer));
+        let answers = answered.await.unwrap_or_else(|_| Err("the thread of the fleet has ended".to_owned()))?;
+        let refused = answers.iter().find_map(|answer| match answer {
+            WriteAnswer::Conflict(rev) => Some(format!(
+                "the store has another entry than this replica, of rev {rev}: look at `robotsd status --fleet`, and try again"
+            )),
+            WriteAnswer::Foreign(epoch) => Some(format!("the document in the store is of another fleet, epoch {epoch}")),
+            WriteAnswer::Written(_) | WriteAnswer::Kept => None,
+        });
+        refused.map_or(Ok(answers), Err)
+    }
+
+    /// Takes this replica from the list: the process ends.
+    pub(crate) async fn leave(&self) {
+        let (left, leaving) = oneshot::channel();
+        if self.requests.send(FleetRequest::Leave(left)).is_ok() {
+            let _ = leaving.await;
+        }
+    }
+
+    /// When the document was read last.
+    pub(crate) fn read(&self) -> Option<SystemTime> {
+        self.store.lock().read
+    }
+
+    pub(crate) fn report(&self) -> FleetReport {
+        let (member, store) = (self.member.lock().clone(), self.store.lock());
+        let mut replicas = store.replicas.clone();
+        let sites = replicas.remove(&self.replica).map(|own| own.sites).unwrap_or_default();
+        let own = Heartbeat { at: store.now, ..Heartbeat::of(&member, &store.standing, sites) };
+        replicas.insert(self.replica.clone(), own);
+        // The others are as they were when it was read last.
+        let is_stale = |replica: &FleetReplica| replica.replica == self.replica && store.trouble.is_some();
+        let report = |(name, beat): (&String, &Heartbeat)| beat.report(name, store.now, store.document.as_ref());
+        let entry = |scope: &str, what: &str, Stamp { rev, by, at, why }: &Stamp| FleetEntry {
+            scope: scope.to_owned(),
+            what: what.to_owned(),
+            rev: *rev,
+            by: by.clone(),
+            at: rfc3339(UNIX_EPOCH + std::time::Duration::from_secs(*at)),
+            why: why.clone(),
+        };
+        FleetReport {
+            name: self.settings.name.clone(),
+            replica: self.replica.clone(),
+            store: self.settings.store.place(),
+            state: store.standing.words().0.to_owned(),
+            epoch: member.epoch().map(str::to_owned),
+            rev: store.document.as_ref().map(|document| document.rev),
+            read: store.read.map(rfc3339),
+            troubles: store.trouble.iter().chain(&store.file_trouble).cloned().collect(),
+            marks: member.marks().iter().map(|(id, mark)| entry(&mark.scope, id, &mark.stamp)).collect(),
+            accepts: member.accepts().iter().map(|(site, accept)| entry(site, &accept.hash, &accept.stamp)).collect(),
+            replicas: (replicas.iter().map(report))
+                .map(
+                    |replica| {
+                        if is_stale(&replica) { FleetReplica { state: "stale".to_owned(), ..replica } } else { replica }
+                    },
+                )
+                .collect(),
+        }
+    }
+}
+
+/// Turns a switch as is wanted; again, where that has changed meanwhile.
+fn follow(switch: &KillSwitch, is_off: impl Fn() -> bool) {
+    loop {
+        let wanted = is_off();
+        switch.set_enforcement(if wanted { Enforcement::Off } else { Enforcement::On });
+        if is_off() == wanted {
+            return;
+        }
+    }
+}
+
+fn stamp(by: &Attribution) -> Stamp {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    Stamp { rev: 0, by: by.who.clone().unwrap_or_default(), at, why: by.reason.clone() }
+}
+
+/// 64 random bits in hex.
+pub(crate) fn random() -> String {
+    let mut octets = [0; 8];
+    // Without randomness no connection with TLS is made either; a tag that repeats only delays a reader.
+    let _ = ring::default_provider().secure_random.fill(&mut octets);
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// The name of the machine.
+fn machine() -> String {
+    #[cfg(unix)]
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").unwrap_or_default();
+    if name.is_empty() { "robotsd".to_owned() } else { name }
+}

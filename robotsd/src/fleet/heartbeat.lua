@@ -1,0 +1,13 @@
+-- A replica says what it has, by the clock of the store, and learns what the others have. One that is silent for a day is forgotten.
+-- KEYS[1]  the replicas
+-- ARGV     name, what it has as JSON
+local now = tonumber(redis.call('TIME')[1])
+redis.call('HSET', KEYS[1], ARGV[1], '{"at":' .. string.format('%.0f', now) .. ',' .. string.sub(ARGV[2], 2))
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  local at = string.match(all[i + 1], '^{"at":(%d+)')
+  if not at or now - tonumber(at) > 86400 then
+    redis.call('HDEL', KEYS[1], all[i])
+  end
+end
+return {string.format('%.0f', now), all}

@@ -1,0 +1,306 @@
+//! The thread that talks to the store of a fleet: reads the document each second, says every five seconds what this replica has, and
+//! writes what it is asked to.
+//!
+//! There is no subscription, so that nothing can be lost: what is polled is epoch and tag, and the document where they have changed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use redis::{FromRedisValue, RedisError, cmd};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{JoinHandle, LocalSet, spawn_blocking};
+use tokio::time::timeout;
+use tower_robots::live::Attribution;
+
+use super::document::{Document, WriteAnswer, WriteCall};
+use super::handle::{Fleet, FleetRequest};
+use super::standing::Heartbeat;
+use crate::log::{LogEvent, LogLevel};
+use crate::store::{StoreAddresses, StoreConnection, StoreScript, StoreTrouble, of_system};
+
+/// How often the store is read, 20 % more or less, so that replicas do not go in step.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How often a replica says what it has.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// How long a disk may hold up the reading of the store.
+const DISK: Duration = Duration::from_secs(1);
+
+/// The versions of a site: hashes.
+#[derive(Clone, Debug)]
+pub(crate) struct ServedVersions {
+    pub(crate) site: String,
+    pub(crate) live: Option<String>,
+    /// The one that waits to be accepted.
+    pub(crate) waiting: Option<String>,
+    /// The one that a rollback goes back to.
+    pub(crate) before: Option<String>,
+}
+
+/// The sites of the process.
+pub(crate) trait FleetSites: Send + Sync {
+    fn versions(&self) -> Vec<ServedVersions>;
+
+    /// Brings the version live that waits. Blocks.
+    fn accept(&self, site: &str, hash: &str, by: &Attribution);
+
+    /// Goes back to the version before. Blocks.
+    fn roll_back(&self, site: &str, by: &Attribution);
+
+    /// Enforcement was turned, so what was counted has a gap.
+    fn were_switched_off(&self);
+}
+
+impl Fleet {
+    /// Starts the thread that reads the store, and accepts for these sites what the fleet accepts.
+    pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
+        let Some(received) = self.received.lock().take() else { return Ok(()) };
+        if !self.member.lock().is_known() {
+            let message = format!(
+                "fleet {:?}: no document of it is known, so nothing is enforced until it is read from {}",
+                self.settings.name,
+                self.settings.store.place()
+            );
+            self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
+        }
+        let fleet = Arc::clone(self);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = move || {
+            let local = LocalSet::new();
+            runtime.block_on(local.run_until(Keeper::new(fleet, sites).run(received)));
+            runtime.shutdown_background();
+        };
+        thread::Builder::new().name("fleet".to_owned()).spawn(thread).map(drop)
+    }
+}
+
+struct Keeper {
+    fleet: Arc<Fleet>,
+    sites: Arc<dyn FleetSites>,
+    write: StoreScript,
+    heartbeat: StoreScript,
+    addresses: StoreAddresses,
+    connection: Option<StoreConnection>,
+    /// Epoch and tag that were read last.
+    seen: Option<(Option<String>, Option<String>)>,
+    beaten: Option<Instant>,
+    /// The accepting that is under way.
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    fn new(fleet: Arc<Fleet>, sites: Arc<dyn FleetSites>) -> Self {
+        Self {
+            fleet,
+            sites,
+            write: StoreScript::new(include_str!("write.lua")),
+            heartbeat: StoreScript::new(include_str!("heartbeat.lua")),
+            addresses: StoreAddresses::new(Arc::new(of_system)),
+            connection: None,
+            seen: None,
+            beaten: None,
+            accepting: None,
+        }
+    }
+
+    async fn run(mut self, mut requests: UnboundedReceiver<FleetRequest>) {
+        self.turn(Vec::new(), false).await.ok();
+        loop {
+            match timeout(pause(), requests.recv()).await {
+                Err(_) => drop(self.turn(Vec::new(), false).await),
+                Ok(Some(FleetRequest::Write(calls, answer))) => {
+                    let answers = self.turn(calls, true).await;
+                    // Its client may have gone.
+                    let _ = answer.send(answers);
+                }
+                Ok(Some(FleetRequest::Leave(left))) => {
+                    let (key, replica) = (self.key("replicas"), self.fleet.replica.clone());
+                    let _ = self.query::<i64>(cmd("HDEL").arg(key).arg(replica)).await;
+                    let _ = left.send(());
+                    return;
+                }
+                Ok(None) => return,
+            }
+        }
+    }
+
+    /// Writes, reads, and says what this replica has where that is due.
+    async fn turn(&mut self, calls: Vec<WriteCall>, is_asked: bool) -> Result<Vec<WriteAnswer>, String> {
+        let written = self.write(calls).await;
+        let read = match &written {
+            // Without a connection a second attempt would take as long.
+            Err(_) if self.connection.is_none() => written.clone().map(|_| false),
+            _ => self.read().await,
+        };
+        let mut trouble = written.as_ref().err().or(read.as_ref().err()).cloned();
+        if let Ok(is_changed) = read {
+            let is_met = self.accept();
+            if is_met || is_asked || is_changed || self.beaten.is_none_or(|beaten| beaten.elapsed() >= HEARTBEAT) {
+                trouble = trouble.or(self.beat().await.err());
+            } else if self.fleet.store.lock().trouble.is_some() {
+                // What could not be written is tried with the next heartbeat: it is not over yet.
+                trouble = trouble.or_else(|| self.fleet.store.lock().trouble.clone());
+            }
+        }
+        self.fleet.note(trouble, read.is_ok());
+        written
+    }
+
+    async fn write(&mut self, calls: Vec<WriteCall>) -> Result<Vec<WriteAnswer>, String> {
+        let (mut answers, key) = (Vec::new(), self.key("doc"));
+        for call in calls {
+            self.connect().await?;
+            let Some(connection) = &mut self.connection else { continue };
+            let made = connection.run::<(String, String)>(&self.write, &key, &call.arguments()).await;
+            let (word, value) = made.map_err(|error| self.failed(&error, "write", &key))?;
+            answers.push(match &*word {
+                "written" => WriteAnswer::Written(value.parse().unwrap_or_default()),
+                "conflict" => WriteAnswer::Conflict(value.parse().unwrap_or_default()),
+                "foreign" => WriteAnswer::Foreign(value),
+                _ => WriteAnswer::Kept,
+            });
+        }
+        Ok(answers)
+    }
+
+    /// Reads the document, if it has changed, and writes back what is lost. Whether it had changed.
+    async fn read(&mut self) -> Result<bool, String> {
+        let key = self.key("doc");
+        let mut is_changed = false;
+        // What is written back is read once more.
+        for _ in 0..2 {
+            let now: (Option<String>, Option<String>) =
+                self.query(cmd("HMGET").arg(&key).arg("epoch").arg("tag")).await?;
+            if self.seen.as_ref() == Some(&now) {
+                break;
+            }
+            let fields: Vec<(String, String)> = self.query(cmd("HGETALL").arg(&key)).await?;
+            let fleet = Arc::clone(&self.fleet);
+            // Switches are turned first; a disk that hangs holds up no more than this.
+            let saw = spawn_blocking(move || fleet.saw(Document::read(fields)));
+            let Ok(Ok(lost)) = timeout(DISK, saw).await else { break };
+            is_changed = true;
+            self.sites.were_switched_off();
+            let is_whole = lost.is_empty();
+            self.write(lost).await?;
+            self.seen = Some(now);
+            if is_whole {
+                break;
+            }
+        }
+        Ok(is_changed)
+    }
+
+    async fn beat(&mut self) -> Result<(), String> {
+        let key = self.key("replicas");
+        let versions = self.sites.versions().into_iter();
+        let sites: BTreeMap<_, _> = versions
+            .map(|of| (of.site, of.live.unwrap_or_default().trim_start_matches("sha256:").to_owned()))
+            .collect();
+        let beat = {
+            let (member, store) = (self.fleet.member.lock(), self.fleet.store.lock());
+            Heartbeat::of(&member, &store.standing, sites)
+        };
+        let beat = serde_json::to_string(&beat).unwrap_or_default();
+        self.connect().await?;
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        let said = connection.run(&self.heartbeat, &key, &[self.fleet.replica.clone(), beat]).await;
+        let (now, replicas): (String, Vec<(String, String)>) =
+            said.map_err(|error| self.failed(&error, "write", &key))?;
+        self.beaten = Some(Instant::now());
+        let mut store = self.fleet.store.lock();
+        store.now = now.parse().unwrap_or_default();
+        let replicas = replicas.into_iter();
+        // One that cannot be read is of a later version, and there.
+        store.replicas = replicas.map(|(name, beat)| (name, serde_json::from_str(&beat).unwrap_or_default())).collect();
+        Ok(())
+    }
+
+    /// Brings live what the fleet has accepted, where it is here. Whether an attempt has ended.
+    fn accept(&mut self) -> bool {
+        let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
+        if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {
+            return is_over;
+        }
+        let (fleet, sites) = (Arc::clone(&self.fleet), Arc::clone(&self.sites));
+        self.accepting = Some(spawn_blocking(move || {
+            let lacking: Vec<_> = {
+                let member = fleet.member.lock();
+                member.lacking().map(|(site, accept)| (site.to_owned(), accept.clone())).collect()
+            };
+            let versions = sites.versions();
+            for (site, accept) in lacking {
+                let Some(of) = versions.iter().find(|of| of.site == site) else { continue };
+                let by = Attribution { who: Some(accept.stamp.by.clone()), reason: accept.stamp.why.clone() };
+                let is = |hash: &Option<String>| hash.as_ref().is_some_and(|hash| accept.is_of(hash));
+                if is(&of.live) {
+                    fleet.change(|member| of.live.iter().for_each(|live| member.serves(&site, live)));
+                } else if is(&of.waiting) {
+                    sites.accept(&site, &accept.hash, &by);
+                } else if is(&of.before) {
+                    sites.roll_back(&site, &by);
+                }
+            }
+        }));
+        is_over
+    }
+
+    fn key(&self, of: &str) -> String {
+        format!("{}{of}", self.fleet.settings.store.prefix)
+    }
+
+    async fn query<T: FromRedisValue>(&mut self, command: &redis::Cmd) -> Result<T, String> {
+        self.connect().await?;
+        let Some(connection) = &mut self.connection else { return Err("no connection".to_owned()) };
+        let answer = connection.query(command).await;
+        answer.map_err(|error| self.failed(&error, "read", &self.key("doc")))
+    }
+
+    async fn connect(&mut self) -> Result<(), String> {
+        if self.connection.is_none() {
+            let store = &self.fleet.settings.store;
+            let key = self.key("doc");
+            let probe = move |mut connection: StoreConnection| {
+                let mut command = cmd("HMGET");
+                command.arg(&key).arg("epoch").arg("tag");
+                async move {
+                    // What it says is said again by what is asked then; one that hangs is passed over.
+                    match connection.query::<redis::Value>(&command).await {
+                        Err(error) if error.is_timeout() => Err("no answer in time".to_owned()),
+                        _ => Ok(()),
+                    }
+                }
+            };
+            let connection = StoreConnection::connect(store, &mut self.addresses, probe).await;
+            self.connection = Some(connection.map_err(|why| format!("{}: {why}", store.place()))?);
+        }
+        Ok(())
+    }
+
+    /// Why something was not done. It is done again: after a connection is lost, or rights are missing, from the start.
+    fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> String {
+        self.seen = None;
+        let store = &self.fleet.settings.store;
+        let why = StoreTrouble::of(error, store).message(store);
+        let text = error.to_string();
+        if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
+            return format!(
+                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, HSETNX and HDEL for \
+                 keys that begin with {} ({text})",
+                store.place(),
+                store.prefix
+            );
+        }
+        self.connection = None;
+        format!("{}: {why}", store.place())
+    }
+}
+
+fn pause() -> Duration {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+    POLL.mul_f64(0.8 + f64::from(nanos % 1_000_000) / 2_500_000.0)
+}

@@ -1,0 +1,400 @@
+//! A fleet of three processes with its document in a real store, Valkey and Redis: every failure that the chapter on fleets names. In each,
+//! *off* works, and nothing that was off turns on by itself.
+
+mod forwarder;
+
+use std::time::{Duration, Instant};
+
+use self::forwarder::Forwarder;
+use super::shared_rate::server::{StoreServer, each_store};
+use crate::harness::*;
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
+
+/// A replica, whose way to the store can be cut or lead to another.
+struct Replica {
+    folder: Folder,
+    running: Running,
+    store: Forwarder,
+}
+
+/// Three replicas that have read a document, and the operator's folder, from which nothing runs.
+struct Fleet {
+    replicas: Vec<Replica>,
+    operator: Folder,
+}
+
+impl Replica {
+    /// `login` stands before the address in the URL of the store.
+    fn start(name: &str, store: &StoreServer, login: &str) -> Self {
+        let store = Forwarder::start(store.address());
+        let config = format!(
+            "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\n\
+             address = \"127.0.0.1:0\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"{name}\"\n\
+             store = \"redis://{login}{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n",
+            store.address
+        );
+        let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+        Self { folder, running, store }
+    }
+
+    fn is_off(&self) -> bool {
+        match self.running.get("/private/x", GPTBOT).status {
+            404 => true,
+            403 => false,
+            other => panic!("{other}"),
+        }
+    }
+
+    fn restart(&mut self) {
+        self.running.kill();
+        self.running = self.folder.start();
+    }
+
+    /// The fleet as this replica sees it.
+    fn fleet(&self) -> Value {
+        self.running.json(&["status"])["fleet"].clone()
+    }
+
+    fn becomes(&self, state: &str) {
+        wait_until(state, || self.fleet()["state"] == state);
+    }
+}
+
+impl Fleet {
+    fn start(store: &StoreServer) -> Self {
+        Self::of(["web-1", "web-2", "web-3"].map(|name| Replica::start(name, store, "")).into())
+    }
+
+    fn of(replicas: Vec<Replica>) -> Self {
+        let fleet = Self { operator: folder(&[]), replicas };
+        fleet.reach(&[0, 1, 2]);
+        fleet.says(&["fleet", "init"]).succeeded();
+        wait_until("replicas that enforce", || fleet.replicas.iter().all(|replica| !replica.is_off()));
+        fleet
+    }
+
+    /// Has the operator's config name these replicas, which commands ask directly.
+    fn reach(&self, replicas: &[usize]) {
+        let places: Vec<_> = replicas.iter().map(|at| self.replicas[*at].running.admin().to_string()).collect();
+        self.operator.configure(format!("[fleet]\nname = \"shop\"\nreplicas = {places:?}\n"));
+    }
+
+    fn says(&self, arguments: &[&str]) -> Ended {
+        self.operator.with_config(arguments)
+    }
+
+    fn enforce(&self, to: &str) -> Ended {
+        self.says(&["enforce", to, "--fleet", "--reason", "an outage"])
+    }
+
+    /// Waits until every replica is off, or on.
+    fn all(&self, is_off: bool) {
+        wait_until("every replica", || self.replicas.iter().all(|replica| replica.is_off() == is_off));
+    }
+
+    /// For two seconds no replica that is off turns on.
+    fn stay_off(&self) {
+        let until = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < until {
+            assert!(self.replicas.iter().all(Replica::is_off), "a replica turned on by itself");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn synced(&self) {
+        self.says(&["status", "--fleet", "--wait", "15s"]).succeeded();
+    }
+
+    /// Accepts a version that waits on every replica.
+    fn accept(&self, robots: &str) -> String {
+        self.replicas.iter().for_each(|replica| replica.folder.replace("robots.txt", robots));
+        let waiting = |replica: &Replica| {
+            let status = replica.running.json(&["status"]);
+            status["sites"][0]["pending"]["hash"].as_str().map(|hash| hash.trim_start_matches("sha256:").to_owned())
+        };
+        let hashes: Vec<_> =
+            self.replicas.iter().map(|replica| wait_for("a version that waits", || waiting(replica))).collect();
+        let said = self.says(&["accept", "shop", &hashes[0][..16], "--fleet"]).out;
+        assert_has(said, &["is accepted by the fleet"]);
+        self.synced();
+        hashes[0].clone()
+    }
+
+    fn serves(&self, hash: &str) {
+        let live = |replica: &Replica| {
+            replica.running.json(&["status"])["sites"][0]["hash"].as_str().is_some_and(|live| live.contains(hash))
+        };
+        wait_until("the version", || self.replicas.iter().all(live));
+    }
+}
+
+const DOCUMENT: &str = "robotsd:fleet:{shop}:doc";
+
+#[test]
+fn off_reaches_every_replica_within_two_seconds_and_one_that_is_new() {
+    each_store(async |_, store| {
+        let mut fleet = Fleet::start(&store);
+        fleet.reach(&[0]);
+        let began = Instant::now();
+        let telling = std::thread::scope(|scope| {
+            let telling = scope.spawn(|| fleet.enforce("off").succeeded());
+            fleet.all(true);
+            assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+            telling.join().unwrap()
+        });
+        assert_has(
+            telling,
+            &["every site is switched off by the fleet", "3 of 3 replicas synced", "1 reached directly, 0 not"],
+        );
+        fleet.replicas.push(Replica::start("web-4", &store, ""));
+        fleet.replicas[3].becomes("current");
+        fleet.stay_off();
+        let status = fleet.says(&["fleet", "status"]).succeeded();
+        assert_has(status, &["an outage", "web-4: synced"]);
+        assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
+        assert_has(fleet.enforce("on").succeeded(), &["marks that were lifted: 1", "4 of 4 replicas synced"]);
+        fleet.all(false);
+        // One that ends in good order is not missed.
+        let mut last = fleet.replicas.pop().unwrap();
+        last.running.end();
+        assert_lacks(fleet.says(&["fleet", "status"]).succeeded(), &["web-4"]);
+        let metrics = || fleet.replicas[2].running.ask_admin("GET /metrics").body;
+        wait_until("three of it", || metrics().contains("robotsd_fleet_replicas{fleet=\"shop\",state=\"synced\"} 3"));
+        assert_has(metrics(), &["robotsd_fleet_state{", "robotsd_fleet_store_up{fleet=\"shop\"} 1"]);
+    });
+}
+
+#[test]
+fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
+    each_store(async |_, store| {
+        let mut fleet = Fleet::start(&store);
+        fleet.says(&["enforce", "off", "--fleet", "--site", "shop"]).succeeded();
+        fleet.all(true);
+        assert_has(fleet.enforce("on").out, &["marks that were lifted: 0; off still", "shop"]);
+        fleet.all(true);
+        assert_has(fleet.says(&["enforce", "off", "--fleet", "--site", "shp"]).ends_with(2).out, &["there is no site"]);
+        assert_eq!(store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old")), ":1");
+        fleet.says(&["enforce", "on", "--fleet", "--site", "shop"]).succeeded();
+        fleet.all(false);
+        store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
+        fleet.replicas[2].restart();
+        fleet.reach(&[0, 1, 2]);
+        fleet.synced();
+        fleet.all(false);
+    });
+}
+
+#[test]
+fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a_document() {
+    each_store(async |_, mut store| {
+        let mut fleet = Fleet::start(&store);
+        fleet.enforce("off").succeeded();
+        store.kill();
+        fleet.replicas[1].restart();
+        fleet.stay_off();
+        fleet.replicas[1].running.wait_for_message("fleet", "the last document stays in force");
+        let page = fleet.replicas[1].running.command(&["fleet", "status"]).ends_with(1).out;
+        assert_has(unfolded(&page), &["not since its start: its own copy is in force", "stale since its start"]);
+        let new = Replica::start("web-4", &store, "");
+        assert!(new.is_off());
+        new.running.wait_for_message("fleet", "no document of it is known");
+        assert_eq!(new.fleet()["state"], "unknown");
+        let page = new.running.command(&["fleet", "status"]).ends_with(1).out;
+        assert_has(page, &["FLEET UNKNOWN"]);
+        assert_eq!(new.running.ask_admin("GET /readyz").status, 200);
+        // It comes back without its data: the marks are written back, and one that is new has them.
+        store.start_again();
+        fleet.replicas.push(new);
+        fleet.replicas[3].becomes("current");
+        fleet.reach(&[0, 1, 2, 3]);
+        fleet.synced();
+        fleet.stay_off();
+    });
+}
+
+#[test]
+fn off_works_by_direct_calls_while_the_store_is_down() {
+    each_store(async |_, store| {
+        let mut fleet = Fleet::start(&store);
+        store.signal("STOP");
+        fleet.replicas[2].running.kill();
+        let said = fleet.enforce("off").ends_with(1).out;
+        assert_has(unfolded(&said), &["this replica only: ", "NOT REACHED", "2 reached directly, 1 not"]);
+        assert!(fleet.replicas[0].is_off() && fleet.replicas[1].is_off());
+        store.signal("CONT");
+        fleet.replicas[2].running = fleet.replicas[2].folder.start();
+        fleet.reach(&[0, 1, 2]);
+        // What the store did not take then is written by itself, and lifted with the rest.
+        fleet.all(true);
+        fleet.synced();
+        assert_has(fleet.enforce("on").succeeded(), &["3 of 3 replicas synced"]);
+        fleet.all(false);
+    });
+}
+
+#[test]
+fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
+    each_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        let hash = fleet.accept("User-agent: *\nDisallow: /\n");
+        fleet.serves(&hash);
+        fleet.enforce("off").succeeded();
+        store.send("FLUSHALL");
+        fleet.replicas.iter().for_each(|replica| replica.becomes("went-back"));
+        fleet.stay_off();
+        assert_has(
+            unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out),
+            &["went-back", "accept of site \"shop\""],
+        );
+        assert_has(fleet.says(&["fleet", "init"]).failed(2), &["document"]);
+        assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["in the store again"]);
+        fleet.synced();
+        fleet.all(true);
+        // Without marks nothing is written back, and the document is missed.
+        fleet.enforce("on").succeeded();
+        store.send("FLUSHALL");
+        fleet.replicas[1].becomes("went-back");
+        fleet.says(&["fleet", "restore"]).succeeded();
+        fleet.synced();
+        fleet.all(false);
+        fleet.serves(&hash);
+    });
+}
+
+#[test]
+fn no_accept_of_an_older_copy_is_taken() {
+    each_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        let first = fleet.accept("User-agent: *\nDisallow: /\n");
+        fleet.serves(&first);
+        store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
+        fleet.says(&["rollback", "shop", "--fleet"]).succeeded();
+        let live = wait_for("the version before", || {
+            let live = fleet.replicas[0].running.json(&["status"])["sites"][0]["hash"].as_str().unwrap().to_owned();
+            (!live.contains(&first)).then_some(live)
+        });
+        fleet.serves(&live);
+        fleet.enforce("off").succeeded();
+        store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
+        fleet.replicas.iter().for_each(|replica| replica.becomes("went-back"));
+        fleet.stay_off();
+        fleet.serves(&live);
+        assert_has(fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2), &["another entry"]);
+        fleet.says(&["fleet", "restore"]).succeeded();
+        fleet.synced();
+        fleet.serves(&live);
+        fleet.all(true);
+    });
+}
+
+#[test]
+fn a_write_that_a_failover_loses_is_written_back() {
+    each_store(async |_, mut store| {
+        let fleet = Fleet::start(&store);
+        let promoted = StoreServer::start(&store.program).ready();
+        promoted.send(&format!("REPLICAOF 127.0.0.1 {}", store.port));
+        wait_until("a copy", || promoted.send(&format!("HEXISTS {DOCUMENT} epoch")) == ":1");
+        promoted.send("REPLICAOF NO ONE");
+        // Acknowledged, and never replicated.
+        fleet.enforce("off").succeeded();
+        store.kill();
+        fleet.replicas.iter().for_each(|replica| replica.store.lead_to(promoted.address()));
+        fleet.stay_off();
+        fleet.synced();
+        assert_has(promoted.send(&format!("HLEN {DOCUMENT}")), &[":5"]);
+        fleet.enforce("on").succeeded();
+        fleet.all(false);
+    });
+}
+
+#[test]
+fn a_user_without_rights_is_told_which_and_goes_on_reading() {
+    each_store(async |_, store| {
+        let rights = "on >secret %R~robotsd:fleet:{shop}:doc +@all";
+        assert_eq!(store.send(&format!("ACL SETUSER reader {rights}")), "+OK");
+        let third = Replica::start("web-3", &store, "reader:secret@");
+        let fleet = Fleet::of(vec![Replica::start("web-1", &store, ""), Replica::start("web-2", &store, ""), third]);
+        fleet.reach(&[0]);
+        fleet.enforce("off").succeeded();
+        fleet.all(true);
+        let trouble = || fleet.replicas[2].fleet()["troubles"].to_string();
+        assert_has(trouble(), &["may not write robotsd:fleet:{shop}:replicas", "EVALSHA"]);
+        // It is off by its own mark too, and says that nobody else knows of it.
+        fleet.enforce("on").succeeded();
+        fleet.all(false);
+        fleet.reach(&[2]);
+        let said = fleet.enforce("off").ends_with(1).out;
+        assert_has(unfolded(&said), &["this replica only: ", "may not write robotsd:fleet:{shop}:doc"]);
+        assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
+        // With its rights it writes back what it holds.
+        store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
+        fleet.all(true);
+        fleet.synced();
+    });
+}
+
+#[test]
+fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
+    each_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        fleet.replicas[2].store.cut();
+        fleet.replicas[2].running.wait_for_message("fleet", "the last document stays in force");
+        fleet.reach(&[0]);
+        fleet.enforce("off");
+        wait_until("the others", || fleet.replicas[..2].iter().all(Replica::is_off));
+        assert!(!fleet.replicas[2].is_off());
+        assert_eq!(fleet.replicas[2].running.ask_admin("GET /readyz").status, 200);
+        fleet.reach(&[0, 1, 2]);
+        let said = fleet.enforce("off").ends_with(1).out;
+        assert_has(said, &["3 reached directly, 0 not", "this replica only"]);
+        fleet.stay_off();
+        let missing = || fleet.says(&["status", "--fleet"]).out;
+        wait_until("a replica that is missing", || missing().contains("web-3: missing: silent for"));
+        fleet.replicas[2].store.lead_to(store.address());
+        fleet.synced();
+        fleet.enforce("on").succeeded();
+        fleet.all(false);
+    });
+}
+
+#[test]
+fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
+    each_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
+        store.send(&format!("HSET {DOCUMENT} format 2 tag later off:*:1 {{}}"));
+        fleet.replicas.iter().for_each(|replica| replica.becomes("rejected"));
+        assert_has(unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out), &["rejected", "update it"]);
+        fleet.all(false);
+        fleet.enforce("off");
+        fleet.all(true);
+        store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
+        fleet.synced();
+        fleet.enforce("on").succeeded();
+        store.send(&format!("HSET {DOCUMENT} epoch other tag other off:*:2 {{}}"));
+        fleet.replicas.iter().for_each(|replica| replica.becomes("foreign"));
+        fleet.all(false);
+        let said = fleet.enforce("off").ends_with(1).out;
+        assert_has(unfolded(&said), &["foreign", "the document in the store is of another fleet, epoch other"]);
+        fleet.stay_off();
+        store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
+        fleet.synced();
+        fleet.all(true);
+    });
+}
+
+#[test]
+fn a_copy_that_cannot_be_read_counts_as_off_until_the_document_is_read() {
+    each_store(async |_, store| {
+        let mut fleet = Fleet::start(&store);
+        fleet.replicas[0].store.cut();
+        fleet.replicas[0].running.kill();
+        fleet.replicas[0].folder.write("state/fleet.json", "{");
+        fleet.replicas[0].running = fleet.replicas[0].folder.start();
+        assert!(fleet.replicas[0].is_off());
+        fleet.replicas[0].running.wait_for_message("fleet", "fleet.json");
+        fleet.replicas[0].store.lead_to(store.address());
+        fleet.all(false);
+    });
+}
