@@ -191,9 +191,7 @@ impl EvaluatorSettings {
         let checks = site.checks(&registry).with_registry(registry.clone());
         Ok(Self { registry, policy: site.policy.clone(), checks })
     }
-}
 
-impl EvaluatorSettings {
     /// The same for a file of this host, which help names.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }

@@ -276,7 +276,12 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
         let header = String::from_utf8_lossy(header);
         let summary = |agent| AgentSummary::new(agent, evaluator.holds_to_star(agent));
         let others = agents.iter().skip(1).map(summary).collect();
-        Identified { header: &header, agent: summary(agents.first()), others }.write(out, format)
+        let identified = Identified { header: &header, agent: summary(agents.first()), others };
+        if format == AgentsFormat::Json {
+            return write_json(out, &identified);
+        }
+        writeln!(out, "{}\n  {}", printable(identified.header), identified.agent)?;
+        identified.others.iter().try_for_each(|agent| writeln!(out, "  {agent}"))
     };
     for header in headers.iter().filter(|header| *header != "-") {
         one(header.as_bytes())?;
@@ -343,16 +348,6 @@ impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
             signature: crawler.signature.as_deref(),
             source: crawler.source.as_deref(),
         }
-    }
-}
-
-impl Identified<'_> {
-    fn write(&self, out: &mut impl Write, format: AgentsFormat) -> io::Result<()> {
-        if format == AgentsFormat::Json {
-            return write_json(out, self);
-        }
-        writeln!(out, "{}\n  {}", printable(self.header), self.agent)?;
-        self.others.iter().try_for_each(|agent| writeln!(out, "  {agent}"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -51,7 +51,13 @@ pub(super) fn check(
         note(format!("address {address} {why}: it says nothing about the client"));
     }
     let resolver = match names {
-        Names::LookUp => Some(NameLookup::new(&places.resolvers)?),
+        Names::LookUp => {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let inside = runtime.enter();
+            let resolver = NameResolver::new(&places.resolvers).map_err(io::Error::other)?;
+            drop(inside);
+            Some((runtime, resolver))
+        }
         Names::Leave => None,
     };
     let evidence = NotedEvidence { places, resolver, note: &note };
@@ -67,36 +73,15 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps: steps.into_inner() })
 }
 
-/// A resolver, with the runtime that it waits on.
-struct NameLookup {
-    runtime: Runtime,
-    resolver: NameResolver,
-}
-
-impl NameLookup {
-    fn new(servers: &[SocketAddr]) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let resolver = {
-            let _inside = runtime.enter();
-            NameResolver::new(servers).map_err(io::Error::other)?
-        };
-        Ok(Self { runtime, resolver })
-    }
-}
-
 /// Evidence whose every part is noted when it is looked at.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
-    resolver: Option<NameLookup>,
+    /// With the runtime that it waits on.
+    resolver: Option<(Runtime, NameResolver)>,
     note: &'a dyn Fn(String),
 }
 
 impl NotedEvidence<'_> {
-    /// The copy of a list that counts.
-    fn list(&self, url: &str) -> Option<ListCopy> {
-        self.places.list_copies(url, |trouble| (self.note)(trouble)).into_iter().next()
-    }
-
     fn shown_origin(&self, url: &str, copy: &ListCopy) -> String {
         match (copy.confirmed, copy.fetched, self.places.own_copy(url)) {
             (Some(confirmed), _, _) => format!("saved, confirmed {}", rfc3339(confirmed)),
@@ -109,7 +94,9 @@ impl NotedEvidence<'_> {
 
 impl ClaimEvidence for NotedEvidence<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, self.list(url))).collect();
+        // The first copy is the one that counts.
+        let list = |url: &str| self.places.list_copies(url, self.note).into_iter().next();
+        let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, list(url))).collect();
         for (url, copy) in &copies {
             (self.note)(match copy {
                 None => format!("list {url}: there is no copy"),
@@ -136,7 +123,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let patterns = name_patterns(crawler)?;
         (self.note)(format!("names of {}'s addresses: {}", crawler.name, crawler.reverse_dns.join(", ")));
-        let Some(NameLookup { runtime, resolver }) = &self.resolver else {
+        let Some((runtime, resolver)) = &self.resolver else {
             (self.note)("names were not looked up".to_owned());
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
         };

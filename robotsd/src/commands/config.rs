@@ -88,32 +88,23 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let review = config.as_ref().map(Config::review).unwrap_or_default();
     let count = |severity| review.iter().filter(|found| found.severity == severity).count();
     let cannot_start = count(Severity::Error) > 0;
-    let (mut errors_of_sites, mut warnings, mut waits, mut is_unenforced) = (0, count(Severity::Warning), 0, false);
+    let (mut errors_of_sites, mut warnings, mut waits, mut unenforced) = (0, count(Severity::Warning), 0, 0);
     found.extend(review.into_iter().map(FoundProblem::from));
     for problem in config.iter().flat_map(|config| sites::rehearse(config, run)) {
-        match problem {
-            Problem::At(at) => {
-                errors_of_sites += 1;
-                found.push(at.into());
+        let mut others = Vec::new();
+        let (count, problem) = match problem {
+            Problem::At(at) => (&mut errors_of_sites, at.into()),
+            Problem::Error(error) => (&mut errors_of_sites, error),
+            Problem::Unenforced(at) => (&mut unenforced, at.into()),
+            Problem::Warning(warning) => (&mut warnings, warning),
+            Problem::Waits(at, more) => {
+                others = more;
+                (&mut waits, at.into())
             }
-            Problem::Error(error) => {
-                errors_of_sites += 1;
-                found.push(error);
-            }
-            Problem::Unenforced(at) => {
-                is_unenforced = true;
-                found.push(at.into());
-            }
-            Problem::Warning(warning) => {
-                warnings += 1;
-                found.push(warning);
-            }
-            Problem::Waits(at, others) => {
-                waits += 1;
-                found.push(at.into());
-                found.extend(others.into_iter().map(|other| FoundProblem::new(Severity::Error, format!("  {other}"))));
-            }
-        }
+        };
+        *count += 1;
+        found.push(problem);
+        found.extend(others.into_iter().map(|other| FoundProblem::new(Severity::Error, format!("  {other}"))));
     }
     let mut out = stdout();
     write_problems(&mut out, format, found)?;
@@ -125,12 +116,12 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let Some(config) = config.filter(|_| error.is_none()) else { return Ok(ExitCode::from(FAILED)) };
     let (listeners, sites) = (config.listeners.len(), config.sites.len());
     let refused = config.included.refused.len();
-    let verdict = match (errors_of_sites, is_unenforced) {
+    let verdict = match (errors_of_sites, unenforced) {
         _ if cannot_start => "cannot be served as it is written",
         _ if refused > 0 => &*format!("can be served without what is new in {}", plural(refused, "file")),
         (0, _) if waits > 0 => "has versions that would wait at the gate",
-        (0, false) => "can be served",
-        (0, true) => "can be served, but not enforced: a kill switch cannot be read",
+        (0, 0) => "can be served",
+        (0, _) => "can be served, but not enforced: a kill switch cannot be read",
         _ => &*format!("{} in what its sites serve", plural(errors_of_sites, "error")),
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
@@ -138,5 +129,5 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
         say(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}{warned}\n", path.display()));
     }
     let is_faulty = cannot_start || refused > 0;
-    Ok(if is_faulty { ExitCode::from(FAILED) } else { answer(errors_of_sites + waits == 0 && !is_unenforced) })
+    Ok(if is_faulty { ExitCode::from(FAILED) } else { answer(errors_of_sites + waits + unenforced == 0) })
 }

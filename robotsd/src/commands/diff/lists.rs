@@ -207,10 +207,10 @@ fn open(
     match source {
         SitemapSource::File(path) => Ok(Box::new(File::open(path).map_err(|error| named(&error))?)),
         SitemapSource::Url(url) => {
-            if retriever.is_none() {
-                *retriever = Some(site.retriever().map_err(|error| error.to_string())?);
-            }
-            let Some(retriever) = retriever else { return Err(named(&"no client")) };
+            let retriever = match retriever {
+                Some(known) => known,
+                unmade => unmade.insert(site.retriever().map_err(|error| error.to_string())?),
+            };
             retriever.document(url, MOST_OCTETS).map_err(|error| named(&error))
         }
     }

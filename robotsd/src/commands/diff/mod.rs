@@ -122,11 +122,10 @@ fn beside_usual_file(new: &Path) -> io::Result<()> {
 pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     stdin_once(args.files.iter().chain(args.lists.files()))?;
     let site = args.site.select()?;
-    let (old, new) = match &*args.files {
-        [old, new] => (Some(old), new),
-        [new, ..] => (None, new),
-        [] => return Err(io::Error::other("name NEW, or OLD and NEW")),
+    let Some((new, old)) = args.files.split_last() else {
+        return Err(io::Error::other("name NEW, or OLD and NEW"));
     };
+    let old = old.first();
     if old.is_none() && !site.is_configured() {
         beside_usual_file(new)?;
     }
