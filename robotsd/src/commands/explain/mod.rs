@@ -169,7 +169,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     for url in urls {
         match url {
             Some(url) => answer(&mut out, url)?,
-            None => rejected += answer_list(&mut out, &answer)?,
+            None => rejected += answer_list(&mut out, answer)?,
         }
     }
     if format == ExplainFormat::Matrix {
