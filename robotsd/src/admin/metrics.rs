@@ -12,18 +12,15 @@ use tokio::task::spawn_blocking;
 use super::reply::{AdminReply, Answer};
 use super::state::ServerState;
 use crate::fleet::Fleet;
-use crate::metrics::{ContentCoding, Exposition, ExpositionFormat, family};
+use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 
 /// The text in the format and coding that the client prefers. Tens of thousands of sites take a while, so it is made on a thread
 /// that may block, whole, before anything is sent.
 pub(super) async fn answer(state: Arc<ServerState>, fields: &HeaderMap) -> Answer {
-    let (format, coding) = (ExpositionFormat::accepted(fields), ContentCoding::accepted(fields));
+    let (format, is_packed) = (ExpositionFormat::accepted(fields), accepts_gzip(fields));
     let made = spawn_blocking(move || {
         let text = text(&state, format);
-        match coding {
-            ContentCoding::Identity => Ok((text.into_bytes(), None)),
-            ContentCoding::Gzip => gzip(&text).map(|packed| (packed, Some("gzip"))),
-        }
+        if is_packed { gzip(&text).map(|packed| (packed, Some("gzip"))) } else { Ok((text.into_bytes(), None)) }
     });
     let made = made.await.map_err(|error| AdminReply::fault(&error))?;
     let failed = |error: std::io::Error| AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());

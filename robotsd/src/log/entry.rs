@@ -95,13 +95,8 @@ thread_local! {
 }
 
 impl LogEntry<'_> {
-    /// The whole line, with its end.
-    pub(super) fn to_line(&self, format: LogFormat) -> String {
-        self.to_line_with(format, &[])
-    }
-
-    /// The same with further fields.
-    pub(super) fn to_line_with(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
+    /// The whole line, with its end and with further fields.
+    pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
         let mut line = String::with_capacity(LINE);
         match format {
             LogFormat::Json => self.write_json(&mut line, fields),
@@ -280,7 +275,7 @@ mod tests {
             ..LogEntry::now(LogEvent::Refused)
         };
         for format in [LogFormat::Json, LogFormat::Text] {
-            let line = entry.to_line(format);
+            let line = entry.to_line(format, &[]);
             assert_eq!(line.matches('\n').count(), 1, "{line}");
             assert!(!line.trim_end().chars().any(|char| char.is_control() || char == '\u{202e}'), "{line:?}");
         }
@@ -313,7 +308,7 @@ mod tests {
             path: Some("/plain".to_owned()),
             ..LogEntry::now(LogEvent::Refused)
         };
-        let line = entry.to_line(LogFormat::Json);
+        let line = entry.to_line(LogFormat::Json, &[]);
         let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(read["site"], *every);
         assert_eq!((&read["event"], &read["path"]), (&"refused".into(), &"/plain".into()));

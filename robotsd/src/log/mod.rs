@@ -49,12 +49,12 @@ impl Log {
     }
 
     pub(crate) fn write(&self, entry: &LogEntry<'_>) {
-        self.queue.0.push(&entry.to_line(self.format));
+        self.write_with(entry, &[]);
     }
 
     /// Writes an event with further fields, of which some may have no value.
     pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
-        self.queue.0.push(&entry.to_line_with(self.format, fields));
+        self.queue.0.push(&entry.to_line(self.format, fields));
     }
 
     /// Writes an event that is only a message, at its usual level.
@@ -101,7 +101,7 @@ fn write_all(format: LogFormat, queue: &Queue) {
                 message: Some(format!("{lost} lines were not written: the log is slower than the events")),
                 ..LogEntry::now(LogEvent::LogOverflow)
             };
-            block.push_str(&entry.to_line(format));
+            block.push_str(&entry.to_line(format, &[]));
         }
         let mut out = std::io::stdout().lock();
         // A closed standard output is no reason to stop serving.

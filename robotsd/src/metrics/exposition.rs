@@ -190,13 +190,6 @@ pub(crate) enum ExpositionFormat {
     OpenMetrics,
 }
 
-/// A content coding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ContentCoding {
-    Identity,
-    Gzip,
-}
-
 impl ExpositionFormat {
     /// The format that a client prefers; text where it has no preference.
     pub(crate) fn accepted(fields: &HeaderMap) -> Self {
@@ -229,22 +222,17 @@ impl ExpositionFormat {
     }
 }
 
-impl ContentCoding {
-    /// Gzip where the client names it and does not prefer none.
-    pub(crate) fn accepted(fields: &HeaderMap) -> Self {
-        let (mut gzip, mut identity) = (None, None);
-        for coding in list(fields, &ACCEPT_ENCODING) {
-            match &*coding.name.to_ascii_lowercase() {
-                "gzip" | "x-gzip" => gzip = Some(coding.weight),
-                "identity" => identity = Some(coding.weight),
-                _ => {}
-            }
-        }
-        match gzip {
-            Some(gzip) if gzip > 0 && gzip >= identity.unwrap_or(0) => Self::Gzip,
-            _ => Self::Identity,
+/// Whether a text is to be packed: the client names gzip and does not prefer the text as it is.
+pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
+    let (mut gzip, mut identity) = (0, 0);
+    for coding in list(fields, &ACCEPT_ENCODING) {
+        match &*coding.name.to_ascii_lowercase() {
+            "gzip" | "x-gzip" => gzip = coding.weight,
+            "identity" => identity = coding.weight,
+            _ => {}
         }
     }
+    gzip > 0 && gzip >= identity
 }
 
 /// A member of `Accept` or `Accept-Encoding`.
@@ -392,17 +380,16 @@ mod tests {
 
     #[test]
     fn gzip_is_for_those_who_ask_for_it() {
-        use ContentCoding::{Gzip, Identity};
         for (lines, want) in [
-            (&[][..], Identity),
-            (&["gzip"], Gzip),
-            (&["deflate, GZIP;q=0.5"], Gzip),
-            (&["gzip;q=0"], Identity),
-            (&["identity, gzip;q=0.5"], Identity),
-            (&["*"], Identity),
-            (&["br"], Identity),
+            (&[][..], false),
+            (&["gzip"], true),
+            (&["deflate, GZIP;q=0.5"], true),
+            (&["gzip;q=0"], false),
+            (&["identity, gzip;q=0.5"], false),
+            (&["*"], false),
+            (&["br"], false),
         ] {
-            assert_eq!(ContentCoding::accepted(&fields(ACCEPT_ENCODING, lines)), want, "{lines:?}");
+            assert_eq!(accepts_gzip(&fields(ACCEPT_ENCODING, lines)), want, "{lines:?}");
         }
     }
 }

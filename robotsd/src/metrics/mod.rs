@@ -16,5 +16,5 @@ mod exposition;
 mod histogram;
 
 pub(crate) use self::counters::{Counter, EventCounter, KeyPlace, KeyedCounters, MethodLabel, ResponseKey};
-pub(crate) use self::exposition::{ContentCoding, Exposition, ExpositionFormat};
+pub(crate) use self::exposition::{Exposition, ExpositionFormat, accepts_gzip};
 pub(crate) use self::histogram::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals};

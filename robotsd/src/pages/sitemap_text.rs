@@ -60,17 +60,8 @@ impl<'a> SitemapText<'a> {
             _ => {}
         }
         let octets = Box::new(Cursor::new(std::mem::take(&mut raw)).chain(octets));
-        Ok(Self {
-            octets,
-            raw,
-            is_at_end: false,
-            fault: None,
-            text: Vec::new(),
-            consumed: 0,
-            place: (1, 1),
-            part: (1, 1),
-            of_part: 0,
-        })
+        let (is_at_end, fault, text, consumed, of_part) = Default::default();
+        Ok(Self { octets, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
     }
 
     /// Begins a part: a text fails that goes on for longer than [`LONGEST_PART`] without another.

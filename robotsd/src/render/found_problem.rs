@@ -51,20 +51,9 @@ impl FoundProblem {
     /// One that has no place.
     pub(crate) fn new(severity: Severity, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self {
-            file: None,
-            line: None,
-            column: None,
-            severity,
-            code: None,
-            message: text.clone(),
-            help: None,
-            url: None,
-            sites: Vec::new(),
-            key: text.clone(),
-            text,
-            at: None,
-        }
+        let (message, key) = (text.clone(), text.clone());
+        let (file, line, column, code, help, url, sites, at) = Default::default();
+        Self { file, line, column, severity, code, message, help, url, sites, key, text, at }
     }
 
     /// A finding about a file, with the line that people read.

@@ -131,13 +131,8 @@ impl SiteArgs {
     pub(in crate::commands) fn select(&self) -> io::Result<SelectedSite> {
         let retrieval = self.retrieval.clone();
         let Some(path) = self.config_path()? else {
-            return Ok(SelectedSite {
-                settings: EvaluatorSettings::default(),
-                evidence: EvidencePlaces::default(),
-                sees_all: true,
-                retrieval,
-                configured: None,
-            });
+            let (settings, evidence) = Default::default();
+            return Ok(SelectedSite { settings, evidence, sees_all: true, retrieval, configured: None });
         };
         let config = Config::load(&path).map_err(io::Error::other)?;
         let configured = find(&config, &path, self.site.as_deref()).map_err(io::Error::other)?;

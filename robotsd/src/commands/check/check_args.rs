@@ -125,27 +125,25 @@ impl FixArgs {
     /// Why these paths cannot be corrected.
     pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
         let option = if self.fix { "--fix" } else { "--diff" };
-        match (self.fix, self.diff) {
-            (true, true) => {
-                return Some(
-                    "--fix writes the corrections, and --diff only shows them: give one of the two".to_owned(),
-                );
-            }
+        let url = || paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word));
+        Some(match (self.fix, self.diff) {
+            (true, true) => "--fix writes the corrections, and --diff only shows them: give one of the two".to_owned(),
             (false, false) if self.unsafe_fixes => {
-                return Some("--unsafe-fixes corrects nothing by itself: give --fix or --diff too".to_owned());
+                "--unsafe-fixes corrects nothing by itself: give --fix or --diff too".to_owned()
             }
             (false, false) => return None,
-            _ => {}
-        }
-        if paths.is_empty() {
-            return Some(format!("{option} corrects files: name the robots.txt"));
-        }
-        if let Some(url) = paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word)) {
-            let url = shown_url(url);
-            return Some(format!("{option} corrects files, not what a site serves: name the file in place of {url}"));
-        }
-        (self.fix && paths.len() > 1 && has_stdin(paths))
-            .then(|| "--fix writes the text of standard input to standard output: name - alone, or files".to_owned())
+            _ if paths.is_empty() => format!("{option} corrects files: name the robots.txt"),
+            _ => match url() {
+                Some(url) => {
+                    let url = shown_url(url);
+                    format!("{option} corrects files, not what a site serves: name the file in place of {url}")
+                }
+                None if self.fix && paths.len() > 1 && has_stdin(paths) => {
+                    "--fix writes the text of standard input to standard output: name - alone, or files".to_owned()
+                }
+                None => return None,
+            },
+        })
     }
 }
 

@@ -71,16 +71,12 @@ impl CheckFile {
             Some(path) => {
                 let path = shown(&path);
                 within.refuse_named(&path).map_err(ConfigError::without_place)?;
-                Self::read(&path)
+                // The author of the robots.txt may have put it there.
+                let octets = input::read_found(&path, MOST_OCTETS).map_err(ConfigError::without_place)?;
+                Self::parse(&path, &as_utf8(&path, octets)?)
             }
             None => Ok(Self::default()),
         }
-    }
-
-    fn read(path: &Path) -> Result<Self, ConfigError> {
-        // The author of the robots.txt may have put it there.
-        let octets = input::read_found(path, MOST_OCTETS).map_err(ConfigError::without_place)?;
-        Self::parse(path, &as_utf8(path, octets)?)
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {

@@ -197,8 +197,7 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
     if fs::read(&path)? != read {
         return Err(io::Error::other("it was changed while it was corrected, so it stays as it is now: run it again"));
     }
-    aside.persist(&path).map_err(|error| unwritable(error.error))?;
-    Ok(())
+    aside.persist(&path).map(drop).map_err(|error| unwritable(error.error))
 }
 
 fn refuse(metadata: &Metadata) -> io::Result<()> {

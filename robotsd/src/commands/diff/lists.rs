@@ -276,16 +276,8 @@ impl ListLoss {
             page: String::from_utf8_lossy(lost.page.target()).into_owned(),
             line: lost.rule.as_ref().map(|decider| decider.line),
         });
-        Self {
-            of,
-            crawlers,
-            lost: loss.lost.len() as u64,
-            allowed: loss.of as u64,
-            requests,
-            rules,
-            examples: examples.collect(),
-            permitted: None,
-        }
+        let (lost, allowed) = (loss.lost.len() as u64, loss.of as u64);
+        Self { of, crawlers, lost, allowed, requests, rules, examples: examples.collect(), permitted: None }
     }
 
     /// The share of what is lost: of requests where they were counted, else of pages.

@@ -90,16 +90,9 @@ impl Rows {
 
 impl ReplayRow {
     fn new(agent: AgentKind, nodes: usize) -> Self {
-        Self {
-            agent,
-            verified: RequestTally::default(),
-            verified_period: Period::default(),
-            claimed: RequestTally::default(),
-            undecided: BTreeMap::new(),
-            rules: RulePaths::new(nodes),
-            failed: None,
-            is_checked: false,
-        }
+        let (verified, verified_period, claimed, undecided) = Default::default();
+        let rules = RulePaths::new(nodes);
+        Self { agent, verified, verified_period, claimed, undecided, rules, failed: None, is_checked: false }
     }
 
     /// Notes the identity of a request, and returns what the request is counted in.
@@ -241,13 +234,8 @@ pub(super) struct AddressTally {
 
 impl Default for FailedClaims {
     fn default() -> Self {
-        Self {
-            tally: RequestTally::default(),
-            rules: RulePaths::new(FAILED_NODES),
-            hours: Hours::new(HOURS),
-            period: Period::default(),
-            addresses: FailedAddresses::default(),
-        }
+        let (tally, period, addresses) = Default::default();
+        Self { tally, rules: RulePaths::new(FAILED_NODES), hours: Hours::new(HOURS), period, addresses }
     }
 }
 

@@ -30,15 +30,6 @@ pub(super) struct SitemapSummary {
     pub(super) is_index: bool,
 }
 
-/// The URLs that a sitemap lists, counted.
-#[derive(Debug, Default)]
-struct ListedUrls {
-    urls: u64,
-    foreign: u64,
-    first_foreign: Option<String>,
-    is_index: bool,
-}
-
 /// Fetches the sitemaps that a file names; relative addresses are a finding about the file.
 pub(super) fn check(
     retriever: &Retriever,
@@ -123,40 +114,35 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     if body.octets.trim_ascii().is_empty() {
         return (summary, vec![finding(&lints::SITEMAP_KIND, "it is empty").help("serve the sitemap here")]);
     }
-    let mut listing = ListedUrls::default();
+    let (mut urls, mut foreign, mut first_foreign) = (0, 0, None::<String>);
     let origin = Origin::of(&site.to_string());
-    let read = read_sitemap(&body.octets[..], |listed, url| listing.add(listed, url, origin.as_ref()));
+    let read = read_sitemap(&body.octets[..], |listed, url| {
+        urls += 1;
+        summary.is_index |= listed == Listed::Sitemap;
+        let url = String::from_utf8_lossy(url);
+        if origin.as_ref().is_some_and(|site| !site.covers(&url)) {
+            foreign += 1;
+            first_foreign.get_or_insert_with(|| url.chars().take(200).collect());
+        }
+    });
     let mut findings = Vec::new();
     let is_cut = body.is_cut || matches!(read, Err(SitemapFault::TooLarge));
     if let (Err(fault), false) = (&read, is_cut) {
         findings.push(finding(&lints::SITEMAP_KIND, &fault.to_string()).help("serve the sitemap here"));
-        if listing.urls == 0 {
+        if urls == 0 {
             return (summary, findings);
         }
     }
-    if let Some(first) = &listing.first_foreign {
-        let (count, all) = (grouped(listing.foreign), grouped(listing.urls));
+    if let Some(first) = &first_foreign {
+        let (count, all) = (grouped(foreign), grouped(urls));
         let message = format!("{count} of {all} URLs are of another site than {}, such as {first}", site_of(site));
         findings.push(finding(&lints::SITEMAP_SCOPE, &message).help("write them with the scheme and host of the site"));
     }
-    if is_cut || listing.urls > MOST_URLS {
-        let size = if is_cut { "more than 52,428,800 octets".to_owned() } else { grouped(listing.urls) + " URLs" };
+    if is_cut || urls > MOST_URLS {
+        let size = if is_cut { "more than 52,428,800 octets".to_owned() } else { grouped(urls) + " URLs" };
         let message = format!("it has {size}: the protocol allows 50,000 URLs and 52,428,800 octets");
         findings.push(finding(&lints::SITEMAP_SIZE, &message).help("split it, and name the parts in a sitemap index"));
     }
-    summary.urls = Some(listing.urls);
-    summary.is_index = listing.is_index;
+    summary.urls = Some(urls);
     (summary, findings)
-}
-
-impl ListedUrls {
-    fn add(&mut self, listed: Listed, url: &[u8], site: Option<&Origin>) {
-        self.urls += 1;
-        self.is_index |= listed == Listed::Sitemap;
-        let url = String::from_utf8_lossy(url);
-        if site.is_some_and(|site| !site.covers(&url)) {
-            self.foreign += 1;
-            self.first_foreign.get_or_insert_with(|| url.chars().take(200).collect());
-        }
-    }
 }

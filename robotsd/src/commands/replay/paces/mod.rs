@@ -120,18 +120,9 @@ impl Default for PaceCounts {
 
 impl PaceJudge {
     fn new(burst: NonZeroU32) -> Self {
-        Self {
-            burst,
-            table: LimitTable::default(),
-            counts: Vec::new(),
-            count_of: Vec::new(),
-            by_name: HashMap::default(),
-            unknown_names: 0,
-            buckets: new_buckets(),
-            doubted: new_buckets(),
-            now: Duration::ZERO,
-            other_logs: 0,
-        }
+        let (table, counts, count_of, by_name) = Default::default();
+        let (buckets, doubted, now) = (new_buckets(), new_buckets(), Duration::ZERO);
+        Self { burst, table, counts, count_of, by_name, unknown_names: 0, buckets, doubted, now, other_logs: 0 }
     }
 
     /// The number of a limit that a chunk has noted.
