@@ -179,11 +179,6 @@ impl PublishHooks {
         over.iter().for_each(|key| self.record.iter().for_each(|record| record.forget(&key.0, &key.1)));
     }
 
-    /// Whether there is anything to tell events to.
-    pub(crate) fn tells(&self) -> bool {
-        self.settings.lock().contains_key("")
-    }
-
     fn send_once(self: &Arc<Self>, hook: Arc<HookSettings>, notice: &Notice) {
         let (key, announcement) = ((notice.subject(), hook.fingerprint()), hook.announcement(notice));
         let (asked, is_due_again) = match self.jobs.lock().get(&key) {

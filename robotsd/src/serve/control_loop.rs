@@ -226,7 +226,7 @@ impl<'a> ControlLoop<'a> {
     /// Has people told what is so now and was not told, where they want to be: not on this thread, since it reads files.
     fn tell(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
-        if sites.tells() && self.telling.as_ref().is_none_or(AbortHandle::is_finished) {
+        if !self.active.config.notify.is_empty() && self.telling.as_ref().is_none_or(AbortHandle::is_finished) {
             self.telling = Some(self.background.spawn_blocking(move || sites.tell(&state.config.report())));
         }
     }

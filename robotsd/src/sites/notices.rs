@@ -22,11 +22,6 @@ const AGAIN: Duration = Duration::from_secs(4 * 3600);
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
-    /// Whether `[[notify]]` wants to be told anything.
-    pub(crate) fn tells(&self) -> bool {
-        self.hooks().is_some_and(|hooks| hooks.tells())
-    }
-
     /// Tells what is so now, and was not told. Blocks: it reads the state directory.
     pub(crate) fn tell(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
@@ -72,31 +67,30 @@ fn waits(name: &str, pending: &Pending, now: SystemTime) -> Notice {
 
 /// The switch of a site, or of all. That it is on is told only once it was off.
 fn switched(name: &str, to: Enforcement, trouble: Option<String>) -> Notice {
-    let of = if name.is_empty() { "every site".to_owned() } else { format!("site {name:?}") };
-    let site = if name.is_empty() { [].as_slice() } else { &["--site", name] };
+    let (of, site) = match name {
+        "" => ("every site".to_owned(), vec![]),
+        name => (format!("site {name:?}"), vec!["--site", name]),
+    };
+    let why = trouble.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
     let (message, next) = match to {
         Enforcement::Off => {
-            let why = trouble.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
-            let message = format!("enforcement is OFF for {of}{why}: every request passes");
-            (message, [&["robotsd", "enforce", "on"], site].concat())
+            (format!("enforcement is OFF for {of}{why}: every request passes"), vec!["robotsd", "enforce", "on"])
         }
-        Enforcement::On => (format!("enforcement is on again for {of}"), [&["robotsd", "status"], site].concat()),
+        Enforcement::On => (format!("enforcement is on again for {of}"), vec!["robotsd", "status"]),
     };
+    let next = [next, site].concat();
     let is_news = to == Enforcement::Off;
     Notice { mark: to.as_str().to_owned(), is_news, ..notice(NotifyEvent::Enforcement, name, "", &message, &next) }
 }
 
 /// The config, and files that it includes, which cannot be used.
 fn rejected(config: &ConfigReport) -> impl Iterator<Item = Notice> {
-    let whole = config.rejected.iter().map(|rejected| {
-        (&config.path, &rejected.why, format!("the config is rejected, and the one before is served: {}", rejected.why))
-    });
-    let files = config.refused.iter().map(|file| (&file.path, &file.why, format!("a file is refused: {}", file.why)));
-    whole.chain(files).map(|(path, why, message)| {
+    let served = "the config is rejected, and the one before is served";
+    let whole = config.rejected.iter().map(move |rejected| (&config.path, &rejected.why, served));
+    let files = config.refused.iter().map(|file| (&file.path, &file.why, "a file is refused"));
+    whole.chain(files).map(|(path, why, what)| {
         let next = ["robotsd", "config", "check", &config.path];
-        Notice {
-            mark: VersionHash::of(why.as_bytes()).to_string(),
-            ..notice(NotifyEvent::ConfigRejected, path, "", &message, &next)
-        }
+        let notice = notice(NotifyEvent::ConfigRejected, path, "", &format!("{what}: {why}"), &next);
+        Notice { mark: VersionHash::of(why.as_bytes()).to_string(), ..notice }
     })
 }

@@ -57,8 +57,10 @@ impl Sites {
     /// The requests that tell people of events, and their troubles.
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
         let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
-        let trouble =
-            |of: &HookStatus| Some(format!("notify {}: {}: {}", of.target, of.version.as_ref()?, of.trouble.as_ref()?));
+        let trouble = |of: &HookStatus| {
+            let event = of.version.as_ref()?;
+            Some(format!("notify {}: {event}: {}", of.target, of.trouble.as_ref()?))
+        };
         let troubles = status.iter().filter_map(trouble).collect();
         (status.into_iter().map(hook).collect(), troubles)
     }
