@@ -274,7 +274,7 @@ fn collect(
     });
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
     fleet::check(&file.fleet, faults);
-    let notify = site::resolve_hooks(&file.notify, site::HookUse::OfEvents, folder, faults);
+    let notify = site::resolve_hooks(&file.notify, site::HookUse::Events, folder, faults);
     let board = faults.keep(board::resolve(&file.board));
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let of_fleet = rate_store.as_ref().and_then(Option::as_ref);

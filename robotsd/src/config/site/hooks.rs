@@ -88,11 +88,11 @@ const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) enum HookUse {
     /// To say what a site serves, which names a host.
-    OfHosts,
+    Hosts,
     /// The same of a site of patterns alone.
-    OfPatterns,
+    Patterns,
     /// To tell people of events.
-    OfEvents,
+    Events,
 }
 
 /// The requests of a site, or those that tell of events.
@@ -120,15 +120,15 @@ pub(in crate::config) fn resolve(
 fn resolve_hook(hook: &RawHook, of: HookUse, folder: &Path, faults: &mut Faults) -> Option<Arc<HookSettings>> {
     let target = faults.keep(target(&hook.url));
     let method = faults.keep(hook.method.as_ref().map_or(Ok(Method::POST), method));
-    let usual = (of == HookUse::OfEvents).then(|| unplaced(publish_hook::NOTICE.to_owned()));
+    let usual = (of == HookUse::Events).then(|| unplaced(publish_hook::NOTICE.to_owned()));
     let body = faults.keep(hook.body.as_ref().or(usual.as_ref()).map(|written| body(written, of)).transpose());
     match (of, hook.on.first()) {
-        (HookUse::OfEvents, None) => {
+        (HookUse::Events, None) => {
             let events = NotifyEvent::ALL.map(NotifyEvent::as_str).join("\", \"");
             let message = format!("it is not said what this tells of: write on = [\"{events}\"], or some of them");
             faults.push(hook.url.fault(message));
         }
-        (HookUse::OfHosts | HookUse::OfPatterns, Some(event)) => {
+        (HookUse::Hosts | HookUse::Patterns, Some(event)) => {
             let message =
                 "this is sent when a version of the site goes live: what tells of events stands in [[notify]]";
             faults.push(event.fault(message));
@@ -183,9 +183,9 @@ fn method(written: &Spanned<String>) -> Result<Method, Fault> {
 fn body(written: &Spanned<String>, of: HookUse) -> Result<BodyTemplate, Fault> {
     let body = BodyTemplate::parse(written.get_ref()).map_err(|message| written.fault(message))?;
     let unknown = match of {
-        HookUse::OfPatterns => "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts",
-        HookUse::OfEvents => "{{host}}, {{url}} and {{urls}} stand in [[site.robots.on_publish]] alone: write {{site}}",
-        HookUse::OfHosts => return Ok(body),
+        HookUse::Patterns => "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts",
+        HookUse::Events => "{{host}}, {{url}} and {{urls}} stand in [[site.robots.on_publish]] alone: write {{site}}",
+        HookUse::Hosts => return Ok(body),
     };
     if body.needs_host() { Err(written.fault(unknown)) } else { Ok(body) }
 }

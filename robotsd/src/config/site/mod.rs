@@ -152,7 +152,7 @@ pub(super) fn resolve(
     let append = append::resolve(&site.robots.append, all.state_dir, folder, faults);
     let is_directory = site.robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
     let knows_hosts = is_directory || site.hosts.iter().any(|host| !host.get_ref().contains('*'));
-    let of = if knows_hosts { HookUse::OfHosts } else { HookUse::OfPatterns };
+    let of = if knows_hosts { HookUse::Hosts } else { HookUse::Patterns };
     let on_publish = resolve_hooks(&site.robots.on_publish, of, folder, faults);
     let terms = OfAllSites { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
     let policy = policy::resolve(&terms, &site.enforcement, &site.rate, &site.modes, faults);
