@@ -421,6 +421,8 @@ fn unasked_store(file: &RawConfig) -> Option<Fault> {
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
-    let is_asked = file.site.iter().any(|site| limits(site.get_ref()));
+    // That of the fleet is used, whatever it counts.
+    let is_used = file.fleet.name.is_some() && file.fleet.store.is_none();
+    let is_asked = is_used || file.site.iter().any(|site| limits(site.get_ref()));
     (!is_asked).then_some("no site limits crawlers, so the store is never asked")
 }
