@@ -30,12 +30,11 @@ mod setting_changes;
 mod site;
 mod syntax;
 mod tables;
-mod translation;
 mod values;
 
-pub(crate) use self::admin::{AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, is_open};
-#[cfg(unix)]
-pub(crate) use self::admin::{connect_now, staging_socket};
+pub(crate) use self::admin::{
+    AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, connect_now, is_open, staging_socket,
+};
 pub(crate) use self::admin_place::AdminPlace;
 pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant};
 pub(crate) use self::board::BoardConfig;

@@ -16,7 +16,7 @@ use super::reader::UnreadKeys;
 use super::{
     AdminSettings, Config, ConfigError, Fault, Faults, FleetSettings, GoodCopies, RawAdmin, RawConfig, RawSite,
     RegistrySources, Value as _, admin, board, fleet, identity, included, listener, log, rate_store, reader, registry,
-    review, site, translation,
+    review, site,
 };
 use crate::audit;
 
@@ -32,17 +32,8 @@ pub(crate) struct ConfigFile {
 type ReadText = (Option<RawConfig>, Vec<Fault>, UnreadKeys);
 
 impl ConfigFile {
-    /// With the copies of included files that the state directory has.
-    pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
-        Self::read_with(path, None)
-    }
-
-    /// With the copies of included files that are served.
-    pub(crate) fn read_beside(path: &Path, served: &GoodCopies) -> Result<Self, ConfigError> {
-        Self::read_with(path, Some(served))
-    }
-
-    fn read_with(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
+    /// With the copies of included files that are served; without, with those that the state directory has.
+    pub(crate) fn read(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
         let text: Arc<str> = reader::read_text(path)?.into();
         let included = included::find(path, &text, served);
         Ok(Self { path: path.to_owned(), text, included })
@@ -55,7 +46,6 @@ impl ConfigFile {
 
     /// The settings. Paths in the file are relative to its folder.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
-        self.untranslated()?;
         let read = |text: &str| match reader::read::<RawConfig>(text) {
             Ok(file) => (Some(file), Vec::new(), Vec::new()),
             Err(faults) => (None, faults, Vec::new()),
@@ -68,10 +58,7 @@ impl ConfigFile {
 
     /// The settings that are sound, and every problem of the others: what they are about can be examined all the same.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
-        match self.untranslated() {
-            Ok(()) => self.settled(reader::read_on),
-            Err(error) => (None, Some(error)),
-        }
+        self.settled(reader::read_on)
     }
 
     /// Resolves the file with what it includes, until every included file that has a fault is refused.
@@ -169,32 +156,17 @@ impl ConfigFile {
         let reviewable = Some(Arc::new(Reviewable { file, is_whole }));
         (Config { admin, text: Arc::clone(text), reviewable, ..config }, errors)
     }
-
-    /// The file as it is written now is a part of the error where it has keys of before.
-    fn untranslated(&self) -> Result<(), ConfigError> {
-        let Some(translation) = translation::translate(&self.text) else { return Ok(()) };
-        // The faults besides keys of before.
-        let mut others = reader::read::<RawConfig>(&self.text).err().unwrap_or_default();
-        others.retain(|fault| !translation.places.contains(&fault.span));
-        // A translation that is no better is not offered.
-        let is_read =
-            |text: &str| reader::read::<RawConfig>(text).map_or_else(|faults| faults.len() <= others.len(), |_| true);
-        let text = Some(translation.text).filter(|text| is_read(text));
-        let faults = translation.faults.into_iter().chain(others).collect();
-        let translated = ConfigError::at(&self.path, &self.text, faults);
-        Err(ConfigError { translation: text, ..translated })
-    }
 }
 
 impl Config {
     /// Reads a config file.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        ConfigFile::read(path)?.config()
+        ConfigFile::read(path, None)?.config()
     }
 
     /// Reads a config file as far as it is sound, and finds every problem that it has.
     pub(crate) fn examine(path: &Path) -> (Option<Self>, Option<ConfigError>) {
-        ConfigFile::read(path).map_or_else(|error| (None, Some(error)), |file| file.examined())
+        ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.examined())
     }
 
     /// Where the audit is.
@@ -204,7 +176,7 @@ impl Config {
 
     /// A config file with every default written out, after it was validated.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
-        let file = ConfigFile::read(path)?;
+        let file = ConfigFile::read(path, None)?;
         file.config()?;
         let raw: RawConfig = reader::read(&file.text).map_err(|faults| ConfigError::at(path, &file.text, faults))?;
         toml::to_string(&raw).map_err(|error| {

@@ -84,7 +84,7 @@ impl Preparation {
             let mut read = None;
             let mut prepared = || {
                 stage.read()?;
-                let file = ConfigFile::read_beside(&path, &before.included.good).map_err(|error| error.to_string())?;
+                let file = ConfigFile::read(&path, Some(&before.included.good)).map_err(|error| error.to_string())?;
                 let config = read.insert(file).config().map_err(|error| error.to_string())?;
                 stage.read()?;
                 // Before they are read, so that no change of theirs goes unnoticed.
@@ -231,12 +231,10 @@ mod tests {
         assert!(end.recv_timeout(Duration::from_secs(20)).unwrap());
     }
 
-    #[cfg(unix)]
     const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
                           robots.text = \"User-agent: *\"\n";
 
     /// A config whose sites are open, and which another is to take the place of.
-    #[cfg(unix)]
     struct Served {
         folder: tempfile::TempDir,
         config: Arc<Config>,
@@ -244,7 +242,6 @@ mod tests {
         watches: WatchedFiles,
     }
 
-    #[cfg(unix)]
     impl Served {
         fn start() -> Self {
             let folder = tempfile::tempdir().unwrap();
@@ -268,7 +265,6 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn an_abandoned_preparation_opens_nothing_once_its_file_can_be_read() {
         // Reading a pipe hangs until it has a writer.
@@ -279,7 +275,6 @@ mod tests {
         assert_eq!(error.why, "another reading has taken its place");
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn a_config_is_read_once_and_no_file_that_hangs_is_looked_at() {
         let served = Served::start();
