@@ -117,6 +117,16 @@ impl<'a> CheckedFile<'a> {
         self.field(self.line_of(finding))
     }
 
+    /// Writes another value in that field.
+    pub(super) fn with_value<T: Into<Vec<u8>>>(
+        &self,
+        finding: &Finding,
+        value: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Option<Vec<Edit>> {
+        let field = self.field_of(finding)?;
+        Some(vec![Edit::new(field.value_range, value(field.value)?)])
+    }
+
     /// The octets that a finding is about.
     pub(super) fn text_of(&self, finding: &Finding) -> &'a [u8] {
         self.bytes().get(finding.span.clone()).unwrap_or_default()

@@ -107,97 +107,71 @@ mod usage {
 
 use super::lint::Lint;
 
-macro_rules! lints {
-    ($($topic:ident { $($name:ident,)+ })+) => {
-        static LINTS: &[Lint] = &[$($($topic::$name::LINT,)+)+];
-    };
-}
-
-lints! {
-    file {
-        byte_order_mark,
-        utf_16,
-        binary_file,
-        invalid_utf_8,
-        html_instead_of_text,
-        no_known_field,
-        empty_file,
-        over_500_kib,
-        long_line,
-        nul_octet,
-        cr_line_end,
-    }
-    fields {
-        not_a_field,
-        missing_colon,
-        unknown_directive,
-        misspelled_directive,
-        unknown_lint,
-    }
-    groups {
-        rule_before_group,
-        duplicate_group,
-        blank_line_in_group,
-        line_between_names,
-        group_without_rules,
-    }
-    names {
-        empty_user_agent,
-        cut_product_token,
-        browser_header_as_name,
-        star_with_text,
-        unknown_crawler,
-        control_token,
-        ignores_robots,
-    }
-    paths {
-        path_without_slash,
-        url_as_path,
-        space_in_path,
-        hash_in_path,
-        dollar_inside,
-        redundant_star,
-        unescaped_non_ascii,
-        needless_escape,
-    }
-    rules {
-        duplicate_rule,
-        shadowed_rule,
-        allow_disallow_tie,
-        rule_on_exempt_path,
-        costly_wildcards,
-    }
-    effects {
-        whole_site_disallowed,
-        ignores_star,
-        star_rules_dropped,
-        assets_disallowed,
-        sitemap_disallowed,
-        secret_path,
-        ad_file_disallowed,
-        search_engine_refused,
-    }
-    sitemaps {
-        sitemap_not_absolute,
-        host_value,
-        host_repeated,
-    }
-    delays {
-        crawl_delay_value,
-        crawl_delay_long,
-        crawl_delay_decimal,
-        crawl_delay_zero,
-        crawl_delay_ignored,
-        request_rate,
-        visit_time,
-    }
-    usage {
-        noindex,
-        content_usage_value,
-        content_signal_value,
-        license_value,
-    }
-}
+static LINTS: &[Lint] = &[
+    file::byte_order_mark::LINT,
+    file::utf_16::LINT,
+    file::binary_file::LINT,
+    file::invalid_utf_8::LINT,
+    file::html_instead_of_text::LINT,
+    file::no_known_field::LINT,
+    file::empty_file::LINT,
+    file::over_500_kib::LINT,
+    file::long_line::LINT,
+    file::nul_octet::LINT,
+    file::cr_line_end::LINT,
+    fields::not_a_field::LINT,
+    fields::missing_colon::LINT,
+    fields::unknown_directive::LINT,
+    fields::misspelled_directive::LINT,
+    fields::unknown_lint::LINT,
+    groups::rule_before_group::LINT,
+    groups::duplicate_group::LINT,
+    groups::blank_line_in_group::LINT,
+    groups::line_between_names::LINT,
+    groups::group_without_rules::LINT,
+    names::empty_user_agent::LINT,
+    names::cut_product_token::LINT,
+    names::browser_header_as_name::LINT,
+    names::star_with_text::LINT,
+    names::unknown_crawler::LINT,
+    names::control_token::LINT,
+    names::ignores_robots::LINT,
+    paths::path_without_slash::LINT,
+    paths::url_as_path::LINT,
+    paths::space_in_path::LINT,
+    paths::hash_in_path::LINT,
+    paths::dollar_inside::LINT,
+    paths::redundant_star::LINT,
+    paths::unescaped_non_ascii::LINT,
+    paths::needless_escape::LINT,
+    rules::duplicate_rule::LINT,
+    rules::shadowed_rule::LINT,
+    rules::allow_disallow_tie::LINT,
+    rules::rule_on_exempt_path::LINT,
+    rules::costly_wildcards::LINT,
+    effects::whole_site_disallowed::LINT,
+    effects::ignores_star::LINT,
+    effects::star_rules_dropped::LINT,
+    effects::assets_disallowed::LINT,
+    effects::sitemap_disallowed::LINT,
+    effects::secret_path::LINT,
+    effects::ad_file_disallowed::LINT,
+    effects::search_engine_refused::LINT,
+    sitemaps::sitemap_not_absolute::LINT,
+    sitemaps::host_value::LINT,
+    sitemaps::host_repeated::LINT,
+    delays::crawl_delay_value::LINT,
+    delays::crawl_delay_long::LINT,
+    delays::crawl_delay_decimal::LINT,
+    delays::crawl_delay_zero::LINT,
+    delays::crawl_delay_ignored::LINT,
+    delays::request_rate::LINT,
+    delays::visit_time::LINT,
+    usage::noindex::LINT,
+    usage::content_usage_value::LINT,
+    usage::content_signal_value::LINT,
+    usage::license_value::LINT,
+];
 
 impl Lint {
     /// Every lint there is.

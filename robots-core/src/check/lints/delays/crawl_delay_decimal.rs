@@ -11,7 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 2.5\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 3\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, whole_seconds))),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -25,8 +25,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let delay = crawl_delay(file.text_of(finding))?;
-    let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
-    Some(vec![Edit::new(finding.span.clone(), seconds.to_string())])
+fn whole_seconds(value: &[u8]) -> Option<String> {
+    let delay = crawl_delay(value)?;
+    Some((delay.as_secs() + u64::from(delay.subsec_nanos() > 0)).to_string())
 }

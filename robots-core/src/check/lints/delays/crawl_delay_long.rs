@@ -15,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, enforced))),
 };
 
 /// A longer delay means that the site is closed.
@@ -38,7 +38,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("{help}"));
 }
 
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let delay = crawl_delay(file.text_of(finding)).filter(|delay| *delay <= HOUR);
-    delay.map(|_| vec![Edit::new(finding.span.clone(), CrawlDelay::LONGEST_ENFORCED.as_secs().to_string())])
+fn enforced(value: &[u8]) -> Option<String> {
+    let delay = crawl_delay(value).filter(|delay| *delay <= HOUR);
+    delay.map(|_| CrawlDelay::LONGEST_ENFORCED.as_secs().to_string())
 }

@@ -13,7 +13,7 @@ pub(crate) const LINT: Lint = Lint {
     ),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::File(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| file.crawlers.declared_by(value)))),
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -39,9 +39,4 @@ pub(super) fn is_header(value: &[u8]) -> bool {
     [&b"mozilla/"[..], b"opera/"]
         .iter()
         .any(|start| value.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)))
-}
-
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let token = file.crawlers.declared_by(file.text_of(finding))?;
-    Some(vec![Edit::new(finding.span.clone(), token)])
 }

@@ -11,7 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: * bots\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
-    fix: Some(LintFix::choice(fix)),
+    fix: Some(LintFix::choice(|file, finding| file.with_value(finding, |_| Some("*")))),
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -23,8 +23,4 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         )
         .help(format_args!("write \"*\" for every crawler, or the name of one"));
     }
-}
-
-fn fix(_: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![Edit::new(finding.span.clone(), "*")])
 }

@@ -12,7 +12,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: /%7Euser/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /~user/\nDisallow: /a%2Fb\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| Some(decode(value))))),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -52,9 +52,4 @@ fn needless(text: &[u8]) -> Option<u8> {
     let digit = |octet: &u8| char::from(*octet).to_digit(16);
     let octet = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
     (octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')).then_some(octet)
-}
-
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range, decode(field.value))])
 }

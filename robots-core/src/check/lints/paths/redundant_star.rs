@@ -13,7 +13,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: /private/*\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| Some(without_runs(value.to_vec()))))),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -33,9 +33,4 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         format_args!("{} matches what {} matches", Quoted(pattern), Quoted(&without)),
     )
     .help(format_args!("write {}", Quoted(&without)));
-}
-
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range, without_runs(field.value.to_vec()))])
 }

@@ -13,7 +13,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new("User-agent: *\nDisallow: /caf\u{e9}/\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| Some(escaped(value))))),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -29,9 +29,4 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         format_args!("{} is not escaped: not every crawler does that itself", Quoted(char.to_string().as_bytes())),
     )
     .help_with(|| Some(format!("write {}", Quoted(&escaped(field.value)))));
-}
-
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range, escaped(field.value))])
 }

@@ -11,7 +11,9 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: https://example.com/private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| {
+        file.with_value(finding, |url| Some(RequestPath::verbatim(url).as_bytes().to_vec()))
+    })),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -23,9 +25,4 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         )
         .help(format_args!("write the path alone: {}", Quoted(RequestPath::verbatim(url).as_bytes())));
     }
-}
-
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let path = RequestPath::verbatim(file.text_of(finding)).as_bytes().to_vec();
-    Some(vec![Edit::new(finding.span.clone(), path)])
 }

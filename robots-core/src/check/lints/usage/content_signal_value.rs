@@ -13,7 +13,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nContent-Signal: search=y, ai-train=n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /private/\n"),
     pass: Pass::Named("content-signal", run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| corrected(value, ["yes", "no"])))),
 };
 
 const SIGNALS: [&str; 3] = ["search", "ai-input", "ai-train"];
@@ -33,9 +33,4 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if let Some(key) = keys.into_iter().find(|key| !known(key)) {
         sink.report(span, format_args!("{} is not a known content signal", Quoted(key))).help(format_args!("{help}"));
     }
-}
-
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range, corrected(field.value, ["yes", "no"])?)])
 }

@@ -12,7 +12,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nContent-Usage: train-ai: no\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Usage: /art/ train-ai=n, search=y\nDisallow: /private/\n"),
     pass: Pass::Named("content-usage", run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| corrected(value, ["y", "n"])))),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -37,11 +37,6 @@ pub(super) fn first_wrong<'v>(value: &'v [u8], words: &[&str]) -> Option<&'v [u8
         let Some(at) = memchr::memchr(b'=', item) else { return true };
         !is_key(&item[..at]) || !words.iter().any(|word| word.as_bytes() == &item[at + 1..])
     })
-}
-
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let field = file.field_of(finding)?;
-    Some(vec![Edit::new(field.value_range, corrected(field.value, ["y", "n"])?)])
 }
 
 /// A list whose items say yes or no in other words, or with a colon: `train-ai: no`.
