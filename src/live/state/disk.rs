@@ -80,34 +80,14 @@ impl Disk {
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    /// Writes a file aside and renames it. The folder is made where there is none. Both are for their owner alone, and a
-    /// symbolic link in their place is replaced, not followed.
+    /// Writes a file aside and renames it.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
         if self.is_read_only {
             return Ok(());
         }
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let aside = aside(path);
-        let written = (|| {
-            self.reach(Access::Write, path)?;
-            let mut file = create_or_replace(&aside).or_else(|error| match error.kind() {
-                io::ErrorKind::NotFound => make(folder).and_then(|()| create(&aside)),
-                _ => Err(error),
-            })?;
-            file.write_all(bytes)?;
-            // Without power a name may last while its octets do not: what stood there would be lost with them.
-            if durability == Durability::Machine || fs::symlink_metadata(path).is_ok() {
-                file.sync_all()?;
-            }
-            drop(file);
-            fs::rename(&aside, path)?;
-            if durability == Durability::Machine { sync(folder) } else { Ok(()) }
-        })();
-        written.map_err(|cause| {
-            // A file that could not be finished may not be there either.
-            let _ = fs::remove_file(&aside);
-            StateError::new(path, cause)
-        })
+        let is_durable = durability == Durability::Machine;
+        let written = self.reach(Access::Write, path).and_then(|()| put(path, &aside(path), bytes, is_durable));
+        written.map_err(|cause| StateError::new(path, cause))
     }
 
     /// Adds lines to a file, and returns how many of them are in it, whole. They are written at once. A line that was cut, by the
@@ -239,6 +219,28 @@ impl Disk {
     pub(super) fn modified(&self, path: &Path) -> Option<SystemTime> {
         self.reach(Access::Look, path).and_then(|()| fs::metadata(path)?.modified()).ok()
     }
+}
+
+/// Writes a file aside and renames it; a durable one outlasts the machine. The folder is made where there is none. Both are for
+/// their owner alone, and a symbolic link in their place is replaced, not followed.
+pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let written = (|| {
+        let mut file = create_or_replace(aside).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => make(folder).and_then(|()| create(aside)),
+            _ => Err(error),
+        })?;
+        file.write_all(bytes)?;
+        // Without power a name may last while its octets do not: what stood there would be lost with them.
+        if is_durable || fs::symlink_metadata(path).is_ok() {
+            file.sync_all()?;
+        }
+        drop(file);
+        fs::rename(aside, path)?;
+        if is_durable { sync(folder) } else { Ok(()) }
+    })();
+    // A file that could not be finished may not be there either.
+    written.inspect_err(|_| drop(fs::remove_file(aside)))
 }
 
 fn is_cut(file: &mut File) -> io::Result<bool> {

@@ -59,7 +59,7 @@ impl VersionHash {
     }
 
     /// All 64 hex digits, which is the name of its file in a state directory.
-    pub(super) fn hex(&self) -> String {
+    pub(crate) fn hex(&self) -> String {
         hex(&self.0)
     }
 }

@@ -1,7 +1,7 @@
 //! Copies of what was fetched, in a folder, and what goes wrong with them.
 
 use std::error::Error;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fmt, fs};
@@ -9,6 +9,8 @@ use std::{fmt, fs};
 use http::HeaderValue;
 use serde_json::{Value, json};
 
+use crate::live::VersionHash;
+use crate::live::state::disk::put;
 use crate::source::fetch::{FetchUrl, Validators};
 
 /// A folder with a file for each document, named by the hash of its URL: for the next start, which may have no network.
@@ -81,9 +83,8 @@ impl SavedDocuments {
     }
 
     fn path_of(&self, url: &str) -> PathBuf {
-        let hash = hmac_sha256::Hash::hash(url.as_bytes());
-        let name: String = hash.iter().take(16).map(|octet| format!("{octet:02x}")).collect();
-        Path::new(&self.0).join(format!("{name}.json"))
+        let hash = VersionHash::of(url.as_bytes()).hex();
+        self.0.join(format!("{}.json", &hash[..32]))
     }
 }
 
@@ -95,25 +96,10 @@ impl SavedDocument {
     }
 }
 
-/// Writes a file, and its folder where there is none, in one step: a process, or a machine, that ends meanwhile leaves the file
-/// before.
+/// Writes a file for its owner alone, because a URL may hold what only they know. A process, or a machine, that ends meanwhile
+/// leaves the file before.
 pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
-    let (mut folders, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
-    // A URL may hold what only its owner knows.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-        folders.mode(0o700);
-        options.mode(0o600);
-    }
-    folders.recursive(true).create(path.parent().unwrap_or(Path::new(".")))?;
-    let draft = path.with_extension("tmp");
-    // One that a process left may be open to others.
-    let _ = fs::remove_file(&draft);
-    let mut file = options.write(true).create_new(true).open(&draft)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_data()?;
-    fs::rename(&draft, path)
+    put(path, &path.with_extension("tmp"), text.as_bytes(), true)
 }
 
 /// Reads a file that was saved; `None` if there is none.
