@@ -72,6 +72,7 @@ pub mod internals {
     #[cfg(feature = "layer")]
     pub use crate::layer::record::text;
     pub use crate::live::state::disk::folder_name;
+    pub use robots_core::debug_as;
 }
 
 /// The code of the project's page, which the tests of the documentation compile.

@@ -5,11 +5,11 @@
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as {
-    (|$this:ident| $type:ident $(:: <$life:lifetime>)? { $($name:ident: $value:expr),+ $(,)? }) => {
+    (|$this:ident| $type:ident $(:: <$life:lifetime>)? { $($name:ident: $value:expr),* $(,)? }) => {
         impl std::fmt::Debug for $type $(<$life>)? {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let $this = self;
-                f.debug_struct(stringify!($type))$(.field(stringify!($name), &$value))+.finish_non_exhaustive()
+                f.debug_struct(stringify!($type))$(.field(stringify!($name), &$value))*.finish_non_exhaustive()
             }
         }
     };

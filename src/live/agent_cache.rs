@@ -9,7 +9,6 @@
 //! Of thousands of sites most see few headers, so a cache starts small and grows while headers push each other out, as
 //! far as the slots last that all caches of a [`CompileCache`](super::CompileCache) share.
 
-use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -192,11 +191,7 @@ impl Drop for AgentCache {
     }
 }
 
-impl fmt::Debug for AgentCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentCache").finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|_it| AgentCache {});
 
 /// Counts of lookups among the agents that were recognised before, by `User-Agent` line.
 ///

@@ -1,6 +1,5 @@
 //! The config file as a whole: its tables, and the settings that the program runs on.
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
@@ -145,8 +144,4 @@ pub(crate) struct Reviewable {
     pub(super) is_whole: bool,
 }
 
-impl fmt::Debug for Reviewable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reviewable").finish_non_exhaustive()
-    }
-}
+tower_robots::internals::debug_as!(|_it| Reviewable {});

@@ -1,6 +1,5 @@
 //! A document that is published at a URL, and the hosts for which its server's certificate is trusted.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,11 +20,7 @@ pub(crate) struct PublishedSettings {
     pub(crate) saved_in: Option<PathBuf>,
 }
 
-impl fmt::Debug for PublishedSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishedSettings").field("url", &self.url.to_string()).finish_non_exhaustive()
-    }
-}
+tower_robots::internals::debug_as!(|it| PublishedSettings { url: it.url.to_string() });
 
 impl PublishedSettings {
     /// The document that is kept in that folder of the state directory.

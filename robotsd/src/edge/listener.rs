@@ -1,13 +1,13 @@
 //! Accepts connections and serves them until shutdown.
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
-use std::{fmt, io};
 
 use arc_swap::ArcSwap;
 use tokio::net::{TcpListener, TcpStream};
@@ -372,11 +372,7 @@ impl ListenerSettings {
     }
 }
 
-impl fmt::Debug for Edge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Edge").field("limits", &self.settings.load().limits).finish_non_exhaustive()
-    }
-}
+tower_robots::internals::debug_as!(|it| Edge { limits: it.settings.load().limits });
 
 /// Waits for a connection, not before `resume`.
 async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<(TcpStream, SocketAddr)> {

@@ -163,8 +163,4 @@ impl UpstreamReporter {
     }
 }
 
-impl fmt::Debug for UpstreamReporter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reporter")
-    }
-}
+tower_robots::internals::debug_as!(|_it| UpstreamReporter {});

@@ -5,11 +5,11 @@
 //! more threads. tokio's pool would be shared with the reading of files, and is waited for when a runtime ends.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use tokio::sync::{Semaphore, oneshot};
 
@@ -75,11 +75,7 @@ impl Resolver {
     }
 }
 
-impl fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Resolver")
-    }
-}
+tower_robots::internals::debug_as!(|_it| Resolver {});
 
 /// When a name is to be looked up; by one task at a time, over all workers.
 #[derive(Debug)]

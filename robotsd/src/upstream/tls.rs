@@ -3,9 +3,9 @@
 //! No switch turns verification off: an operator with a self-signed certificate names it, or the authority that signed
 //! it, and is as safe.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::{fmt, io};
 
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -220,8 +220,4 @@ impl TlsClient {
     }
 }
 
-impl fmt::Debug for TlsClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+tower_robots::internals::debug_as!(|it| TlsClient { name: it.name });

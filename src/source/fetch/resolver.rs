@@ -74,11 +74,7 @@ impl Resolver {
     }
 }
 
-impl fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolver").finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|_it| Resolver {});
 
 /// One upstream of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -132,8 +132,4 @@ impl Drop for PendingRecord {
     }
 }
 
-impl std::fmt::Debug for PendingRecord {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PendingRecord").field("record", &self.record).finish_non_exhaustive()
-    }
-}
+tower_robots::internals::debug_as!(|it| PendingRecord { record: it.record });
