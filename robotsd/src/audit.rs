@@ -111,7 +111,6 @@ pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -119,7 +118,6 @@ fn open(path: &Path) -> io::Result<File> {
             fs::create_dir_all(folder)?;
             let file = options.create(true).open(path)?;
             // Made by root for a robotsd that runs as another user, who has to write it too.
-            #[cfg(unix)]
             if let Ok(of) = fs::metadata(folder) {
                 use std::os::unix::fs::{MetadataExt, fchown};
                 let _ = fchown(&file, Some(of.uid()), Some(of.gid()));
@@ -188,7 +186,6 @@ mod tests {
         assert!(append(Path::new("/proc/no/such"), &first).unwrap_err().contains("the audit cannot be written"));
     }
 
-    #[cfg(unix)]
     #[test]
     fn only_its_owner_reads_it() {
         use std::os::unix::fs::PermissionsExt;

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Opens a regular file, and says what it is. A FIFO would wait for a writer, and a device for whatever it likes, so nothing is waited
@@ -13,7 +14,9 @@ use std::path::Path;
 /// Those of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) where it is no regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let other = || io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file");
-    let file = options().open(path).map_err(|error| if is_unopenable(&error) { other() } else { error })?;
+    // A terminal would become that of the process.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let file = opened.map_err(|error| if is_unopenable(&error) { other() } else { error })?;
     let metadata = file.metadata()?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(other()) }
 }
@@ -39,31 +42,9 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, u64::MAX).map(|(octets, _)| octets)
 }
 
-#[cfg(unix)]
-fn options() -> OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = OpenOptions::new();
-    // A terminal would become that of the process.
-    options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    options
-}
-
-#[cfg(not(unix))]
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    options
-}
-
 /// The error for a socket, and a device that is not there.
-#[cfg(unix)]
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))
-}
-
-#[cfg(not(unix))]
-fn is_unopenable(_: &io::Error) -> bool {
-    false
 }
 
 /// Puts octets at a path that only the owner reads, with the folders above it. A process that ends meanwhile leaves what was there. Blocks.
@@ -73,22 +54,15 @@ pub(crate) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
 
 /// The same with octets that are written one after the other.
 pub(crate) fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let mut folders = fs::DirBuilder::new();
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-        folders.mode(0o700);
-        options.mode(0o600);
-    }
-    folders.recursive(true).create(path.parent().unwrap_or(Path::new(".")))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
     let aside = path.with_extension("tmp");
     // One that a process left may be open to others; a link is removed, not followed.
     match fs::remove_file(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let written = options.write(true).create_new(true).open(&aside).and_then(|file| {
+    let written = OpenOptions::new().mode(0o600).write(true).create_new(true).open(&aside).and_then(|file| {
         let mut file = BufWriter::new(file);
         write(&mut file)?;
         file.flush()?;
@@ -100,7 +74,6 @@ pub(crate) fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -
     written
 }
 
-#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;

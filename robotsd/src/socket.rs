@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-#[cfg(unix)]
 use tokio::net::UnixStream;
 use tokio_rustls::TlsStream;
 
@@ -16,7 +15,6 @@ use tokio_rustls::TlsStream;
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
-    #[cfg(unix)]
     Unix(UnixStream),
     /// Boxed: a session is a kilobyte, and connections without one should not carry it.
     Tls(Box<TlsStream<TcpStream>>),
@@ -38,7 +36,6 @@ impl Socket {
         let mut byte = [MaybeUninit::uninit()];
         match self {
             Self::Tcp(socket) => socket2::SockRef::from(socket).peek(&mut byte),
-            #[cfg(unix)]
             Self::Unix(socket) => socket2::SockRef::from(socket).peek(&mut byte),
             Self::Tls(stream) => socket2::SockRef::from(stream.get_ref().0).peek(&mut byte),
         }
@@ -62,7 +59,6 @@ macro_rules! of_any {
     ($kind:expr, $socket:ident => $answer:expr) => {
         match $kind {
             Self::Tcp($socket) => $answer,
-            #[cfg(unix)]
             Self::Unix($socket) => $answer,
             Self::Tls($socket) => $answer,
         }
@@ -73,7 +69,6 @@ impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_read(cx, buffer),
-            #[cfg(unix)]
             Self::Unix(socket) => Pin::new(socket).poll_read(cx, buffer),
             Self::Tls(stream) => {
                 let is_client = matches!(**stream, TlsStream::Server(_));
@@ -113,7 +108,6 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
-            #[cfg(unix)]
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
             // All that is left to send is the close_notify, which a peer that has left does not miss.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {

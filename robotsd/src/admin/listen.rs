@@ -1,19 +1,15 @@
 //! The admin listeners: addresses and a Unix socket; bound here or passed by a supervisor.
 
-#[cfg(unix)]
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-#[cfg(unix)]
 use std::os::unix::net::UnixListener;
-#[cfg(unix)]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::access_rule::AddressTerms;
 use super::connection_slots::ConnectionSlots;
 use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
-#[cfg(unix)]
 use crate::config::{connect_now, staging_socket};
 
 /// As many connections as may wait to be accepted; the kernel's own bound may be lower.
@@ -23,10 +19,8 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug)]
 pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
-    #[cfg(unix)]
     Unix(UnixListener),
     /// One whose file the process before made, which is not to be removed while that may go on.
-    #[cfg(unix)]
     OwnUnix(UnixListener),
 }
 
@@ -43,12 +37,10 @@ pub(crate) struct OpenListener {
 #[derive(Debug)]
 pub(super) enum AdminListener {
     Address(tokio::net::TcpListener, Arc<AddressTerms>),
-    #[cfg(unix)]
     Socket(tokio::net::UnixListener, SocketOrigin),
 }
 
 /// Where a socket comes from.
-#[cfg(unix)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketOrigin {
     /// The user whose file it is.
@@ -67,14 +59,11 @@ impl CommandPlace {
     /// Opens the configured places; a socket that was passed for one is not bound again. It must be called in a runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
         let mut tcp = None;
-        #[cfg(unix)]
         let mut unix = None;
         for socket in passed {
             match socket {
                 InheritedSocket::Tcp(socket) => tcp = Some(socket),
-                #[cfg(unix)]
                 InheritedSocket::Unix(socket) => unix = Some((socket, false)),
-                #[cfg(unix)]
                 InheritedSocket::OwnUnix(socket) => unix = Some((socket, true)),
             }
         }
@@ -85,14 +74,6 @@ impl CommandPlace {
         if tcp.is_some() {
             return Err("a TCP socket was passed for the admin interface, but [admin] has no address".to_owned());
         }
-        #[cfg(not(unix))]
-        let socket = match &settings.socket {
-            Some(path) => {
-                return Err(format!("{}: there are no Unix sockets here: give [admin] an address", path.display()));
-            }
-            None => None,
-        };
-        #[cfg(unix)]
         let socket = match (&settings.socket, unix) {
             (None, None) => None,
             (None, Some(_)) => {
@@ -185,7 +166,6 @@ impl AddressSocket {
 
 /// The Unix socket where commands ask, open. Its listener is made from it. A file that was made here is removed when it is
 /// dropped.
-#[cfg(unix)]
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
@@ -195,23 +175,6 @@ pub(crate) struct CommandSocket {
     is_predecessors: bool,
 }
 
-/// There are none here.
-#[cfg(not(unix))]
-#[derive(Debug)]
-pub(crate) enum CommandSocket {}
-
-#[cfg(not(unix))]
-impl CommandSocket {
-    pub(crate) fn listen(&self) -> Result<OpenListener, String> {
-        match *self {}
-    }
-
-    pub(crate) fn share(&self, _: bool) {
-        match *self {}
-    }
-}
-
-#[cfg(unix)]
 impl CommandSocket {
     /// A listener on the socket. It must be called in a runtime.
     pub(crate) fn listen(&self) -> Result<OpenListener, String> {
@@ -268,7 +231,6 @@ impl CommandSocket {
 }
 
 /// A socket in the file system that only its owner can open.
-#[cfg(unix)]
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
@@ -278,7 +240,6 @@ struct SocketFile {
     is_left: bool,
 }
 
-#[cfg(unix)]
 impl SocketFile {
     /// Makes the socket beside its place, in a folder of its own, and moves it there: no other user can open it before
     /// its mode is set, and a socket that a killed process left behind is replaced. A socket that answers is not.
@@ -321,14 +282,12 @@ impl SocketFile {
 }
 
 /// Device and inode.
-#[cfg(unix)]
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let found = fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))
 }
 
-#[cfg(unix)]
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if !self.is_left && self.is_there() {
@@ -340,7 +299,6 @@ impl Drop for SocketFile {
 
 /// Makes the folder of the default socket for its owner alone, or checks the one that is there: another user could replace the socket in
 /// it.
-#[cfg(unix)]
 fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match DirBuilder::new().mode(0o700).create(folder) {
@@ -363,7 +321,6 @@ fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,16 +84,13 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
     if let Ok(started) = started.duration_since(SystemTime::UNIX_EPOCH) {
         exposition.sample(&family::PROCESS_START, &[], started.as_secs_f64());
     }
-    #[cfg(unix)]
+    for (family, resource) in
+        [(&family::PROCESS_MAX_FDS, rlimit::Resource::NOFILE), (&family::PROCESS_VIRTUAL_MAX, rlimit::Resource::AS)]
     {
-        for (family, resource) in
-            [(&family::PROCESS_MAX_FDS, rlimit::Resource::NOFILE), (&family::PROCESS_VIRTUAL_MAX, rlimit::Resource::AS)]
-        {
-            match resource.get_soft() {
-                Ok(rlimit::INFINITY) => exposition.sample(family, &[], -1),
-                Ok(bound) => exposition.sample(family, &[], bound),
-                Err(_) => {}
-            }
+        match resource.get_soft() {
+            Ok(rlimit::INFINITY) => exposition.sample(family, &[], -1),
+            Ok(bound) => exposition.sample(family, &[], bound),
+            Err(_) => {}
         }
     }
     if let Some(ticks) = std::fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(processor_ticks) {

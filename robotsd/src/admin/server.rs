@@ -20,7 +20,6 @@ use tokio::time::{sleep, timeout};
 use super::access_rule::{AccessRule, AddressTerms, SocketPeer, TcpPeer};
 use super::change::Attempt;
 use super::connection_slots::{Closing, ConnectionSlot, PeerRole, SlotError};
-#[cfg(unix)]
 use super::listen::SocketOrigin;
 use super::listen::{AdminListener, OpenListener};
 use super::reply::{AdminReply, Answer};
@@ -56,7 +55,6 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
                 }
                 Err(error) => pause(&state, &error).await,
             },
-            #[cfg(unix)]
             AdminListener::Socket(listener, origin) => match listener.accept().await {
                 Ok((socket, _)) => {
                     let peer = peer(&socket, *origin);
@@ -74,7 +72,6 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
 }
 
 /// The user at the other end; one that no config names where the kernel does not say which.
-#[cfg(unix)]
 fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else {
         return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };

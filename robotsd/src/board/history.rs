@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-#[cfg(unix)]
 use std::time::Duration;
 use std::{fs, io};
 
@@ -25,9 +24,7 @@ const FOLDED: &str = "folded";
 const MOST_READ: u64 = 256 << 20;
 
 /// How often the lock of the folder is tried, and how far apart.
-#[cfg(unix)]
 const MOST_TRIES: usize = 200;
-#[cfg(unix)]
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 /// How long rows are kept.
@@ -129,7 +126,6 @@ impl History {
     /// Keeps another process that adds rows from reading a file that is about to be replaced, until it is dropped. If the file
     /// system has no locks, or the other takes too long, it does not.
     pub(crate) fn lock(&self) -> Option<fs::File> {
-        #[cfg(unix)]
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
             for _ in 0..MOST_TRIES {

@@ -126,14 +126,8 @@ fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> R
     made
 }
 
-#[cfg(unix)]
 fn user() -> Option<String> {
     Some(format!("uid {}", rustix::process::getuid().as_raw()))
-}
-
-#[cfg(not(unix))]
-fn user() -> Option<String> {
-    std::env::var("USERNAME").ok()
 }
 
 fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String {

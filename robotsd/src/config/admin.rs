@@ -336,7 +336,6 @@ fn served_socket(path: &Path) -> Option<PathBuf> {
     folders().into_iter().map(|folder| folder.join(&name)).find(|place| is_served(place))
 }
 
-#[cfg(unix)]
 fn is_served(socket: &Path) -> bool {
     // Without the permission to connect it is left to the command to say so.
     connect_now(socket).map_or_else(|error| error.kind() == std::io::ErrorKind::PermissionDenied, |()| true)
@@ -344,13 +343,11 @@ fn is_served(socket: &Path) -> bool {
 
 /// The place at which a socket is made before it is moved: in a folder of its own beside it. The folder's name has one length
 /// for every process, so that a path that is too long for one is too long for all.
-#[cfg(unix)]
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }
 
 /// Whether a process listens on a socket, without waiting: one whose queue is full, because it is stopped, would block.
-#[cfg(unix)]
 pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     stream.set_nonblocking(true)?;
@@ -360,16 +357,8 @@ pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     }
 }
 
-#[cfg(not(unix))]
-fn is_served(_: &Path) -> bool {
-    false
-}
-
 /// The runtime folders, the server's first.
 fn folders() -> Vec<PathBuf> {
-    if cfg!(not(unix)) {
-        return Vec::new();
-    }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| value.starts_with('/'));
     // systemd separates several by colons.
     let systemd = variable("RUNTIME_DIRECTORY").and_then(|folders| folders.split(':').next().map(PathBuf::from));
@@ -402,7 +391,6 @@ fn absolute(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn a_process_that_accepts_nothing_is_found_without_waiting() {
         use std::os::unix::net::UnixListener;

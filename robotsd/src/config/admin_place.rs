@@ -25,7 +25,7 @@ impl AdminPlace {
     /// The admin interface as a config names it. The socket comes first: it is the one that only its owner can stand behind.
     pub(crate) fn of(settings: &AdminSettings) -> Self {
         match (&settings.socket, settings.address) {
-            (Some(path), _) if cfg!(unix) => Self::Socket(path.clone()),
+            (Some(path), _) => Self::Socket(path.clone()),
             (_, Some(address)) => Self::Address(address),
             (_, None) => Self::Address(AdminSettings::usual_address()),
         }

@@ -155,14 +155,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-#[cfg(unix)]
 fn is_for_everyone(found: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::mode(found) & 0o004 != 0
-}
-
-#[cfg(not(unix))]
-fn is_for_everyone(_: &Metadata) -> bool {
-    false
 }
 
 /// By its name, or by a product token that it obeys.
@@ -233,7 +227,6 @@ fn state_dir(file: &RawConfig, config: &Config) -> Option<Fault> {
 
 /// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs
 /// keeps the one before.
-#[cfg(unix)]
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     use std::os::unix::fs::FileTypeExt;
     let written = file.admin.as_ref()?.socket.as_ref()?;
@@ -256,11 +249,6 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
         Err(_) => return None,
     };
     Some(written.fault(wrong))
-}
-
-#[cfg(not(unix))]
-fn admin_socket(_: &RawConfig, _: &Config) -> Option<Fault> {
-    None
 }
 
 /// Addresses to listen on that no interface of this machine has. A supervisor may pass their sockets, and an address may

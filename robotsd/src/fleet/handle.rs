@@ -410,9 +410,6 @@ pub(crate) fn random() -> String {
 
 /// The name of the machine.
 fn machine() -> String {
-    #[cfg(unix)]
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    #[cfg(not(unix))]
-    let name = std::env::var("COMPUTERNAME").unwrap_or_default();
     if name.is_empty() { "robotsd".to_owned() } else { name }
 }

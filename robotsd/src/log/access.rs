@@ -194,7 +194,6 @@ fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
 }
 
 /// Opens a file or a pipe at once: one without a reader would hold up the start until there is one. Writing to it may wait.
-#[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -207,11 +206,6 @@ fn open(path: &Path) -> io::Result<File> {
     })?;
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
 }
 
 /// A client that left before it was answered, as nginx writes it: no answer of ours has this status.

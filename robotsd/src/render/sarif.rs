@@ -374,7 +374,6 @@ mod tests {
         assert_eq!(uri("ftp://…@[::1]:21/a b?…"), "ftp://%E2%80%A6@[::1]:21/a%20b");
         let here = std::env::current_dir().expect("a directory");
         assert_eq!(uri(&here.join("robots.txt").to_string_lossy()), "robots.txt");
-        #[cfg(unix)]
         assert_eq!(uri("/etc/robots.txt"), "file:///etc/robots.txt");
     }
 }

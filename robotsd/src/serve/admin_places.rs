@@ -226,13 +226,11 @@ impl AdminPlaces {
     }
 
     /// The process before does not listen there any more: files of sockets that it made are this one's.
-    #[cfg(unix)]
     pub(super) fn own(&mut self) {
         self.sockets.iter_mut().for_each(|place| place.socket.own_file());
     }
 
     /// Another process listens there by now.
-    #[cfg(unix)]
     pub(super) fn leave(&mut self) {
         self.sockets.iter_mut().for_each(|place| place.socket.leave_file());
     }
@@ -252,7 +250,6 @@ impl AdminPlaces {
     }
 
     /// The other process is gone: sockets that clients do not find any more are to be opened anew.
-    #[cfg(unix)]
     pub(super) fn reclaim(&mut self) {
         self.sockets.retain_mut(|place| place.socket.reclaim_file());
     }

@@ -38,30 +38,18 @@ pub(super) struct ConnectionBound {
 }
 
 /// Asks for as many descriptors as the system lets this process have.
-#[cfg(unix)]
 pub(super) fn raise() -> Result<(), String> {
     rlimit::increase_nofile_limit(u64::MAX)
         .map(drop)
         .map_err(|error| format!("the limit of open files cannot be raised: {error}"))
 }
 
-#[cfg(not(unix))]
-pub(super) fn raise() -> Result<(), String> {
-    Ok(())
-}
-
 impl Descriptors {
     /// Counts what is open now.
-    #[cfg(unix)]
     pub(super) fn count() -> Self {
         let limit = rlimit::Resource::NOFILE.get_soft().ok();
         let open = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"));
         Self { limit, used: open.map_or(0, |open| open.count() as u64) }
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn count() -> Self {
-        Self { limit: None, used: 0 }
     }
 
     /// The connections of a config, as far as there are descriptors for them.

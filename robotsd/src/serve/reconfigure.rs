@@ -198,7 +198,6 @@ impl ActiveConfig {
             self.listeners.lock().let_go_of(place);
             self.admin.let_go_of(place);
         }
-        #[cfg(unix)]
         self.admin.leave();
     }
 
@@ -213,7 +212,6 @@ impl ActiveConfig {
                 listeners.plan(&self.config, self.workers.count())?
             }
         };
-        #[cfg(unix)]
         self.admin.reclaim();
         let troubles = plan.changes.join("; ");
         let (config, watched, changes) = (Arc::clone(&self.config), Vec::new(), Vec::new());

@@ -63,7 +63,6 @@ impl InheritedSockets {
 
     /// Takes the sockets passed to this process. It must be called before any thread starts: it changes the environment, so
     /// that no child believes that the sockets are meant for it.
-    #[cfg(unix)]
     pub(super) fn take() -> Result<Self, String> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -102,11 +101,6 @@ impl InheritedSockets {
             sockets.push(PassedSocket { name, place, address, before: None, socket });
         }
         Ok(Self { sockets })
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn take() -> Result<Self, String> {
-        Ok(Self::default())
     }
 
     /// Whether a supervisor passed none.
@@ -187,7 +181,6 @@ impl PassedSocket {
     fn tcp(self) -> Option<TcpListener> {
         match self.socket {
             InheritedSocket::Tcp(socket) => Some(socket),
-            #[cfg(unix)]
             InheritedSocket::Unix(_) | InheritedSocket::OwnUnix(_) => None,
         }
     }

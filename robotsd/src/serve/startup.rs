@@ -150,7 +150,6 @@ pub(super) async fn serve(
     supervisor.ready(&summary);
     if let Some(predecessor) = predecessor {
         predecessor.serves(&summary, unused);
-        #[cfg(unix)]
         admin.own();
     }
 

@@ -12,7 +12,6 @@ pub(super) struct Supervisor {
     log: Log,
 }
 
-#[cfg(unix)]
 impl Supervisor {
     pub(super) fn new(log: Log) -> Self {
         Self { log }
@@ -66,29 +65,6 @@ impl Supervisor {
     }
 }
 
-#[cfg(not(unix))]
-impl Supervisor {
-    pub(super) fn new(log: Log) -> Self {
-        Self { log }
-    }
-
-    pub(super) fn ready(&self, _: &str) {}
-
-    pub(super) fn reloading(&self) {}
-
-    pub(super) fn succeeded_by(&self, _: u32, _: &str) {}
-
-    pub(super) fn follows(&self, _: &str) {}
-
-    pub(super) fn stopping(&self, _: &str) {}
-
-    pub(super) fn alive(&self) {}
-
-    pub(super) fn pulse() -> Option<Duration> {
-        None
-    }
-}
-
 /// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
@@ -102,17 +78,12 @@ pub(super) enum Signal {
 
 #[derive(Debug)]
 pub(super) struct Signals {
-    #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
-    #[cfg(unix)]
     second_user: tokio::signal::unix::Signal,
 }
 
-#[cfg(unix)]
 impl Signals {
     pub(super) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -131,20 +102,5 @@ impl Signals {
             _ = self.hangup.recv() => Signal::Reload,
             _ = self.second_user.recv() => Signal::Upgrade,
         }
-    }
-}
-
-#[cfg(not(unix))]
-impl Signals {
-    pub(super) fn listen() -> io::Result<Self> {
-        Ok(Self {})
-    }
-
-    pub(super) async fn next(&mut self) -> Signal {
-        // Without a handler there is nothing to wait for but the process's end.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        Signal::Stop
     }
 }

@@ -250,7 +250,6 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn symbolic_links_are_followed_also_out_of_the_root() {
         use std::os::unix::fs::symlink;

@@ -67,9 +67,6 @@ impl Endpoint {
             if path.is_empty() {
                 return wrong("the path of the socket is missing");
             }
-            if cfg!(not(unix)) {
-                return wrong("this system has no Unix sockets");
-            }
             let address = EndpointAddress::Server(ServerAddress::Unix(folder.join(path)));
             return Ok(Self { address, scheme: Scheme::HTTP });
         }

@@ -61,12 +61,9 @@ impl Server {
                 // Of the two errors the first is the one an operator expects.
                 Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.map_err(|_| error),
             },
-            #[cfg(unix)]
             ServerAddress::Unix(path) => {
                 return tokio::net::UnixStream::connect(path).await.map(Socket::Unix).map_err(Unreachable::Connect);
             }
-            #[cfg(not(unix))]
-            ServerAddress::Unix(_) => Err(std::io::ErrorKind::Unsupported.into()),
         };
         let socket = socket.map_err(Unreachable::Connect)?;
         // Without it, a request with a small body may wait for an acknowledgement.

@@ -17,7 +17,6 @@ mod secure;
 mod several;
 mod stalled;
 mod trailers;
-#[cfg(unix)]
 mod unix;
 mod websockets;
 

@@ -188,7 +188,6 @@ fn a_name_and_a_host_belong_to_who_had_them() {
     assert!(is_of(&running, "m.example", "n"));
 }
 
-#[cfg(unix)]
 #[test]
 fn paths_stay_in_the_folder_of_their_file_links_resolved() {
     use std::os::unix::fs::symlink;
@@ -262,7 +261,6 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
 }
 
 /// 40 files of 25 sites: one is broken, one claims another's host, and one leads out of its folder.
-#[cfg(unix)]
 #[test]
 fn forty_files_reload_in_a_second_whatever_three_of_them_hold() {
     let host = |number: usize, site: usize| format!("s{site}.f{number}.example");

@@ -219,18 +219,11 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-#[cfg(unix)]
 fn other_names(metadata: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::nlink(metadata).saturating_sub(1)
 }
 
-#[cfg(not(unix))]
-fn other_names(_: &Metadata) -> u64 {
-    0
-}
-
 /// Only root can give a file away: for others it becomes their own. The group, by which a server may read it, is kept.
-#[cfg(unix)]
 fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, chown};
     let own = fs::metadata(path)?;
@@ -246,14 +239,8 @@ fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     })
 }
 
-#[cfg(not(unix))]
-fn keep_owner(_: &Path, _: &Metadata) -> io::Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    #[cfg(unix)]
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -273,12 +260,10 @@ mod tests {
         assert_eq!(out, b"");
     }
 
-    #[cfg(unix)]
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).expect("a file").permissions().mode() & 0o777
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_file_is_replaced_behind_a_link_and_keeps_its_mode() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -293,7 +278,6 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
     }
 
-    #[cfg(unix)]
     #[test]
     fn what_a_new_file_would_lose_is_refused_and_nothing_is_written() {
         let folder = tempfile::tempdir().expect("a folder");

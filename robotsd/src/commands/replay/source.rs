@@ -80,16 +80,10 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     })
 }
 
-#[cfg(unix)]
 fn is_device(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::FileTypeExt as _;
     let kind = std::fs::metadata(path)?.file_type();
     Ok((kind.is_char_device() || kind.is_block_device()) && path != Path::new("/dev/null"))
-}
-
-#[cfg(not(unix))]
-fn is_device(_: &Path) -> io::Result<bool> {
-    Ok(false)
 }
 
 /// A log whose errors say which one it is.

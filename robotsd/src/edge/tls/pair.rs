@@ -105,14 +105,7 @@ impl CertificatePair {
     }
 }
 
-impl fmt::Debug for CertificatePair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CertificatePair")
-            .field("names", &self.names)
-            .field("validity", &self.validity)
-            .finish_non_exhaustive()
-    }
-}
+tower_robots::internals::debug_as!(|it| CertificatePair { names: it.names, validity: it.validity });
 
 /// The names of the certificate and its end, in a few words.
 impl fmt::Display for CertificatePair {
@@ -170,16 +163,10 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     Ok((octets, is_exposed(&metadata)))
 }
 
-#[cfg(unix)]
 fn is_exposed(metadata: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     // Any permission of others, and any of the group but reading.
     metadata.mode() & 0o037 != 0
-}
-
-#[cfg(not(unix))]
-fn is_exposed(_: &std::fs::Metadata) -> bool {
-    false
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {

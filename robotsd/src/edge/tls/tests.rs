@@ -80,7 +80,6 @@ impl TestAuthority {
 fn put(path: &Path, octets: &[u8]) {
     let new = path.with_extension("new");
     std::fs::write(&new, octets).unwrap();
-    #[cfg(unix)]
     std::fs::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     std::fs::rename(&new, path).unwrap();
 }

@@ -185,7 +185,6 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     assert_eq!(in_force(), ["b.test"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_fifo_in_place_of_a_file_does_not_block() {
     let authority = TestAuthority::new("ours");
@@ -227,7 +226,6 @@ fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
             "{now} {news:?}"
         );
     }
-    #[cfg(unix)]
     for (mode, warnings) in [(0o600, 0), (0o640, 0), (0o400, 0), (0o644, 1), (0o660, 1), (0o604, 1)] {
         std::fs::set_permissions(&paths.key, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
         let news = live(&[&paths]).report_all(at("2026-02-01T00:00:00Z"));
