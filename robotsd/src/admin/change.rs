@@ -100,7 +100,7 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     }
     let mut answer = make(&state, route, asked).await;
     let (Ok(reply) | Err(reply)) = &mut answer;
-    let result = if reply.status() == StatusCode::OK { "done" } else { "failed" };
+    let result = if reply.status() == StatusCode::OK && reply.error.is_none() { "done" } else { "failed" };
     let (Outcome { before, after }, message) = (take(&mut reply.outcome), reply.error.clone());
     note(state, AuditRecord { before, after, message, ..record.with(result) }).await;
     answer

@@ -16,7 +16,7 @@ use serde_json::json;
 #[derive(Debug)]
 pub(super) struct AdminReply {
     response: Box<Response<Full<Bytes>>>,
-    /// Why there is no answer, as its body says it.
+    /// Why there is no answer, or why it says that something was not done.
     pub(super) error: Option<String>,
     pub(super) outcome: Outcome,
 }

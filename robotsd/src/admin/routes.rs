@@ -273,15 +273,23 @@ async fn reload(state: &ServerState, query: &Query) -> Answer {
     };
     // Those of the config as it is now.
     let sites = &serving(state)?.sites;
-    let report = sites.reload(query.value("site")).await.map_err(refused)?;
-    Ok(AdminReply::json(&ReloadReport { config, ..report }))
+    let report = ReloadReport { config, ..sites.reload(query.value("site")).await.map_err(refused)? };
+    let of_sites = report.sites.iter().map(|site| (&*site.outcome, &*site.message));
+    let outcomes = report.config.iter().map(|config| (&*config.outcome, &*config.message)).chain(of_sites);
+    let kept = outcomes.filter_map(|(outcome, why)| matches!(outcome, "kept" | "partly").then_some(why));
+    let kept: Vec<_> = kept.collect();
+    let mut reply = AdminReply::json(&report);
+    reply.error = (!kept.is_empty()).then(|| kept.join("; "));
+    Ok(reply)
 }
 
 /// Has a new process take the place of this one, and waits for the outcome.
 async fn upgrade(state: &ServerState, query: &Query) -> Answer {
     query.only(&[])?;
-    let report = state.upgrade().await;
-    report.map(|report| AdminReply::json(&report)).ok_or_else(|| AdminReply::unavailable("this process starts or ends"))
+    let report = state.upgrade().await.ok_or_else(|| AdminReply::unavailable("this process starts or ends"))?;
+    let mut reply = AdminReply::json(&report);
+    reply.error = (report.state == "failed").then_some(report.message);
+    Ok(reply)
 }
 
 /// The attempts for `?site=`.

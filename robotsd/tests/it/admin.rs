@@ -81,6 +81,8 @@ fn a_reload_is_waited_for_and_says_what_came_of_it() {
     let answer = outcome("/reload");
     assert_part(&answer, &json!({"outcome": "kept", "hash": good}));
     assert_has(message(&answer), &["there is no such file"]);
+    let failed = running.wait_for_event("audit", |line| line["action"] == "reload" && line["result"] == "failed");
+    assert_has(message(&failed), &["there is no such file"]);
     let status = json(&running.ask_admin("GET /status"));
     assert_part(&status["sites"][0], &json!({"state": "last-good", "hash": good}));
     assert_eq!(running.ask_admin("GET /readyz").status, 200);

@@ -302,6 +302,8 @@ fn fails(upgraded: &Upgraded, want: &str) {
     assert_eq!(upgrade["state"], "failed", "{upgrade}");
     assert_has(message(&upgrade), &[want]);
     upgraded.running.wait_for_event("upgrade", |line| line["level"] == "error" && message(line).contains(want));
+    let failed = |line: &Value| (&line["action"], &line["result"]) == (&"upgrade".into(), &"failed".into());
+    upgraded.running.wait_for_event("audit", |line| failed(line) && message(line).contains(want));
     assert_eq!(upgraded.get("/private/x"), 403);
     assert_eq!(upgraded.running.get("/a.html", GPTBOT).status, 200);
     for process in upgraded.started() {
