@@ -21,8 +21,8 @@ pub(crate) fn run(TokenCommand::New { name }: &TokenCommand) -> io::Result<ExitC
     let name = toml::Value::from(name.as_str());
     say(&format!(
         "{token}\n\n# It is shown this once. Commands take it from ROBOTSD_TOKEN, or from the file that ROBOTSD_TOKEN_FILE names.\n\n\
-         [[admin.token]]\nname  = {name}\nhash  = \"{hash}\"\nrole  = \"operate\"  # or read, or admin, which is for every site\n\
-         sites = [\"*\"]      # every site\n# until = 2027-03-31\n"
+         [[admin.token]]\nname  = {name}\nhash  = \"{hash}\"\nrole  = \"read\"  # or operate, or admin, which is for every site\n\
+         sites = [\"*\"]   # every site; of some the names, as in [\"shop\", \"blog-*\"]\n# until = 2027-03-31\n"
     ));
     Ok(ExitCode::SUCCESS)
 }
