@@ -111,7 +111,8 @@ impl AccessRule {
         let Some(authority) = authority(host) else { return refuse("the Host is malformed") };
         if !is_ours(&authority, peer.local, &terms.names) {
             return refuse(&format!(
-                "{authority}: not a name or address of this interface: use the address it listens on"
+                "{authority}: not a name or address of this interface: use the address it listens on, or write the name into \
+                 hosts of [admin]"
             ));
         }
         Ok(())

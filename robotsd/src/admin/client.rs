@@ -213,7 +213,8 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
                 let name = host.trim_start_matches('[').trim_end_matches(']');
                 let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
                 let trust = trust().map_err(|why| broken(&why))?;
-                let stream = secured(&trust, name, stream).await.map_err(|error| broken(&error.to_string()))?;
+                let known_by = |error| format!("{error} (ca of a command is the file that {AUTHORITIES} names)");
+                let stream = secured(&trust, name, stream).await.map_err(|error| broken(&known_by(error)))?;
                 let socket = Socket::Tls(Box::new(stream.into()));
                 Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true })
             }
