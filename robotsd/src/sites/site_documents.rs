@@ -292,9 +292,11 @@ impl Sites {
         let mut trouble = if known > 0 || has_usual { walk.trouble() } else { of_named };
         let has_read = walk.read > 0;
         let read = walk.into_pages();
+        let mut unsaved = None;
         if (trouble.is_none() && (has_read || known == 0)) || read.len() > known {
-            if let Err(error) = opener.saved_pages(&site.name).save(&read) {
-                trouble = Some(format!("they are not kept over a restart: {error}"));
+            // A site without sitemaps has nothing to keep.
+            if known > 0 || !read.is_empty() {
+                unsaved = opener.saved_pages(&site.name).save(&read).err();
             }
             pages.set_sitemaps(read);
         } else if trouble.is_none() {
@@ -304,7 +306,11 @@ impl Sites {
             0 => String::new(),
             count => format!("; the gate watches the {count} pages that are known"),
         };
-        pages.note(NoteAbout::Sitemaps, trouble.map(|why| format!("sitemaps not read: {why}{kept}")));
+        let unsaved = unsaved.map(|error| {
+            format!("a restart forgets the pages of the sitemaps, which are written when they are read again: {error}")
+        });
+        let unread = trouble.map(|why| format!("sitemaps not read: {why}{kept}"));
+        pages.note(NoteAbout::Sitemaps, unread.or(unsaved));
     }
 
     /// How many octets the pages of a site's sitemaps may take in memory.
