@@ -341,8 +341,9 @@ impl ActiveConfig {
             self.edge.set_places(before, connections);
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
-        let is_same = self.config.edge == config.edge && self.config.connections == config.connections;
-        (!is_same || connections != before).then(|| "other limits for new connections".to_owned())
+        // A listener more or fewer takes some descriptors, which is no news.
+        let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
+        is_other.then(|| "other limits for new connections".to_owned())
     }
 }
 
