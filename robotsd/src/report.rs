@@ -237,6 +237,13 @@ pub(crate) struct IdentityReport {
     pub(crate) paths_trouble: Option<String>,
 }
 
+impl IdentityReport {
+    /// How many lists were confirmed within a day: only those can refute a claim.
+    pub(crate) fn confirmed_lists(&self) -> usize {
+        self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
+    }
+}
+
 /// A published list of addresses.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ListReport {

@@ -14,6 +14,7 @@ use tower_robots::live::AgentLookups;
 
 use super::audit_writer::AuditWriter;
 use super::watchdog::Watchdog;
+use crate::ask::QuestionErrors;
 use crate::board::Board;
 use crate::config::{AdminRights, RefusedFile, SettingChange};
 use crate::date::rfc3339;
@@ -60,6 +61,8 @@ pub(crate) struct ServerState {
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
+    /// Those of each listener for decisions.
+    pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
     /// Those of each worker.
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
@@ -209,11 +212,13 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Troubles that concern every site: those of threads, of the state directory, and of the board in it.
+    /// Troubles that concern every site: those of threads, of other proxies' questions, of the state directory, and of the board in it.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
         let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
-        self.watchdog.troubles().chain(state).chain(board).collect()
+        let questions =
+            serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.troubles());
+        self.watchdog.troubles().chain(questions).chain(state).chain(board).collect()
     }
 }
 
@@ -246,6 +251,13 @@ impl Serving {
             exposition.sample(&family::CONNECTION_ERRORS, &[("reason", kind.as_str())], count);
         }
         write_responses(exposition, "", &siteless, &labels);
+        let mut undecided = BTreeMap::<_, u64>::new();
+        for (reason, count) in self.question_errors.iter().flat_map(|errors| errors.totals()) {
+            *undecided.entry(reason).or_default() += count;
+        }
+        for (reason, count) in undecided {
+            exposition.sample(&family::QUESTIONS_UNDECIDED, &[("reason", reason)], count);
+        }
         // Listeners may share a file, and one of them may have read it later.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
         for (path, end) in self.certificates.iter().flat_map(LiveCertificates::ends) {

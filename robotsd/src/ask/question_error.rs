@@ -33,6 +33,9 @@ word_enum! {
     }
 }
 
+/// How long a question that its proxy got wrong is a trouble, in seconds.
+const TROUBLE: u64 = 3600;
+
 impl QuestionError {
     pub(super) const UNKNOWN_SITE: Self =
         Self { preset: None, fault: QuestionFault::UnknownSite, place: "the question" };
@@ -98,6 +101,26 @@ impl QuestionErrors {
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(error, "answered with a status of gRPC, and passed where the proxy lets failures pass");
+    }
+
+    /// How many questions had each fault.
+    pub(crate) fn totals(&self) -> [(&'static str, u64); QuestionFault::ALL.len()] {
+        let total = |fault| self.counts.iter().map(|of_preset| of_preset[fault as usize].total()).sum();
+        QuestionFault::ALL.map(|fault| (fault.as_str(), total(fault)))
+    }
+
+    /// The faults that only the config of a proxy has: its requests pass all rules, or none of them passes.
+    pub(crate) fn troubles(&self) -> impl Iterator<Item = String> {
+        let done = if self.settings.on_error == OnError::Pass { "passed unjudged" } else { "refused" };
+        let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
+        let is_recent = |fault| self.counts.iter().any(|counts| counts[fault as usize].is_recent(self.start, TROUBLE));
+        of_proxies.into_iter().filter(move |fault| is_recent(*fault)).map(move |fault| {
+            let (word, total) = self.totals()[fault as usize];
+            format!(
+                "questions of other proxies were {done} within the hour ({word}, {total} since the start): the lines \
+                 \"undecided\" of the log say what the proxy has to send"
+            )
+        })
     }
 
     fn report_as(&self, error: QuestionError, done: &str) {

@@ -17,9 +17,9 @@ use super::running::{Running, asked, refusal};
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
-    ConfigReport, FetchReport, FleetReport, HeldBackSetting, IdentityReport, KindCount, ListReport,
-    ListenerReport as Listener, NextStep, PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport,
-    RequestsReport, SiteReport, SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
+    ConfigReport, FetchReport, FleetReport, HeldBackSetting, IdentityReport, KindCount, ListenerReport as Listener,
+    NextStep, PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport, RequestsReport, SiteReport,
+    SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -488,13 +488,9 @@ fn for_people(seconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }
 
-/// A list that was confirmed within so many seconds can refute a claim.
-const FRESH: u64 = 24 * 3600;
-
 /// The evidence about senders: how much there is, the missing parts, and the paths on which claims are not believed.
 fn describe_identity(page: &mut Page, identity: &IdentityReport) {
-    let fresh = |list: &&ListReport| list.age_seconds.is_some_and(|age| age <= FRESH);
-    let fresh = identity.lists.iter().filter(fresh).count();
+    let fresh = identity.confirmed_lists();
     let keys = identity.directories.iter().filter(|directory| directory.keys.is_some()).count();
     let mut text = format!("{fresh} of {} lists confirmed within a day", identity.lists.len());
     let _ = write!(text, ", {keys} of {} key directories loaded", identity.directories.len());

@@ -50,6 +50,12 @@ impl EventCounter {
         self.total.load(Ordering::Relaxed)
     }
 
+    /// Whether one was reported in the last so many seconds.
+    pub(crate) fn is_recent(&self, start: Instant, seconds: u64) -> bool {
+        let last = self.reported.load(Ordering::Relaxed);
+        last > 0 && start.elapsed().as_secs() + 1 < last + seconds
+    }
+
     /// Counts an event. Returns the number to report, if it is time to.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
         self.total.fetch_add(1, Ordering::Relaxed);

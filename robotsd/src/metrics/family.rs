@@ -87,11 +87,15 @@ families! {
     CONNECTIONS_LIMIT = Gauge "robotsd_connections_limit", "The bound on connections of clients, on all listeners.";
     CONNECTION_ERRORS = Counter "robotsd_connection_errors",
         "Connection errors of clients, by reason as in the event trouble of the log.";
+    QUESTIONS_UNDECIDED = Counter "robotsd_questions_undecided",
+        "Questions of other proxies with a fault, by reason as in the event undecided of the log.";
     CERTIFICATE_EXPIRY = Gauge "robotsd_tls_certificate_expiry_timestamp_seconds" ("seconds"),
         "When the certificate chain in a file ends, in Unix time.";
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log could not take: its reader or disk is slower.";
     AGENT_CACHE_LOOKUPS = Counter "robotsd_agent_cache_lookups",
         "User-Agent fields looked up among those recognised before: hit, or miss where the field was recognised anew.";
+    IDENTITY_LISTS = Gauge "robotsd_identity_lists",
+        "Published lists of crawlers' addresses, by state: confirmed, by their servers within a day, or unconfirmed, so that they refute no claim.";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",
         "Whether the store of rates is asked: 0 while it, or a node of its cluster, does not answer and each process counts crawlers for \
          itself.";

@@ -70,6 +70,8 @@ struct OpenListener {
     /// None before the workers accept.
     ids: Vec<ListenerId>,
     report: ListenerReport,
+    /// Of a listener for decisions that is open.
+    question_errors: Option<Arc<QuestionErrors>>,
     /// An edge of its own if it has limits of its own, made from those of all.
     edge: Option<Edge>,
 }
@@ -254,6 +256,10 @@ impl Listeners {
         self.open.iter().map(|opened| opened.report.clone()).collect()
     }
 
+    pub(super) fn question_errors(&self) -> Vec<Arc<QuestionErrors>> {
+        self.open.iter().filter_map(|opened| opened.question_errors.clone()).collect()
+    }
+
     pub(super) fn certificates(&self) -> Vec<LiveCertificates> {
         self.open.iter().filter_map(|opened| opened.settings.listener.certificates.clone()).collect()
     }
@@ -290,7 +296,7 @@ impl OpenListener {
             scheme: if listener.certificates.is_some() { "https" } else { "http" }.to_owned(),
             socket: origin.to_owned(),
         };
-        Ok(Self { settings, local, sockets, ids: Vec::new(), report, edge: None })
+        Ok(Self { settings, local, sockets, ids: Vec::new(), report, question_errors: None, edge: None })
     }
 
     /// Has the workers accept.
@@ -307,6 +313,7 @@ impl OpenListener {
                     worker.router.of_listener(counts)
                 }),
                 ListenerKind::Decision => {
+                    self.question_errors = Some(Arc::clone(&errors));
                     let edge = self.edge.get_or_insert_with(|| edge.with_limits(ask::limits));
                     workers.open(sockets, edge, &label, &listener_settings, |worker, counts| {
                         Decisions::new(worker.decision_sites.clone(), errors.clone(), counts)

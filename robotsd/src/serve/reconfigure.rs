@@ -267,11 +267,11 @@ impl ActiveConfig {
             self.log.say(LogEvent::SearchEngines, engines);
         }
         drop(before);
-        let (opened, reports, mut certificates) = {
+        let (opened, reports, mut certificates, question_errors) = {
             let mut listeners = self.listeners.lock();
             let opened = listeners.apply(plan, &mut self.workers, &self.edge, &self.log);
             listeners.set_limits(&config.edge);
-            (opened, listeners.reports(), listeners.certificates())
+            (opened, listeners.reports(), listeners.certificates(), listeners.question_errors())
         };
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
@@ -296,6 +296,7 @@ impl ActiveConfig {
         self.state.is_serving(Serving {
             sites: Arc::clone(&self.sites),
             listeners: reports,
+            question_errors,
             certificates,
             agent_lookups: self.workers.agent_lookups(),
             edge: self.edge.clone(),

@@ -134,6 +134,7 @@ pub(super) async fn serve(
     let serving = Serving {
         sites: Arc::clone(&sites),
         listeners: listeners.reports(),
+        question_errors: listeners.question_errors(),
         certificates: certificates.clone(),
         agent_lookups: workers.agent_lookups(),
         edge: edge.clone(),

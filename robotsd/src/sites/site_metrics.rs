@@ -34,6 +34,12 @@ impl Sites {
                 exposition.sample(&family::RATE_STORE_REQUESTS, &[("result", kind)], *count);
             }
         }
+        if let Some(identity) = self.identity_report() {
+            let confirmed = identity.confirmed_lists();
+            for (state, count) in [("confirmed", confirmed), ("unconfirmed", identity.lists.len() - confirmed)] {
+                exposition.sample(&family::IDENTITY_LISTS, &[("state", state)], count);
+            }
+        }
         let hooks = self.hooks();
         for site in self.iter() {
             for live in site.lives() {

@@ -9,7 +9,7 @@ const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Goog
 
 fn start(listener: &str, more: &str) -> (Folder, Running) {
     let site = "[site.robots]\npath = \"robots.txt\"\n[site.modes]\n\"category:search\" = \"tag\"";
-    Config::deciding().listener(listener).site("shop", site).tables(more).robots(ROBOTS).start()
+    Config::deciding().listener(listener).site("shop", site).tables(more).admin().robots(ROBOTS).start()
 }
 
 fn nginx(running: &Running, uri: &str, agent: &str) -> Answer {
@@ -63,8 +63,10 @@ fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
 
 #[test]
 fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd_one_is_judged() {
-    for (listener, status) in [("", 200), ("on_error = \"refuse\"", 403)] {
+    for (listener, status, done) in [("", 200, "passed unjudged"), ("on_error = \"refuse\"", 403, "refused")] {
         let (_folder, running) = start(listener, "");
+        let said = || running.ask_admin("GET /status").json()["troubles"].to_string();
+        assert_eq!(said(), "[]");
         let ask = |target: &str, fields: &[(&str, &str)]| {
             running.request("GET", target, &[&[("User-Agent", GPTBOT)], fields].concat()).status
         };
@@ -99,6 +101,20 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
         ] {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
+        }
+        // What only the config of a proxy can be wrong in is a trouble; what a client may have written is counted alone.
+        assert_has(
+            &said(),
+            &[
+                &format!("were {done} within the hour (missing, 4 since the start)"),
+                "(unknown-preset, 2 since",
+                "(unknown-site, 1 since",
+            ],
+        );
+        assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
+        let metrics = running.ask_admin("GET /metrics").body;
+        for (reason, count) in [("missing", 4), ("unknown-preset", 2), ("unknown-site", 1), ("repeated", 4)] {
+            assert_has(&metrics, &[&format!("robotsd_questions_undecided_total{{reason=\"{reason}\"}} {count}\n")]);
         }
         // A flood of them is a line a second at most, and a machine that takes minutes for this has other troubles.
         for _ in 0..300 {

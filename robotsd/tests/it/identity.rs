@@ -107,6 +107,17 @@ pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
 }
 
 #[test]
+fn a_list_whose_server_does_not_confirm_it_is_counted() {
+    let names = PlayedDns::start();
+    let crawlers = crawlers() + "ranges = [\"https://127.0.0.1:1/list.json\"]\n";
+    let (_folder, running) = known_by(&names, "", "").file("crawlers.toml", crawlers).robots(ROBOTS).start();
+    for (state, count) in [("confirmed", 0), ("unconfirmed", 1)] {
+        let series = format!("robotsd_identity_lists{{state=\"{state}\"}} {count}\n");
+        assert_has(&running.ask_admin("GET /metrics").body, &[&series]);
+    }
+}
+
+#[test]
 fn the_first_request_waits_for_names_where_that_is_set() {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example");

@@ -8,6 +8,7 @@ use super::programs::debian;
 use super::prometheus::Prometheus;
 use super::tls;
 use crate::harness::*;
+use crate::played_dns::PlayedDns;
 
 const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
@@ -139,7 +140,8 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
     // A fleet that it has heard of: else it would enforce nothing.
     let keys = "rate.store = \"redis://127.0.0.1:1\"\nfleet.name = \"shop\"\nstate_dir = \"state\"";
     let config = Config::refusing().keys(keys).file("state/fleet.json", "{\"epoch\": \"e\"}").log_requests();
-    let config = config.listener(format!("name = \"web\"\n{secure}")).site("shop", site).admin();
+    let ask = "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"";
+    let config = config.listener(format!("name = \"web\"\n{secure}\n{ask}")).site("shop", site).admin();
     let folder = config.file("ai.txt", "User-agent: CCBot\nDisallow: /\n").folder();
     tls::certify(folder.path(), &["shop.test"]);
     let running = folder.start();
@@ -151,7 +153,9 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
         }
     };
     play();
-    let prometheus = Prometheus::start(folder.path(), &[running.admin()], ALERTS);
+    let names = PlayedDns::start();
+    let (_identity, with_identity) = super::identity::known_by(&names, "", "").robots("").start();
+    let prometheus = Prometheus::start(folder.path(), &[running.admin(), with_identity.admin()], ALERTS);
     wait_until("a scrape", || {
         play();
         prometheus.answer("rate(robotsd_decisions_total[4s])")
