@@ -226,6 +226,30 @@ fn a_pending_version_is_reported_once_and_forgotten_when_the_old_file_comes_back
 }
 
 #[test]
+fn a_first_version_is_one_of_those_that_are_known_elsewhere() {
+    let hash = |text: &str| VersionHash::of(text.as_bytes());
+    let gate = |known: &str| Gate::new().first_of([hash(known)], "others serve another");
+    // One that is known passes, whatever it does; later versions are compared with it.
+    let site = Site::new(STAGING);
+    let live = site.builder().gate(gate(STAGING)).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some(STAGING));
+    site.write(OPEN);
+    assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated);
+    assert_eq!(objections(&live), [ObjectionKind::Opening]);
+    // Another one waits, however harmless, and says why.
+    let site = Site::new(OPEN);
+    let live = site.builder().gate(gate(STAGING)).when_missing(WhenMissing::Unavailable).open().unwrap();
+    assert_eq!((body(&live), objections(&live)), (None, vec![ObjectionKind::NotAccepted]));
+    assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "others serve another");
+    live.accept(&hash(OPEN).into()).unwrap();
+    assert_eq!(body(&live).as_deref(), Some(OPEN));
+    // A baseline is something to compare with.
+    let baseline = tower_robots::rules::RobotsTxt::parse(OPEN.as_bytes());
+    let live = Site::new(OPEN).builder().gate(gate(STAGING).baseline(baseline)).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some(OPEN));
+}
+
+#[test]
 fn a_rollback_stays_until_the_file_holds_something_else() {
     let second = format!("{OPEN}Disallow: /second\n");
     let third = format!("{OPEN}Disallow: /third\n");

@@ -187,6 +187,15 @@ impl Fleet {
         self.calls(seen.write_back)
     }
 
+    /// What the replicas say, by the clock of the store.
+    pub(super) fn hear(&self, now: u64, replicas: Vec<(String, String)>) {
+        let mut store = self.store.lock();
+        store.now = now;
+        // One that cannot be read is of a later version, and there.
+        let replicas = replicas.into_iter().map(|(name, beat)| (name, serde_json::from_str(&beat).unwrap_or_default()));
+        store.replicas = replicas.collect();
+    }
+
     /// The store is read, or not any more; or it cannot be written.
     pub(super) fn note(&self, trouble: Option<String>, is_read: bool) {
         let mut store = self.store.lock();

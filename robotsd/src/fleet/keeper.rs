@@ -78,7 +78,7 @@ impl Fleet {
     }
 }
 
-struct Keeper {
+pub(super) struct Keeper {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,
     write: StoreScript,
@@ -93,7 +93,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(fleet: Arc<Fleet>, sites: Arc<dyn FleetSites>) -> Self {
+    pub(super) fn new(fleet: Arc<Fleet>, sites: Arc<dyn FleetSites>) -> Self {
         Self {
             fleet,
             sites,
@@ -195,6 +195,15 @@ impl Keeper {
         Ok(is_changed)
     }
 
+    /// Reads the document, and what the replicas last said.
+    pub(super) async fn contact(mut self) -> Result<(), String> {
+        self.read().await?;
+        let replicas: Vec<(String, String)> = self.query(cmd("HGETALL").arg(self.key("replicas"))).await?;
+        let (now, _): (u64, u64) = self.query(&cmd("TIME")).await?;
+        self.fleet.hear(now, replicas);
+        Ok(())
+    }
+
     async fn beat(&mut self) -> Result<(), String> {
         let key = self.key("replicas");
         let versions = self.sites.versions().into_iter();
@@ -212,11 +221,7 @@ impl Keeper {
         let (now, replicas): (String, Vec<(String, String)>) =
             said.map_err(|error| self.failed(&error, "write", &key))?;
         self.beaten = Some(Instant::now());
-        let mut store = self.fleet.store.lock();
-        store.now = now.parse().unwrap_or_default();
-        let replicas = replicas.into_iter();
-        // One that cannot be read is of a later version, and there.
-        store.replicas = replicas.map(|(name, beat)| (name, serde_json::from_str(&beat).unwrap_or_default())).collect();
+        self.fleet.hear(now.parse().unwrap_or_default(), replicas);
         Ok(())
     }
 

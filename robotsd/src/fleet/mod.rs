@@ -7,6 +7,7 @@
 //! snapshot that a request loads.
 
 mod document;
+mod first_version;
 mod handle;
 mod keeper;
 mod member;

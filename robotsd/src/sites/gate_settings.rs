@@ -12,9 +12,11 @@ use tower_robots::live::{Gate, LiveRobots, RejectionKind, WhenMissing};
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::Watcher;
 
+use super::robots_opener::RobotsOpener;
 use super::site_pages::{NoteAbout, SitePages};
 use crate::config::{GateBasis, SiteConfig};
 use crate::expectations::ExpectationsFile;
+use crate::fleet::Fleet;
 use crate::input;
 use crate::pages::read_urls;
 
@@ -22,6 +24,8 @@ use crate::pages::read_urls;
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<Gate>,
+    site: String,
+    fleet: Option<Arc<Fleet>>,
     pub(super) expectations: Option<PathBuf>,
     basis: GateBasis,
     hosts: Vec<String>,
@@ -39,15 +43,17 @@ impl GateSettings {
         site: &SiteConfig,
         pages: Arc<SitePages>,
         before: Option<&Self>,
-        watcher: &Watcher,
+        opener: &RobotsOpener,
     ) -> Self {
         Self {
             gate,
+            site: site.name.clone(),
+            fleet: opener.state.fleet.clone(),
             expectations: site.expectations.clone(),
             basis: site.gate_basis.clone(),
             hosts: site.hosts.clone(),
             pages,
-            watcher: watcher.clone(),
+            watcher: opener.watcher.clone(),
             last: Arc::default(),
             baseline: before.map(|before| Arc::clone(&before.baseline)).unwrap_or_default(),
         }
@@ -59,6 +65,7 @@ impl GateSettings {
         let Some(gate) = &self.gate else { return Ok(Gate::open()) };
         self.read_urls();
         let gate = gate.clone().pages(&self.pages.watched);
+        let gate = self.fleet.iter().fold(gate, |gate, fleet| fleet.gate(&self.site, gate));
         let gate = self.baseline().into_iter().fold(gate, Gate::baseline);
         let expected = self.expectations.as_ref().map(|path| expectations(path, registry)).transpose()?;
         let gate = expected.into_iter().fold(gate, Gate::expectations);

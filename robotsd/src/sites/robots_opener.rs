@@ -141,7 +141,7 @@ impl RobotsOpener {
                 pages
             }
         };
-        GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher)
+        GateSettings::new(self.gate.clone(), site, pages, before, self)
     }
 
     /// The folder in which the pages of a site's sitemaps are kept over restarts.

@@ -55,6 +55,7 @@ impl Sites {
         let mut state = StateHandle::open(config).map_err(|error| error.to_string())?;
         state.log_troubles(log);
         state.fleet = config.fleet.as_ref().map(|settings| Fleet::open(settings, config.state_dir.as_deref(), log));
+        state.fleet.iter().for_each(Fleet::make_contact);
         let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
         let mut opener = RobotsOpener::new(config, registry, state, log);
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));

@@ -10,6 +10,9 @@
 //! 5. A refused version waits with its reasons, and the version before stays live. It is accepted by its hash only, so an
 //!    operator never accepts a version unseen.
 //!
+//! A process that shares its sites with others can have its very first version wait unless it is accepted
+//! ([`Gate::first_of`]): theirs is what it would be compared with.
+//!
 //! A baseline stands in the place of the version that was accepted last: what version control holds, for example.
 //!
 //! Bytes that are no robots.txt (empty, HTML, binary, another text) are rejected before the gate, whatever its settings.
@@ -53,6 +56,8 @@ pub struct Gate {
     accepted: Vec<VersionHashPrefix>,
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
+    /// The versions that pass where there is nothing to compare with, and why others wait.
+    first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
 /// A version that counts as the one accepted last.
@@ -107,6 +112,12 @@ impl Gate {
         }
         let accepted = self.baseline.as_ref().map(|baseline| &baseline.robots).or(accepted);
         let mut objections = Vec::new();
+        if let (None, Some((known, why))) = (accepted, &self.first) {
+            if known.iter().any(|known| known.matches(&hash)) {
+                return Vec::new();
+            }
+            objections.push(Objection::new(ObjectionKind::NotAccepted, why.clone()));
+        }
         if self.compares_effects {
             objections.extend(Upheaval::between(accepted, robots, registry).iter().map(Objection::upheaval));
         }
@@ -149,7 +160,8 @@ impl Gate {
 
     /// Whether the version that was accepted last matters.
     pub(super) fn compares(&self) -> bool {
-        let has_reason = self.compares_effects || !self.guards.is_empty() || !self.pages.is_empty();
+        let has_reason =
+            self.compares_effects || !self.guards.is_empty() || !self.pages.is_empty() || self.first.is_some();
         has_reason && self.baseline.is_none()
     }
 
@@ -208,6 +220,17 @@ impl Gate {
     /// was written for that page; an accident meets a folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
         self.pages.push(pages.clone());
+        self
+    }
+
+    /// Where there is nothing to compare with, lets these versions pass, whatever they do, and refuses others for this reason: what other
+    /// processes serve or have accepted, for one that begins without. Default: a first version passes if it meets the other conditions.
+    pub fn first_of(
+        mut self,
+        hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
+        why: impl Into<String>,
+    ) -> Self {
+        self.first = Some((hashes.into_iter().map(Into::into).collect(), why.into()));
         self
     }
 

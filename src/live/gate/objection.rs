@@ -46,6 +46,8 @@ keyword_enum! {
         Guard = "guard",
         /// The check has findings of the severity that the gate refuses.
         Finding = "finding",
+        /// Nothing is there to compare it with, and nobody has accepted it.
+        NotAccepted = "not-accepted",
         /// It was live and was rolled back.
         RolledBack = "rolled-back",
     }

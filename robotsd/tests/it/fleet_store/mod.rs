@@ -27,6 +27,10 @@ struct Fleet {
 impl Replica {
     /// `login` stands before the address in the URL of the store.
     fn start(name: &str, store: &StoreServer, login: &str) -> Self {
+        Self::start_with(name, store, login, ROBOTS)
+    }
+
+    fn start_with(name: &str, store: &StoreServer, login: &str, robots: &str) -> Self {
         let store = Forwarder::start(store.address());
         let config = format!(
             "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\n\
@@ -34,7 +38,7 @@ impl Replica {
              store = \"redis://{login}{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n",
             store.address
         );
-        let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+        let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", robots)]);
         Self { folder, running, store }
     }
 
@@ -396,5 +400,31 @@ fn a_copy_that_cannot_be_read_counts_as_off_until_the_document_is_read() {
         fleet.replicas[0].running.wait_for_message("fleet", "fleet.json");
         fleet.replicas[0].store.lead_to(store.address());
         fleet.all(false);
+    });
+}
+
+#[test]
+fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_other() {
+    each_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        let closed = "User-agent: *\nDisallow: /\n";
+        let hash = fleet.accept(closed);
+        let ready = |replica: &Replica| {
+            let answer = replica.running.ask_admin("GET /readyz?require=sites");
+            (answer.status, answer.body)
+        };
+        // Nobody has to accept it again, whatever it does.
+        let new = Replica::start_with("web-4", &store, "", closed);
+        assert_eq!(ready(&new).0, 200);
+        assert_eq!(new.running.get("/any", GPTBOT).status, 403);
+        // The file of before is none that the fleet has, and neither is one that would pass anywhere else.
+        let old = Replica::start_with("web-5", &store, "", ROBOTS);
+        let (status, why) = ready(&old);
+        assert_eq!(status, 503);
+        assert_has(&why, &["waits to be accepted: it would be the first version here", &hash[..12]]);
+        assert_eq!(old.running.get("/robots.txt", GPTBOT).status, 503, "it has none");
+        // It comes as soon as its source has what the fleet has accepted.
+        old.folder.replace("robots.txt", closed);
+        wait_until("the version", || old.running.get("/any", GPTBOT).status == 403);
     });
 }

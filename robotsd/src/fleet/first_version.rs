@@ -1,0 +1,79 @@
+//! The first version of a site on a new replica, which has none to compare it with: it goes live if the fleet has accepted it, or if a
+//! replica that lives serves it. If the fleet knows nothing of the site, the gate is as it is without a fleet.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+use tokio::time::timeout;
+use tower_robots::live::{Attribution, Gate, VersionHashPrefix};
+
+use super::handle::Fleet;
+use super::keeper::{FleetSites, Keeper, ServedVersions};
+use super::standing::{Heartbeat, SILENT};
+use crate::render::short_hash;
+
+/// How long a start of one that never saw the document waits for the store. Without it the files go live, and nothing is enforced.
+const CONTACT: Duration = Duration::from_secs(3);
+
+/// No site is open yet.
+impl FleetSites for () {
+    fn versions(&self) -> Vec<ServedVersions> {
+        Vec::new()
+    }
+
+    fn accept(&self, _: &str, _: &str, _: &Attribution) {}
+
+    fn roll_back(&self, _: &str, _: &Attribution) {}
+
+    fn were_switched_off(&self) {}
+}
+
+impl Fleet {
+    /// Reads the store before any site is opened, if this replica knows nothing of it. Blocks.
+    pub(crate) fn make_contact(self: &Arc<Self>) {
+        if self.member.lock().is_known() {
+            return;
+        }
+        let fleet = Arc::clone(self);
+        let contact = move || {
+            let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
+            let contact = Keeper::new(fleet, Arc::new(())).contact();
+            // What the store says of it is said once sites are served.
+            let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
+            runtime.shutdown_background();
+        };
+        // No runtime begins within another.
+        let _ = thread::spawn(contact).join();
+    }
+
+    /// The gate of a site, for its first version here.
+    pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
+        let known = self.known_versions(site);
+        if known.is_empty() {
+            return gate;
+        }
+        let shown = known.iter().map(|hash| short_hash(hash)).collect::<Vec<_>>().join(", ");
+        let hashes = known.iter().filter_map(|hash| hash.parse::<VersionHashPrefix>().ok());
+        gate.first_of(
+            hashes,
+            format!("it would be the first version here, and the fleet has accepted or serves {shown}"),
+        )
+    }
+
+    /// The hashes of a site, and of its hosts, that are accepted or served.
+    fn known_versions(&self, site: &str) -> BTreeSet<String> {
+        let is_of =
+            |name: &&String| name.strip_prefix(site).is_some_and(|host| host.is_empty() || host.starts_with('/'));
+        let (member, store) = (self.member.lock(), self.store.lock());
+        let accepted = member.accepts().iter().filter(|(name, _)| is_of(name)).map(|(_, accept)| &accept.hash);
+        let is_live = |beat: &&Heartbeat| store.now.saturating_sub(beat.at) <= SILENT;
+        let others = store.replicas.iter().filter(|(name, _)| **name != self.replica).map(|(_, beat)| beat);
+        let sites = others.filter(is_live).flat_map(|beat| &beat.sites);
+        let served = sites.filter(|(name, hash)| is_of(name) && !hash.is_empty()).map(|(_, hash)| hash);
+        accepted.chain(served).cloned().collect()
+    }
+}
