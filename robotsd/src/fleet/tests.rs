@@ -1,3 +1,5 @@
+#[path = "../../../tests/simulation/mod.rs"]
+mod harness;
 mod simulation;
 
 use super::document::{Document, Mark, Stamp, Write, WriteAnswer, WriteCall};

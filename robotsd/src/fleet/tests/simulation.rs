@@ -4,16 +4,13 @@
 //! Beside each replica stands what a reader of the protocol expects of it, in sets of numbers: the marks that it was shown, those that it was
 //! shown to be lifted, and the accepts that it had. [`Planted`] faults show that the simulation finds what it is for.
 
-#[path = "../../../../tests/simulation/mod.rs"]
-mod harness;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall};
 use super::super::member::{Member, Standing};
 use super::super::test_store::PlayedStore;
-use harness::{Random, World, first_failure, simulate, steps};
+use super::harness::{Random, World, first_failure, simulate, steps};
 
 /// Schedules, and the steps of each.
 const SCHEDULES: u64 = 100_000;
