@@ -315,7 +315,8 @@ impl Process {
     /// The switch of all sites, and the site's own.
     pub(super) fn switches(&self) -> [Enforcement; 2] {
         let switches = self.site.current.load().switches;
-        [switches.all, switches.site]
+        let all = if switches.shared_off == 0 { Enforcement::On } else { Enforcement::Off };
+        [all, switches.site]
     }
 
     pub(super) fn waiting(&self) -> Option<VersionHash> {
