@@ -50,16 +50,6 @@ pub(super) struct KnownTable {
     pub(super) keys: &'static [Key],
 }
 
-/// Keys that the config had before, by their table, and what is written now.
-const FORMER: [(&str, &str, &str); 5] = [
-    ("gate", "mode", ENABLED),
-    ("admin", "mode", ENABLED),
-    ("board", "mode", ENABLED),
-    ("site.enforcement", "grace", "there is one for all sites now: write grace at the top of the file"),
-    ("site", "override", "an override is an entry of [site.modes] now, such as \"agent:GPTBot\" = \"refuse\""),
-];
-const ENABLED: &str = "a table is enabled or not: write enabled = true or enabled = false";
-
 impl Keys {
     /// Every table, each before those in it.
     pub(super) fn tables(self) -> Vec<KnownTable> {
@@ -97,9 +87,6 @@ impl Keys {
 
     /// The advice for an unknown key of a table.
     pub(super) fn help(self, table: &str, keys: &[Key], key: &str) -> Option<String> {
-        if let Some((.., help)) = FORMER.into_iter().find(|(of, former, _)| (*of, *former) == (table, key)) {
-            return Some(help.to_owned());
-        }
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();
         let here: Vec<_> = keys.iter().map(|key| key.name).collect();

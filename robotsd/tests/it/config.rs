@@ -49,12 +49,18 @@ fn a_config_is_shown_with_its_defaults() {
 }
 
 #[test]
-fn a_key_of_before_is_refused_with_what_is_written_now() {
-    let old = format!("{CONFIG}[[site.override]]\nagent = \"GPTBot\"\nmode = \"tag\"\n");
+fn a_config_of_before_is_refused_and_printed_as_it_is_written_now() {
+    let old = format!("{CONFIG}# It reads too much.\n[[site.override]]\nagent = \"GPTBot\"\nmode = \"tag\"\n");
     let (code, out, error) = said("check", &old, "# open\n");
-    assert_eq!((code, &*out), (Some(2), ""));
-    let wants = ["[[site]] has no key \"override\"\n --> /robotsd.toml:6:8\n", "is an entry of [site.modes]"];
+    let new = format!("{CONFIG}# It reads too much.\n[site.modes]\n\"agent:GPTBot\" = \"tag\"\n");
+    assert_eq!((code, &out), (Some(2), &new));
+    let wants = [
+        "error: an override is an entry of [site.modes] now\n --> /robotsd.toml:7:1\n",
+        "= help: write it in [site.modes]: \"agent:GPTBot\" = \"tag\"",
+        "robotsd: the file as it is written now is on standard output\n",
+    ];
     assert_has(&error, &wants);
+    assert_eq!(said("check", &new, "# open\n").0, Some(0));
 }
 
 #[test]

@@ -103,14 +103,8 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
             assert!(message(&event).starts_with(want), "{event}");
         }
         // What only the config of a proxy can be wrong in is a trouble; what a client may have written is counted alone.
-        assert_has(
-            &said(),
-            &[
-                &format!("were {done} within the hour (missing, 4 since the start)"),
-                "(unknown-preset, 2 since",
-                "(unknown-site, 1 since",
-            ],
-        );
+        let missing = format!("were {done} within the hour (missing, 4 since the start)");
+        assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
         let metrics = running.ask_admin("GET /metrics").body;
         for (reason, count) in [("missing", 4), ("unknown-preset", 2), ("unknown-site", 1), ("repeated", 4)] {
