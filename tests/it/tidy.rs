@@ -42,7 +42,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("render", &[]),
     ("exit", &["render"]),
     ("report", &[]),
-    ("html", &["date"]),
+    ("html", &["date", "word_enum"]),
     ("socket", &[]),
     ("target_url", &[]),
     ("input", &["files", "render"]),
