@@ -82,7 +82,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ),
     ("expectations", &["render", "input", "target_url", "config"]),
     ("log", &["date", "exchange", "edge", "config", "word_enum"]),
-    ("fleet", &["date", "files", "report", "store", "config", "log"]),
+    ("fleet", &["date", "files", "render", "report", "store", "config", "log"]),
     ("counting", &["metrics", "word_enum"]),
     ("request", &["shared_rate", "counting"]),
     ("ask", &["metrics", "exchange", "edge", "config", "log", "counting", "request", "word_enum"]),
