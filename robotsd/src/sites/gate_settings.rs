@@ -12,7 +12,6 @@ use tower_robots::live::{Gate, LiveRobots, RejectionKind, WhenMissing};
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::Watcher;
 
-use super::robots_opener::RobotsOpener;
 use super::site_pages::{NoteAbout, SitePages};
 use crate::config::{GateBasis, SiteConfig};
 use crate::expectations::ExpectationsFile;
@@ -43,17 +42,18 @@ impl GateSettings {
         site: &SiteConfig,
         pages: Arc<SitePages>,
         before: Option<&Self>,
-        opener: &RobotsOpener,
+        watcher: &Watcher,
+        fleet: Option<&Arc<Fleet>>,
     ) -> Self {
         Self {
             gate,
             site: site.name.clone(),
-            fleet: opener.state.fleet.clone(),
+            fleet: fleet.cloned(),
             expectations: site.expectations.clone(),
             basis: site.gate_basis.clone(),
             hosts: site.hosts.clone(),
             pages,
-            watcher: opener.watcher.clone(),
+            watcher: watcher.clone(),
             last: Arc::default(),
             baseline: before.map(|before| Arc::clone(&before.baseline)).unwrap_or_default(),
         }

@@ -141,7 +141,7 @@ impl RobotsOpener {
                 pages
             }
         };
-        GateSettings::new(self.gate.clone(), site, pages, before, self)
+        GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
     }
 
     /// The folder in which the pages of a site's sitemaps are kept over restarts.
