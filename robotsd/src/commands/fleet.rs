@@ -52,7 +52,7 @@ const FOLLOWED: Duration = Duration::from_secs(3);
 /// Turns enforcement off or on, on every replica. Each has the same mark, so that it is lifted from all.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
-    let (is_named, _) = places(running)?;
+    let (is_named, places) = places(running)?;
     if !is_named {
         return decide(running, &target);
     }
@@ -62,7 +62,7 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     if reached == 0 {
         return say_changes(running, &answers);
     }
-    let followed = wait_until_synced(running, FOLLOWED);
+    let followed = wait_until_synced(running, &places, FOLLOWED);
     let is_stored = answers.iter().filter_map(|of| of.answer.as_ref()).all(|answer| answer.trouble.is_none());
     let is_done = is_stored && followed.as_ref().is_ok_and(FleetReport::is_synced);
     let text = || {
@@ -86,11 +86,12 @@ fn decide(running: &Running, target: &str) -> io::Result<ExitCode> {
 
 /// Sends a decision to one replica, for a fleet with a name; it holds for all. None for another fleet.
 fn decide_by_store(running: &Running, target: &str) -> io::Result<Option<ExitCode>> {
-    if !places(running)?.0 {
+    let (is_named, places) = places(running)?;
+    if !is_named {
         return Ok(None);
     }
-    let change: ChangeReport = ask_any(running, &Method::POST, &format!("{target}&fleet=1"))?;
-    let report = wait_until_synced(running, FOLLOWED)?;
+    let change: ChangeReport = ask_any(running, &places, &Method::POST, &format!("{target}&fleet=1"))?;
+    let report = wait_until_synced(running, &places, FOLLOWED)?;
     let text = || {
         let mut page = Page::default();
         page.text(&change.message);
@@ -135,13 +136,13 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
         FleetCommand::Init(running) => (running, "/fleet/init"),
         FleetCommand::Restore(running) => (running, "/fleet/restore"),
     };
-    let change: ChangeReport = ask_any(running, &Method::POST, path)?;
+    let change: ChangeReport = ask_any(running, &known_places(running), &Method::POST, path)?;
     say_report(&change, running.json, || format!("{}\n", change.message), ExitCode::SUCCESS)
 }
 
 /// The document, and the state of every replica.
 fn document(running: &Running, WaitArg { wait }: WaitArg) -> io::Result<ExitCode> {
-    let report = wait_until_synced(running, wait.unwrap_or_default())?;
+    let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
     let text = || {
         let mut page = Page::default();
         let FleetReport { name, store, state, epoch, rev, read, .. } = &report;
@@ -191,10 +192,10 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
 }
 
 /// Asks for the fleet until every replica is synced, or the time is over.
-fn wait_until_synced(running: &Running, wait: Duration) -> io::Result<FleetReport> {
+fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -> io::Result<FleetReport> {
     let began = Instant::now();
     loop {
-        let report: FleetReport = ask_any(running, &Method::GET, "/fleet")?;
+        let report: FleetReport = ask_any(running, places, &Method::GET, "/fleet")?;
         if report.is_synced() || began.elapsed() >= wait {
             return Ok(report);
         }
@@ -202,12 +203,20 @@ fn wait_until_synced(running: &Running, wait: Duration) -> io::Result<FleetRepor
     }
 }
 
-/// Asks the first replica that answers: those of the config, or the one that runs with it.
-fn ask_any<T: DeserializeOwned>(running: &Running, method: &Method, target: &str) -> io::Result<T> {
-    let single =
-        places(running).map(|(_, places)| places.iter().filter_map(|place| single(place).ok()).flatten().collect());
+/// The replicas of the config; none where it cannot be read, which is no reason not to ask the one that runs.
+fn known_places(running: &Running) -> Vec<AdminPlace> {
+    places(running).map(|(_, places)| places).unwrap_or_default()
+}
+
+/// Asks the first of these replicas that answers, or without any the one that runs with the config.
+fn ask_any<T: DeserializeOwned>(
+    running: &Running,
+    places: &[AdminPlace],
+    method: &Method,
+    target: &str,
+) -> io::Result<T> {
     let mut last = None;
-    for place in single.unwrap_or_else(|_| Vec::new()) {
+    for place in places.iter().filter_map(|place| single(place).ok()).flatten() {
         match ask_one_of_many(&place, method, target) {
             Ok(answer) => return Ok(answer),
             Err(AskError::Refused(_, message)) => return Err(refusal(message)),
