@@ -13,8 +13,8 @@ use tower_robots::live::{Attribution, Gate, VersionHashPrefix};
 
 use super::handle::Fleet;
 use super::keeper::{FleetSites, Keeper, ServedVersions};
-use super::standing::{Heartbeat, SILENT};
 use crate::render::short_hash;
+use crate::report::is_of;
 
 /// How long a start of one that never saw the document waits for the store. Without it the files go live, and nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
@@ -66,14 +66,11 @@ impl Fleet {
 
     /// The hashes of a site, and of its hosts, that are accepted or served.
     fn known_versions(&self, site: &str) -> BTreeSet<String> {
-        let is_of =
-            |name: &&String| name.strip_prefix(site).is_some_and(|host| host.is_empty() || host.starts_with('/'));
         let (member, store) = (self.member.lock(), self.store.lock());
-        let accepted = member.accepts().iter().filter(|(name, _)| is_of(name)).map(|(_, accept)| &accept.hash);
-        let is_live = |beat: &&Heartbeat| store.now.saturating_sub(beat.at) <= SILENT;
+        let accepted = member.accepts().iter().filter(|(name, _)| is_of(site, name)).map(|(_, accept)| &accept.hash);
         let others = store.replicas.iter().filter(|(name, _)| **name != self.replica).map(|(_, beat)| beat);
-        let sites = others.filter(is_live).flat_map(|beat| &beat.sites);
-        let served = sites.filter(|(name, hash)| is_of(name) && !hash.is_empty()).map(|(_, hash)| hash);
+        let sites = others.filter(|beat| !beat.is_missing(store.now)).flat_map(|beat| &beat.sites);
+        let served = sites.filter(|(name, hash)| is_of(site, name) && !hash.is_empty()).map(|(_, hash)| hash);
         accepted.chain(served).cloned().collect()
     }
 }

@@ -17,7 +17,7 @@ use tower_robots::source::LiveBuilder;
 
 use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
-use super::standing::{Heartbeat, SILENT};
+use super::standing::Heartbeat;
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
@@ -217,12 +217,6 @@ impl Fleet {
         writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
     }
 
-    /// Whether the fleet has accepted this version of a site.
-    #[allow(dead_code, reason = "the gate of a new replica is to ask it")]
-    pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
-        self.member.lock().accepted(site, hash)
-    }
-
     /// Turns enforcement of a scope off by a mark. It is off when this returns; the writes are for the store. Blocks.
     pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Vec<WriteCall> {
         let mark = self.change(|member| member.turn_off(id, scope, stamp(by)));
@@ -258,11 +252,11 @@ impl Fleet {
         let is_known = self.member.lock().is_known();
         {
             let store = self.store.lock();
-            let is_alive = |beat: &&Heartbeat| beat.epoch.is_some() && store.now.saturating_sub(beat.at) <= SILENT;
+            let remembers = |beat: &Heartbeat| beat.epoch.is_some() && !beat.is_missing(store.now);
             if let Some(document) = &store.document {
                 return Err(format!("fleet {name:?} has a document already, of epoch {}", document.epoch));
             }
-            if is_known || store.replicas.values().any(|beat| is_alive(&beat)) {
+            if is_known || store.replicas.values().any(remembers) {
                 return Err(format!(
                     "the store has lost the document of fleet {name:?}, and replicas remember it: `robotsd fleet restore` writes it back"
                 ));

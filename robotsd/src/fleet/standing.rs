@@ -9,7 +9,7 @@ use super::member::{Member, Standing};
 use crate::report::FleetReplica;
 
 /// Seconds of silence after which a replica is missing.
-pub(super) const SILENT: u64 = 15;
+const SILENT: u64 = 15;
 
 /// What a replica has, as it says every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,10 +58,18 @@ impl Heartbeat {
         }
     }
 
+    const fn silence(&self, now: u64) -> u64 {
+        now.saturating_sub(self.at)
+    }
+
+    pub(super) const fn is_missing(&self, now: u64) -> bool {
+        self.silence(now) > SILENT
+    }
+
     /// The state of the replica, by what the store has now.
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
-        let silent = now.saturating_sub(self.at);
-        let (state, why) = if silent > SILENT {
+        let silent = self.silence(now);
+        let (state, why) = if self.is_missing(now) {
             ("missing", Some(format!("silent for {silent} s")))
         } else if self.state != "current" {
             (&*self.state, self.why.clone())
