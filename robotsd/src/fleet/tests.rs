@@ -1,5 +1,6 @@
 #[path = "../../../tests/simulation/mod.rs"]
 mod harness;
+mod real_store;
 mod simulation;
 
 use super::document::{Document, Mark, Stamp, Write, WriteAnswer, WriteCall};

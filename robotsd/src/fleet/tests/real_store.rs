@@ -1,0 +1,134 @@
+//! The store as the simulation plays it, against the script in a real one: the same writes have the same answers, and leave the same
+//! document.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use redis::{Client, Connection, Script, cmd};
+
+use super::super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
+use super::super::test_store::PlayedStore;
+
+const SEQUENCES: u64 = 60;
+const WRITES: usize = 50;
+
+/// A server; killed when dropped.
+struct RealStore(Child, Connection);
+
+impl RealStore {
+    fn start() -> Option<Self> {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Command::new("redis-server");
+        server.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string()]).stdout(Stdio::null());
+        let started = server.spawn();
+        assert!(started.is_ok() || std::env::var_os("CI").is_none(), "redis-server: {started:?}");
+        let process = started.ok()?;
+        let client = Client::open(("127.0.0.1", port)).unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            match client.get_connection() {
+                Ok(connection) => return Some(Self(process, connection)),
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn write(&mut self, call: &WriteCall) -> WriteAnswer {
+        let script = Script::new(include_str!("../write.lua"));
+        let mut written = script.key("doc");
+        for argument in call.arguments() {
+            written.arg(argument);
+        }
+        let (word, value): (String, String) = written.invoke(&mut self.1).unwrap();
+        match &*word {
+            "written" => WriteAnswer::Written(value.parse().unwrap()),
+            "conflict" => WriteAnswer::Conflict(value.parse().unwrap()),
+            "foreign" => WriteAnswer::Foreign(value),
+            "kept" => WriteAnswer::Kept,
+            other => panic!("{other}"),
+        }
+    }
+
+    fn document(&mut self) -> Option<Document> {
+        let fields: Vec<(String, String)> = cmd("HGETALL").arg("doc").query(&mut self.1).unwrap();
+        Document::read(fields).unwrap()
+    }
+}
+
+impl Drop for RealStore {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Splitmix: the same sequence for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    fn call(&mut self, document: Option<&Document>) -> WriteCall {
+        let rev = document.map_or(0, |document| document.rev);
+        let stamp = Stamp {
+            rev: self.roll(9),
+            by: ["alice", "bob \"B\"", "uid 0"][self.roll(3) as usize].to_owned(),
+            at: self.roll(2_000_000_000),
+            why: ["", "an outage\n{", "é"].get(self.roll(4) as usize).map(|&why| why.to_owned()),
+        };
+        // A mark is of one scope; who lifts it may not know which.
+        let number = self.roll(6);
+        let (id, scopes) = (format!("{number:x}"), ["*", "shop", "a:b"]);
+        let site = ["shop", "news"][self.roll(2) as usize].to_owned();
+        let write = match self.roll(10) {
+            0 => Write::Begin,
+            1..4 => Write::Mark { id, scope: scopes[number as usize % 3].to_owned(), stamp },
+            4..6 => Write::Lift { id, scope: scopes[self.roll(3) as usize].to_owned(), stamp },
+            _ => {
+                let held = document.and_then(|document| document.accepts.get(&site)).map_or(0, |held| held.stamp.rev);
+                let expected = [held, held, held, 0, rev][self.roll(5) as usize];
+                Write::Accept { site, id, hash: format!("sha256:{:x}", self.roll(1 << 40)), expected, stamp }
+            }
+        };
+        // Far revs too, as a store that was put back has; beyond 2^53 no script counts exactly, and none comes near.
+        let floor = match self.roll(40) {
+            0 => 1 << 40,
+            1..10 => rev,
+            10..20 => rev + self.roll(5),
+            _ => 0,
+        };
+        let epoch = if self.roll(15) == 0 { "f" } else { "e" };
+        WriteCall { epoch: epoch.to_owned(), floor, tag: format!("{:x}", self.roll(1 << 50)), write }
+    }
+}
+
+#[test]
+fn the_script_makes_of_every_write_what_the_played_store_makes() {
+    let Some(mut real) = RealStore::start() else { return };
+    let mut seen = [0; 4];
+    for seed in 0..SEQUENCES {
+        let _: () = cmd("FLUSHALL").query(&mut real.1).unwrap();
+        let (mut played, mut dice) = (PlayedStore::default(), Dice(seed));
+        for number in 0..WRITES {
+            let call = dice.call(played.0.as_ref());
+            let before = played.0.clone();
+            let answer = played.write(&call);
+            assert_eq!(real.write(&call), answer, "seed {seed}, write {number}: {call:?} to {before:?}");
+            assert_eq!(real.document(), played.0, "seed {seed}, write {number}: {call:?} to {before:?}");
+            seen[match answer {
+                WriteAnswer::Written(_) => 0,
+                WriteAnswer::Kept => 1,
+                WriteAnswer::Conflict(_) => 2,
+                WriteAnswer::Foreign(_) => 3,
+            }] += 1;
+        }
+    }
+    assert!(seen.iter().all(|times| *times > 20), "{seen:?}");
+}
