@@ -82,7 +82,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ),
     ("expectations", &["render", "input", "target_url", "config"]),
     ("log", &["date", "exchange", "edge", "config", "word_enum"]),
-    ("fleet", &["date", "files", "render", "report", "store", "config", "log"]),
+    ("fleet", &["date", "files", "render", "report", "store", "publish_hook", "config", "log"]),
     ("counting", &["metrics", "word_enum"]),
     ("request", &["shared_rate", "counting"]),
     ("ask", &["metrics", "exchange", "edge", "config", "log", "counting", "request", "target_url", "word_enum"]),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -22,6 +22,7 @@ use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
+use crate::publish_hook::{Turn, TurnOf};
 use crate::report::{FleetEntry, FleetReplica, FleetReport};
 
 /// The file of the state directory that has what the replica knows.
@@ -42,7 +43,7 @@ pub(crate) struct Fleet {
     /// Of every site, and host of one, that was opened.
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
-    requests: mpsc::UnboundedSender<FleetRequest>,
+    pub(super) requests: mpsc::UnboundedSender<FleetRequest>,
     pub(super) received: Mutex<Option<mpsc::UnboundedReceiver<FleetRequest>>>,
 }
 
@@ -59,6 +60,10 @@ pub(super) struct StoreView {
     pub(super) replicas: BTreeMap<String, Heartbeat>,
     /// The clock of the store at the last heartbeat.
     pub(super) now: u64,
+    /// Since when they are heard without a gap: behind one, all seem silent.
+    hearing: Option<Instant>,
+    /// Those that are silent, and when they were heard last.
+    pub(super) missing: BTreeMap<String, u64>,
 }
 
 /// What the thread is asked for.
@@ -66,6 +71,8 @@ pub(super) struct StoreView {
 pub(super) enum FleetRequest {
     /// To write, and to read then.
     Write(Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>),
+    /// Whether this replica is to tell people.
+    Turn(String, TurnOf, oneshot::Sender<Turn>),
     /// To take this replica from the list.
     Leave(oneshot::Sender<()>),
 }
@@ -194,6 +201,13 @@ impl Fleet {
         // One that cannot be read is of a later version, and there.
         let replicas = replicas.into_iter().map(|(name, beat)| (name, serde_json::from_str(&beat).unwrap_or_default()));
         store.replicas = replicas.collect();
+        let is_settled = store.hearing.get_or_insert_with(Instant::now).elapsed().as_secs() > SILENT;
+        let silent = store.replicas.iter().filter(|(name, beat)| {
+            let is_silent = beat.at > 0 && now.saturating_sub(beat.at) > SILENT && **name != self.replica;
+            is_silent && (is_settled || store.missing.contains_key(*name))
+        });
+        let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
+        store.missing = missing;
     }
 
     /// The store is read, or not any more; or it cannot be written.
@@ -201,6 +215,9 @@ impl Fleet {
         let mut store = self.store.lock();
         if is_read {
             store.read = Some(SystemTime::now());
+        }
+        if trouble.is_some() {
+            store.hearing = None;
         }
         if store.trouble != trouble {
             let (level, message) = match &trouble {

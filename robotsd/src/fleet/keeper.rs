@@ -79,7 +79,7 @@ impl Fleet {
 }
 
 pub(super) struct Keeper {
-    fleet: Arc<Fleet>,
+    pub(super) fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,
     write: StoreScript,
     heartbeat: StoreScript,
@@ -117,6 +117,7 @@ impl Keeper {
                     // Its client may have gone.
                     let _ = answer.send(answers);
                 }
+                Ok(Some(FleetRequest::Turn(id, of, answer))) => self.answer(&id, of, answer).await,
                 Ok(Some(FleetRequest::Leave(left))) => {
                     let (key, replica) = (self.key("replicas"), self.fleet.replica.clone());
                     let _ = self.query::<i64>(cmd("HDEL").arg(key).arg(replica)).await;
@@ -204,7 +205,7 @@ impl Keeper {
         Ok(())
     }
 
-    async fn beat(&mut self) -> Result<(), String> {
+    pub(super) async fn beat(&mut self) -> Result<(), String> {
         let key = self.key("replicas");
         let versions = self.sites.versions().into_iter();
         let sites: BTreeMap<_, _> = versions
@@ -254,15 +255,24 @@ impl Keeper {
         is_over
     }
 
-    fn key(&self, of: &str) -> String {
+    pub(super) fn key(&self, of: &str) -> String {
         format!("{}{of}", self.fleet.settings.store.prefix)
     }
 
     async fn query<T: FromRedisValue>(&mut self, command: &redis::Cmd) -> Result<T, String> {
+        self.query_of(&self.key("doc"), "read", command).await
+    }
+
+    pub(super) async fn query_of<T: FromRedisValue>(
+        &mut self,
+        key: &str,
+        what: &str,
+        command: &redis::Cmd,
+    ) -> Result<T, String> {
         self.connect().await?;
         let Some(connection) = &mut self.connection else { return Err("no connection".to_owned()) };
         let answer = connection.query(command).await;
-        answer.map_err(|error| self.failed(&error, "read", &self.key("doc")))
+        answer.map_err(|error| self.failed(&error, what, key))
     }
 
     async fn connect(&mut self) -> Result<(), String> {
@@ -294,8 +304,8 @@ impl Keeper {
         let text = error.to_string();
         if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
             return format!(
-                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, HSETNX and HDEL for \
-                 keys that begin with {} ({text})",
+                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET \
+                 and DEL for keys that begin with {} ({text})",
                 store.place(),
                 store.prefix
             );

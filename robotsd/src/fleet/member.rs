@@ -91,6 +91,11 @@ impl Member {
         &self.marks
     }
 
+    /// The mark that was lifted last.
+    pub(crate) fn lifted_last(&self) -> Option<&String> {
+        self.lifted.iter().max_by_key(|(_, stamp)| stamp.at).map(|(id, _)| id)
+    }
+
     /// The versions that may go live, by their sites.
     pub(crate) const fn accepts(&self) -> &BTreeMap<String, Accept> {
         &self.accepts

@@ -1,7 +1,8 @@
 //! The replicas of the same sites as a fleet: one document in the store that all of them read.
 //!
 //! `document` is what stands there and how it is changed, `member` what a replica knows and makes of it; both are pure. `handle` is what
-//! the other rooms have of it, `keeper` the thread that talks to the store, `standing` the words for the state of each replica.
+//! the other rooms have of it, `keeper` the thread that talks to the store, `standing` the words for the state of each replica,
+//! `told` what people are told of it, and by which replica.
 //!
 //! No request waits for the store, and none asks whether there is a fleet: a mark turns a kill switch, which is a part of the
 //! snapshot that a request loads.
@@ -12,6 +13,7 @@ mod handle;
 mod keeper;
 mod member;
 mod standing;
+mod told;
 
 #[cfg(test)]
 mod test_store;

@@ -7,12 +7,15 @@
 mod attempt;
 mod sender;
 mod settings;
+mod turn_taking;
+mod turns;
 
 pub(crate) use self::attempt::{RetryPlan, signing_key};
 pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
 pub(crate) use self::settings::{
     BodyTemplate, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, NOTICE, Notice, NotifyEvent,
 };
+pub(crate) use self::turns::{Turn, TurnOf, Turns};
 
 #[cfg(test)]
 mod tests;

@@ -12,11 +12,12 @@ use std::{fmt, fs};
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, Semaphore};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 use tower_robots::live::VersionHash;
 
 use super::attempt::{Attempt, RetryPlan, attempt};
 use super::settings::{HookSettings, Notice};
+use super::turns::{TurnOf, Turns, said};
 use crate::files;
 
 /// Requests at the same time, of all hooks and of those that send to one server.
@@ -42,14 +43,16 @@ pub(crate) struct PublishHooks {
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
     /// Nothing is tried again from now on.
-    is_ending: AtomicBool,
+    pub(super) is_ending: AtomicBool,
     /// Notified whenever a job has come to rest.
     rested: Notify,
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
+    /// None where this process tells whatever it sees.
+    pub(super) turns: Option<Arc<dyn Turns>>,
 }
 
 /// The subject of a notice, and what tells the hook from others.
-type JobKey = (String, String);
+pub(super) type JobKey = (String, String);
 
 /// The hooks of a site, and the hosts that they announce: patterns are left out.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +62,7 @@ pub(crate) struct SiteHooks {
 }
 
 /// Requests of one hook for one robots.txt.
-struct Job {
+pub(super) struct Job {
     /// The version to announce next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
@@ -67,7 +70,9 @@ struct Job {
     woken: Arc<Notify>,
     /// The announcement that was last asked for, sent or not.
     asked: Option<String>,
-    status: HookStatus,
+    /// What that is called among several processes.
+    pub(super) said: Option<String>,
+    pub(super) status: HookStatus,
 }
 
 /// How a hook stands, for the status.
@@ -119,6 +124,7 @@ impl PublishHooks {
     pub(crate) fn new(
         folder: Option<PathBuf>,
         retry: RetryPlan,
+        turns: Option<Arc<dyn Turns>>,
         on_event: impl Fn(&HookEvent<'_>) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -132,6 +138,7 @@ impl PublishHooks {
             is_ending: AtomicBool::new(false),
             rested: Notify::new(),
             on_event: Box::new(on_event),
+            turns,
         })
     }
 
@@ -172,6 +179,7 @@ impl PublishHooks {
             let is_over = key.0.contains('\n') && !current.contains(&key.0);
             if is_over && job.asked.take().is_some() {
                 over.push(key.clone());
+                self.turn(job.said.take(), TurnOf::Over);
                 job.woken.notify_one();
             }
             !is_over || job.is_running
@@ -188,7 +196,9 @@ impl PublishHooks {
         let asked = asked.or_else(|| self.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
         let is_told = asked.map_or(!notice.is_news, |asked| asked == announcement);
         if is_told && !is_due_again {
-            self.jobs.lock().entry(key).or_insert_with(|| Job::new(&hook)).asked = Some(announcement);
+            let said = said(&key.1, notice);
+            let job = || Job { said: Some(said), ..Job::new(&hook) };
+            self.jobs.lock().entry(key).or_insert_with(job).asked = Some(announcement);
         } else {
             self.send(hook, notice);
         }
@@ -319,6 +329,9 @@ async fn deliver(
     woken: &Notify,
     dice: &RandomState,
 ) {
+    if !shared.has_turn(key, hook, notice, woken).await {
+        return;
+    }
     for number in 1.. {
         let of_server = shared.permits_of(hook);
         let (Ok(of_server), Ok(permit)) = (of_server.acquire().await, shared.permits.acquire().await) else { return };
@@ -331,9 +344,8 @@ async fn deliver(
         drop((permit, of_server));
         let (why, pause) = match outcome {
             Attempt::Delivered(status) => {
-                let recorded =
-                    shared.record.as_ref().map(|record| record.write(&key.0, &key.1, &hook.announcement(notice)));
-                let unrecorded = recorded.and_then(Result::err).map(|error| error.to_string());
+                let unrecorded = shared.record(key, hook, notice).err().map(|error| error.to_string());
+                shared.turn(shared.said(key), TurnOf::Told);
                 shared.update(key, |job| {
                     job.status.state = "delivered";
                     job.status.trouble.clone_from(&unrecorded);
@@ -351,31 +363,37 @@ async fn deliver(
             Attempt::Refused(why) => (why, None),
         };
         let Some(again) = pause else {
+            shared.turn(shared.said(key), TurnOf::Over);
             shared.update(key, |job| job.status.gave_up(&why));
             shared.report(hook, notice, HookEventKind::GivenUp { why: &why, attempts: number });
             return;
         };
         shared.update(key, |job| job.status.trouble = Some(why.clone()));
         shared.report(hook, notice, HookEventKind::Retrying { why: &why, again });
-        // Another version takes its place at once, and the end of the process leaves it to the next start.
-        let until = Instant::now() + again;
-        while timeout_at(until, woken.notified()).await.is_ok() {
-            if shared.is_superseded(key, hook, notice) || shared.is_ending.load(Ordering::Acquire) {
-                return;
-            }
+        if !shared.waits(key, hook, notice, woken, again).await {
+            return;
         }
     }
 }
 
 impl PublishHooks {
-    fn update(&self, key: &JobKey, change: impl FnOnce(&mut Job)) {
+    pub(super) fn update(&self, key: &JobKey, change: impl FnOnce(&mut Job)) {
         if let Some(job) = self.jobs.lock().get_mut(key) {
             change(job);
         }
     }
 
+    fn said(&self, key: &JobKey) -> Option<String> {
+        self.jobs.lock().get(key).and_then(|job| job.said.clone())
+    }
+
+    /// Writes down that it was told.
+    pub(super) fn record(&self, key: &JobKey, hook: &HookSettings, notice: &Notice) -> io::Result<()> {
+        self.record.as_ref().map_or(Ok(()), |record| record.write(&key.0, &key.1, &hook.announcement(notice)))
+    }
+
     /// Whether a request is not to be sent any more: another version waits, the event is over, or the config has the hook no more.
-    fn is_superseded(&self, key: &JobKey, hook: &HookSettings, notice: &Notice) -> bool {
+    pub(super) fn is_superseded(&self, key: &JobKey, hook: &HookSettings, notice: &Notice) -> bool {
         let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
@@ -403,7 +421,7 @@ impl PublishHooks {
 impl Job {
     fn new(hook: &HookSettings) -> Self {
         let status = HookStatus { target: hook.target.to_string(), state: "idle", ..HookStatus::default() };
-        Self { waiting: None, is_running: false, woken: Arc::default(), asked: None, status }
+        Self { waiting: None, is_running: false, woken: Arc::default(), asked: None, said: None, status }
     }
 }
 

@@ -42,8 +42,10 @@ word_enum! {
         Waits = "waits",
         Accepted = "accepted",
         RolledBack = "rolled-back",
-        /// Enforcement of a site, or of every site, is turned off or on.
+        /// Enforcement of a site, or of every site, is turned off or on: here, or by the document of the fleet.
         Enforcement = "enforcement",
+        /// A replica of the fleet says nothing any more.
+        ReplicaMissing = "replica-missing",
         /// The config, or a file that it includes, cannot be used.
         ConfigRejected = "config-rejected",
     }
@@ -162,6 +164,10 @@ pub(crate) struct Notice {
     pub(crate) version: String,
     /// What tells it from the one before of its kind.
     pub(crate) mark: String,
+    /// What tells it from the same at another time or place; empty where the same is told once.
+    pub(crate) occasion: String,
+    /// Whether it is about the whole fleet.
+    pub(crate) is_of_fleet: bool,
     /// Whether it is told also where nothing was told of its kind before.
     pub(crate) is_news: bool,
     /// What happened, in one sentence, and the command to run next.
@@ -180,6 +186,8 @@ impl Notice {
             hosts: Vec::new(),
             version: version.to_owned(),
             mark: version.to_owned(),
+            occasion: String::new(),
+            is_of_fleet: false,
             is_news: true,
             message: String::new(),
             next: String::new(),
@@ -195,20 +203,19 @@ impl Notice {
 
     /// The name of the robots.txt that it is about, if it is about one.
     pub(crate) fn robots(&self) -> Option<&str> {
-        Some(&*self.name).filter(|name| !name.is_empty() && self.event != Some(NotifyEvent::ConfigRejected))
+        let is_of_another = matches!(self.event, Some(NotifyEvent::ConfigRejected | NotifyEvent::ReplicaMissing));
+        Some(&*self.name).filter(|name| !name.is_empty() && !is_of_another)
     }
 
     /// Equal for notices of which the later takes the place of the earlier.
     pub(super) fn subject(&self) -> String {
-        self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}", event.as_str(), self.name))
+        let of = if self.is_of_fleet { "\nfleet" } else { "" };
+        self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
     }
 
-    /// The same wherever the same is told, so that a receiver can leave out what it has: on every replica, but for a switch, of which
-    /// each has its own.
+    /// The same wherever the same is told, so that a receiver can leave out what it has: on every replica, but for its own switch.
     pub(crate) fn id(&self) -> String {
-        let own =
-            if self.event == Some(NotifyEvent::Enforcement) { &*format!("{}\n{}", *REPLICA, self.time) } else { "" };
-        VersionHash::of([&*self.subject(), &self.mark, own].join("\n").as_bytes()).short()
+        VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }
 
     /// For people, in one word or few.

@@ -1,9 +1,11 @@
-//! What people are to know, as it is now: versions that wait, decisions of operators, switches that are off, a config that is rejected.
+//! What people are to know, as it is now: versions that wait, decisions of operators, switches that are off, a config that is rejected,
+//! a replica that is missing.
 //!
 //! It is looked at anew every few seconds, and whether something was told already is up to the hooks: nothing that is so is missed,
 //! whatever brought it about, nor is it told twice after a restart. A version that an operator rolled back waits too, and is not told of.
 
-use std::time::{Duration, SystemTime};
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tower_robots::live::{Cause, Enforcement, ObjectionKind, Pending, StateDir, VersionHash};
 
@@ -11,9 +13,11 @@ use super::site_list::Sites;
 use super::site_report::{decided, recorded};
 use super::site_robots::LiveSite;
 use crate::audit::REPLICA;
+use crate::date::rfc3339;
+use crate::fleet::{EVERY_SITE, Fleet};
 use crate::publish_hook::{Notice, NotifyEvent};
 use crate::render::shell_word;
-use crate::report::ConfigReport;
+use crate::report::{ConfigReport, FleetEntry, FleetReport};
 
 /// When a version that still waits is told of again.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
@@ -26,9 +30,15 @@ impl Sites {
     pub(crate) fn tell(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_trouble);
-        let mut notices = vec![switched("", self.state.switch(), of_all)];
+        let of_all = of_all.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
+        let mut notices = vec![switched("", self.state.switch(), &of_all, &[])];
+        let mut scopes = BTreeSet::from([EVERY_SITE.to_owned()]);
         for live in self.lives() {
             of_site(&live, &mut notices);
+            scopes.extend([&*live.name, live.name.split('/').next().unwrap_or_default()].map(str::to_owned));
+        }
+        if let Some(fleet) = &self.state.fleet {
+            of_fleet(fleet, scopes, &mut notices);
         }
         notices.extend(rejected(config));
         hooks.tell(&notices);
@@ -44,7 +54,7 @@ fn of_site(live: &LiveSite, notices: &mut Vec<Notice>) {
     let (name, status) = (&*live.name, live.robots.status());
     let is_new = |pending: &&Pending| pending.objections.iter().all(|it| it.kind != ObjectionKind::RolledBack);
     notices.extend(status.pending.as_ref().filter(is_new).map(|pending| waits(name, pending, SystemTime::now())));
-    notices.push(switched(name, status.switch, None));
+    notices.push(switched(name, status.switch, "", &[]));
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
@@ -65,22 +75,47 @@ fn waits(name: &str, pending: &Pending, now: SystemTime) -> Notice {
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
+/// What the document of the fleet turns off, and the replicas that are missing.
+fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notice>) {
+    let FleetReport { name: of, marks, .. } = fleet.report();
+    scopes.extend(marks.iter().map(|mark| mark.scope.clone()));
+    for scope in &scopes {
+        let name = if scope == EVERY_SITE { "" } else { scope };
+        let first = marks.iter().filter(|mark| mark.scope == *scope).min_by_key(|mark| (&mark.at, &mark.what));
+        let (to, by, occasion) = match first {
+            Some(FleetEntry { what, by, why, .. }) => {
+                let why = why.as_ref().map(|why| format!(": {why:?}")).unwrap_or_default();
+                (Enforcement::Off, format!(" in the fleet {of:?} by {by}{why}"), what.clone())
+            }
+            None => (Enforcement::On, format!(" in the fleet {of:?}"), fleet.lifted_last()),
+        };
+        notices.push(Notice { occasion, is_of_fleet: true, ..switched(name, to, &by, &["--fleet"]) });
+    }
+    for (replica, at) in fleet.missing() {
+        let since = rfc3339(UNIX_EPOCH + Duration::from_secs(at));
+        let message = format!("replica {replica:?} of the fleet {of:?} is missing: silent since {since}");
+        let notice = notice(NotifyEvent::ReplicaMissing, &replica, "", &message, &["robotsd", "status", "--fleet"]);
+        notices.push(Notice { mark: since, ..notice });
+    }
+}
+
 /// The switch of a site, or of all. That it is on is told only once it was off.
-fn switched(name: &str, to: Enforcement, trouble: Option<String>) -> Notice {
+fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str]) -> Notice {
     let (of, site) = match name {
         "" => ("every site".to_owned(), vec![]),
         name => (format!("site {name:?}"), vec!["--site", name]),
     };
-    let why = trouble.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
     let (message, next) = match to {
         Enforcement::Off => {
-            (format!("enforcement is OFF for {of}{why}: every request passes"), vec!["robotsd", "enforce", "on"])
+            (format!("enforcement is OFF for {of}{by}: every request passes"), &["robotsd", "enforce", "on"][..])
         }
-        Enforcement::On => (format!("enforcement is on again for {of}"), vec!["robotsd", "status"]),
+        Enforcement::On => (format!("enforcement is on again for {of}{by}"), &["robotsd", "status"][..]),
     };
-    let next = [next, site].concat();
+    let next = [next, flags, &site].concat();
     let is_news = to == Enforcement::Off;
-    Notice { mark: to.as_str().to_owned(), is_news, ..notice(NotifyEvent::Enforcement, name, "", &message, &next) }
+    let notice = notice(NotifyEvent::Enforcement, name, "", &message, &next);
+    let occasion = format!("{}\n{}", *REPLICA, notice.time);
+    Notice { mark: to.as_str().to_owned(), is_news, occasion, ..notice }
 }
 
 /// The config, and files that it includes, which cannot be used.

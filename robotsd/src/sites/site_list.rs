@@ -21,7 +21,7 @@ use crate::config::{Config, RegistrySources, load_registry};
 use crate::date::rfc3339;
 use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
-use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks};
+use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks, Turns};
 use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
 use crate::shared_rate::{SharedRate, StoreChange, StoreReport, StoreUsage};
 
@@ -59,7 +59,8 @@ impl Sites {
         let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
         let mut opener = RobotsOpener::new(config, registry, state, log);
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
-        let hooks = PublishHooks::new(folder, RetryPlan::default(), log_events::publish_hook(log.clone()));
+        let turns = opener.state.fleet.clone().map(|fleet| fleet as Arc<dyn Turns>);
+        let hooks = PublishHooks::new(folder, RetryPlan::default(), turns, log_events::publish_hook(log.clone()));
         hooks.set(hooks_of(config));
         opener.publish = Some(PublishListener::new(hooks));
         opener.followed = opener.follow_registry(config)?;

@@ -11,7 +11,7 @@ use crate::programs::python_with;
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-const ALL: &str = "\"waits\", \"accepted\", \"rolled-back\", \"enforcement\", \"config-rejected\"";
+const ALL: &str = "\"waits\", \"accepted\", \"rolled-back\", \"enforcement\", \"replica-missing\", \"config-rejected\"";
 
 /// Longer than it takes until everything that is to be told is on its way.
 const QUIET: Duration = Duration::from_secs(5);

@@ -2,6 +2,7 @@
 //! *off* works, and nothing that was off turns on by itself.
 
 mod forwarder;
+mod told;
 
 use std::time::{Duration, Instant};
 
@@ -27,15 +28,15 @@ struct Fleet {
 impl Replica {
     /// `login` stands before the address in the URL of the store.
     fn start(name: &str, store: &StoreServer, login: &str) -> Self {
-        Self::start_with(name, store, login, ROBOTS)
+        Self::start_with(name, store, login, ROBOTS, "")
     }
 
-    fn start_with(name: &str, store: &StoreServer, login: &str, robots: &str) -> Self {
+    fn start_with(name: &str, store: &StoreServer, login: &str, robots: &str, tables: &str) -> Self {
         let store = Forwarder::start(store.address());
         let config = format!(
             "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\n\
              address = \"127.0.0.1:0\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"{name}\"\n\
-             store = \"redis://{login}{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n",
+             store = \"redis://{login}{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n{tables}",
             store.address
         );
         let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", robots)]);
@@ -414,11 +415,11 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
             (answer.status, answer.body)
         };
         // Nobody has to accept it again, whatever it does.
-        let new = Replica::start_with("web-4", &store, "", closed);
+        let new = Replica::start_with("web-4", &store, "", closed, "");
         assert_eq!(ready(&new).0, 200);
         assert_eq!(new.running.get("/any", GPTBOT).status, 403);
         // The file of before is none that the fleet has, and neither is one that would pass anywhere else.
-        let old = Replica::start_with("web-5", &store, "", ROBOTS);
+        let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
         assert_has(&why, &["waits to be accepted: it would be the first version here", &hash[..12]]);

@@ -1,0 +1,97 @@
+//! What people are told of a fleet, and by which replica: the one whose name the store has for the notice.
+//!
+//! ```text
+//! said:ID      "tells REPLICA" until it has told, and "told REPLICA" then; a day
+//! ```
+
+use std::sync::Arc;
+
+use redis::cmd;
+use tokio::sync::oneshot;
+
+use super::handle::{Fleet, FleetRequest};
+use super::keeper::Keeper;
+use super::standing::SILENT;
+use crate::log::{LogEvent, LogLevel};
+use crate::publish_hook::{Turn, TurnOf, Turns};
+
+/// For how long it is known who told, in seconds.
+const KEPT: u64 = 86_400;
+
+impl Turns for Fleet {
+    fn ask(&self, id: String, of: TurnOf) -> oneshot::Receiver<Turn> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.requests.send(FleetRequest::Turn(id, of, answer));
+        answered
+    }
+}
+
+impl Fleet {
+    /// The replicas that are missing, with the seconds since 1970 when each was heard last.
+    pub(crate) fn missing(&self) -> Vec<(String, u64)> {
+        self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
+    }
+
+    /// The mark that was lifted last.
+    pub(crate) fn lifted_last(&self) -> String {
+        self.member.lock().lifted_last().cloned().unwrap_or_default()
+    }
+
+    fn is_alive(&self, replica: &str) -> bool {
+        let store = self.store.lock();
+        store.replicas.get(replica).is_some_and(|beat| store.now.saturating_sub(beat.at) <= SILENT)
+    }
+}
+
+impl Keeper {
+    /// Answers unless the asker has gone; no answer is one to tell.
+    pub(super) async fn answer(&mut self, id: &str, of: TurnOf, answer: oneshot::Sender<Turn>) {
+        if of == TurnOf::Wish && answer.is_closed() {
+            return;
+        }
+        let fleet = Arc::clone(&self.fleet);
+        match self.turn_of(id, of).await {
+            Ok(turn) => drop(answer.send(turn)),
+            Err(_) if fleet.store.lock().trouble.is_some() => {}
+            Err(why) => fleet.log.say_at(
+                LogLevel::Warn,
+                LogEvent::Fleet,
+                format!("{why}; so every replica tells people by itself"),
+            ),
+        }
+    }
+
+    async fn turn_of(&mut self, id: &str, of: TurnOf) -> Result<Turn, String> {
+        let key = self.key(&format!("said:{id}"));
+        let say = |word: &str| {
+            let mut command = cmd("SET");
+            command.arg(&key).arg(format!("{word} {}", self.fleet.replica)).arg("EX").arg(KEPT);
+            command
+        };
+        let (wish, told) = (say("tells"), say("told"));
+        match of {
+            TurnOf::Over => return self.query_of::<u64>(&key, "write", cmd("DEL").arg(&key)).await.map(|_| Turn::Own),
+            TurnOf::Told => return self.query_of::<()>(&key, "write", &told).await.map(|()| Turn::Told),
+            TurnOf::Wish => {}
+        }
+        if self.query_of::<Option<String>>(&key, "write", wish.clone().arg("NX")).await?.is_some() {
+            return Ok(Turn::Own);
+        }
+        let held: Option<String> = self.query_of(&key, "read", cmd("GET").arg(&key)).await?;
+        let Some((word, holder)) = held.as_ref().and_then(|held| held.split_once(' ')) else { return Ok(Turn::Own) };
+        if *holder == self.fleet.replica {
+            return Ok(Turn::Own);
+        }
+        if word == "told" {
+            return Ok(Turn::Told);
+        }
+        if !self.fleet.is_alive(holder) {
+            // One that has just started is known by now.
+            self.beat().await?;
+        }
+        if self.fleet.is_alive(holder) {
+            return Ok(Turn::Other);
+        }
+        self.query_of::<()>(&key, "write", &wish).await.map(|()| Turn::Own)
+    }
+}

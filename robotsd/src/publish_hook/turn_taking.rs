@@ -1,0 +1,77 @@
+//! A notice waits for the turn of this process, or for the next attempt.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::sender::{JobKey, PublishHooks};
+use super::settings::{HookSettings, Notice};
+use super::turns::{Turn, TurnOf, said};
+
+/// How long an answer is waited for. Without one it is told: twice is better than not at all.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// When it is asked again whether the one that tells has done so.
+const AGAIN: Duration = Duration::from_secs(5);
+
+impl PublishHooks {
+    /// Whether this process is the one to tell. While another is about to, it waits for what comes of that.
+    pub(super) async fn has_turn(
+        &self,
+        key: &JobKey,
+        hook: &Arc<HookSettings>,
+        notice: &Notice,
+        woken: &Notify,
+    ) -> bool {
+        let Some(turns) = self.turns.as_ref().filter(|_| notice.event.is_some()) else { return true };
+        let id = said(&key.1, notice);
+        let mut before = None;
+        self.update(key, |job| before = job.said.replace(id.clone()));
+        self.turn(before.filter(|before| *before != id), TurnOf::Over);
+        loop {
+            match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {
+                Ok(Ok(Turn::Other)) => {}
+                Ok(Ok(Turn::Told)) => {
+                    // A restart asks no more, also once the others have forgotten it.
+                    let written = self.record(key, hook, notice);
+                    self.update(key, |job| {
+                        job.status.state = "delivered";
+                        job.status.trouble = written.err().map(|error| error.to_string());
+                    });
+                    return false;
+                }
+                _ => return true,
+            }
+            if !self.waits(key, hook, notice, woken, AGAIN).await {
+                return false;
+            }
+        }
+    }
+
+    pub(super) fn turn(&self, id: Option<String>, of: TurnOf) {
+        if let (Some(turns), Some(id)) = (&self.turns, id) {
+            drop(turns.ask(id, of));
+        }
+    }
+
+    /// Waits; `false` at once where another notice takes the place of this one, or the process ends, which leaves it to the next start.
+    pub(super) async fn waits(
+        &self,
+        key: &JobKey,
+        hook: &HookSettings,
+        notice: &Notice,
+        woken: &Notify,
+        time: Duration,
+    ) -> bool {
+        let until = Instant::now() + time;
+        while timeout_at(until, woken.notified()).await.is_ok() {
+            if self.is_superseded(key, hook, notice) || self.is_ending.load(Ordering::Acquire) {
+                return false;
+            }
+        }
+        true
+    }
+}
