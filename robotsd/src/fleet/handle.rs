@@ -17,7 +17,7 @@ use tower_robots::source::LiveBuilder;
 
 use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
-use super::standing::Heartbeat;
+use super::standing::{Heartbeat, SILENT};
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
@@ -198,13 +198,14 @@ impl Fleet {
     pub(super) fn hear(&self, now: u64, replicas: Vec<(String, String)>) {
         let mut store = self.store.lock();
         store.now = now;
-        // One that cannot be read is of a later version, and there.
-        let replicas = replicas.into_iter().map(|(name, beat)| (name, serde_json::from_str(&beat).unwrap_or_default()));
+        let replicas = replicas.into_iter().map(|(name, beat)| {
+            let beat = serde_json::from_str(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
+            (name, beat)
+        });
         store.replicas = replicas.collect();
         let is_settled = store.hearing.get_or_insert_with(Instant::now).elapsed().as_secs() > SILENT;
         let silent = store.replicas.iter().filter(|(name, beat)| {
-            let is_silent = beat.at > 0 && now.saturating_sub(beat.at) > SILENT && **name != self.replica;
-            is_silent && (is_settled || store.missing.contains_key(*name))
+            beat.is_missing(now) && **name != self.replica && (is_settled || store.missing.contains_key(*name))
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;

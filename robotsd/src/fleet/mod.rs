@@ -2,7 +2,7 @@
 //!
 //! `document` is what stands there and how it is changed, `member` what a replica knows and makes of it; both are pure. `handle` is what
 //! the other rooms have of it, `keeper` the thread that talks to the store, `standing` the words for the state of each replica,
-//! `told` what people are told of it, and by which replica.
+//! `turns` which replica notifies people of it.
 //!
 //! No request waits for the store, and none asks whether there is a fleet: a mark turns a kill switch, which is a part of the
 //! snapshot that a request loads.
@@ -13,7 +13,7 @@ mod handle;
 mod keeper;
 mod member;
 mod standing;
-mod told;
+mod turns;
 
 #[cfg(test)]
 mod test_store;

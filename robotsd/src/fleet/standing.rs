@@ -9,7 +9,7 @@ use super::member::{Member, Standing};
 use crate::report::FleetReplica;
 
 /// Seconds of silence after which a replica is missing.
-const SILENT: u64 = 15;
+pub(super) const SILENT: u64 = 15;
 
 /// What a replica has, as it says every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,12 @@ impl Heartbeat {
             lacks: member.lacking().map(|(site, _)| site.to_owned()).collect(),
             sites,
         }
+    }
+
+    /// One of another version of robotsd, which counts as alive.
+    pub(super) fn unreadable(now: u64) -> Self {
+        let why = Some("its heartbeat cannot be read: it is of another version".to_owned());
+        Self { at: now, state: "unknown".to_owned(), why, ..Self::default() }
     }
 
     const fn silence(&self, now: u64) -> u64 {

@@ -345,7 +345,7 @@ async fn deliver(
         let (why, pause) = match outcome {
             Attempt::Delivered(status) => {
                 let unrecorded = shared.record(key, hook, notice).err().map(|error| error.to_string());
-                shared.turn(shared.said(key), TurnOf::Told);
+                shared.turn(shared.said(key), TurnOf::Sent);
                 shared.update(key, |job| {
                     job.status.state = "delivered";
                     job.status.trouble.clone_from(&unrecorded);

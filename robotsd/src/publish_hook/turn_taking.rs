@@ -34,7 +34,7 @@ impl PublishHooks {
         loop {
             match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {
                 Ok(Ok(Turn::Other)) => {}
-                Ok(Ok(Turn::Told)) => {
+                Ok(Ok(Turn::Sent)) => {
                     // A restart asks no more, also once the others have forgotten it.
                     let written = self.record(key, hook, notice);
                     self.update(key, |job| {

@@ -16,7 +16,7 @@ pub(crate) trait Turns: Send + Sync {
 pub(crate) enum TurnOf {
     /// It wants to tell.
     Wish,
-    Told,
+    Sent,
     /// It was not told, or is over and may be told again.
     Over,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Turn {
     Own,
     /// Another that lives is about to tell.
     Other,
-    Told,
+    Sent,
 }
 
 /// What a notice to a receiver is called among all processes.

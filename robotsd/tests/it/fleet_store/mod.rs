@@ -2,7 +2,7 @@
 //! *off* works, and nothing that was off turns on by itself.
 
 mod forwarder;
-mod told;
+mod notices;
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
-//! What people are told of a fleet, and by which replica: the one whose name the store has for the notice.
+//! Which replica sends a notice of the fleet: the one whose name the store has for the notice.
 //!
 //! ```text
-//! said:ID      "tells REPLICA" until it has told, and "told REPLICA" then; a day
+//! said:ID      "sends REPLICA" until that is done, and "sent REPLICA" then; a day
 //! ```
 
 use std::sync::Arc;
@@ -11,11 +11,10 @@ use tokio::sync::oneshot;
 
 use super::handle::{Fleet, FleetRequest};
 use super::keeper::Keeper;
-use super::standing::SILENT;
 use crate::log::{LogEvent, LogLevel};
 use crate::publish_hook::{Turn, TurnOf, Turns};
 
-/// For how long it is known who told, in seconds.
+/// For how long it is known who sent a notice, in seconds.
 const KEPT: u64 = 86_400;
 
 impl Turns for Fleet {
@@ -39,12 +38,12 @@ impl Fleet {
 
     fn is_alive(&self, replica: &str) -> bool {
         let store = self.store.lock();
-        store.replicas.get(replica).is_some_and(|beat| store.now.saturating_sub(beat.at) <= SILENT)
+        store.replicas.get(replica).is_some_and(|beat| !beat.is_missing(store.now))
     }
 }
 
 impl Keeper {
-    /// Answers unless the asker has gone; no answer is one to tell.
+    /// Answers unless the asker has gone; without an answer it sends.
     pub(super) async fn answer(&mut self, id: &str, of: TurnOf, answer: oneshot::Sender<Turn>) {
         if of == TurnOf::Wish && answer.is_closed() {
             return;
@@ -56,7 +55,7 @@ impl Keeper {
             Err(why) => fleet.log.say_at(
                 LogLevel::Warn,
                 LogEvent::Fleet,
-                format!("{why}; so every replica tells people by itself"),
+                format!("{why}; so every replica sends its notices by itself"),
             ),
         }
     }
@@ -68,10 +67,10 @@ impl Keeper {
             command.arg(&key).arg(format!("{word} {}", self.fleet.replica)).arg("EX").arg(KEPT);
             command
         };
-        let (wish, told) = (say("tells"), say("told"));
+        let (wish, sent) = (say("sends"), say("sent"));
         match of {
             TurnOf::Over => return self.query_of::<u64>(&key, "write", cmd("DEL").arg(&key)).await.map(|_| Turn::Own),
-            TurnOf::Told => return self.query_of::<()>(&key, "write", &told).await.map(|()| Turn::Told),
+            TurnOf::Sent => return self.query_of::<()>(&key, "write", &sent).await.map(|()| Turn::Sent),
             TurnOf::Wish => {}
         }
         if self.query_of::<Option<String>>(&key, "write", wish.clone().arg("NX")).await?.is_some() {
@@ -82,8 +81,8 @@ impl Keeper {
         if *holder == self.fleet.replica {
             return Ok(Turn::Own);
         }
-        if word == "told" {
-            return Ok(Turn::Told);
+        if word == "sent" {
+            return Ok(Turn::Sent);
         }
         if !self.fleet.is_alive(holder) {
             // One that has just started is known by now.

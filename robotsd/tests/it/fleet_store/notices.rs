@@ -67,7 +67,7 @@ fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
         let waits = only(&receiver, "waits", 1);
         assert_has(waits[0].1["data"]["message"].to_string(), &["waits to be accepted: everyone is shut out"]);
         let by = store.send("EVAL \"return redis.call('GET', redis.call('KEYS', '*:said:*')[1])\" 0");
-        assert_has(by, &["told web-"]);
+        assert_has(by, &["sent web-"]);
         fleet.enforce("off").succeeded();
         let off = only(&receiver, "enforcement", 1);
         let message = off[0].1["data"]["message"].as_str().unwrap();
