@@ -63,7 +63,7 @@ pub(super) async fn enforce(
     to: Enforcement,
     site: Option<String>,
     mark: String,
-    by: &Attribution,
+    by: Attribution,
 ) -> Answer {
     let fleet = Arc::clone(fleet_of(&serving)?);
     if let Some(site) = site.as_ref().filter(|site| !serving.sites.lives().any(|live| is_of(site, &live.name))) {
@@ -74,7 +74,6 @@ pub(super) async fn enforce(
         let _ = fleet.ask(Vec::new()).await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
-    let by = by.clone();
     let changing = Arc::clone(&fleet);
     let made = spawn_blocking(move || {
         let calls = match to {
@@ -98,17 +97,14 @@ pub(super) async fn enforce(
     };
     let is_nothing = to == Enforcement::On && calls.is_empty();
     let stored = if is_nothing { Ok(()) } else { fleet.write(calls).await };
-    let report = ChangeReport {
+    Ok(AdminReply::change(ChangeReport {
         site,
         enforcement: Some(to.as_str().to_owned()),
         running: true,
         kept: fleet.is_kept(),
         trouble: stored.err().map(|why| format!("this replica only: {why}")),
         ..ChangeReport::new(message)
-    };
-    let mut reply = AdminReply::json(&report);
-    reply.outcome = Outcome { before: None, after: report.enforcement };
-    Ok(reply)
+    }))
 }
 
 /// Accepts a version for the fleet: `hash`, or the one before the live one.
@@ -139,20 +135,8 @@ pub(super) async fn accept(
     Ok(reply)
 }
 
-/// Makes the document, or writes back what the store has lost.
-pub(super) async fn write_document(serving: Arc<Serving>, is_new: IsNew) -> Answer {
-    let fleet = fleet_of(&serving)?;
-    let made = match is_new {
-        IsNew::Yes => fleet.init().await,
-        IsNew::No => fleet.restore().await,
-    };
+/// What was made of the document.
+pub(super) fn written(made: Result<String, String>) -> Answer {
     let message = made.map_err(|why| AdminReply::error(StatusCode::CONFLICT, &why))?;
     Ok(AdminReply::json(&ChangeReport { running: true, kept: true, ..ChangeReport::new(message) }))
-}
-
-/// Whether a document is made, or one that was is brought back.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum IsNew {
-    Yes,
-    No,
 }

@@ -16,8 +16,8 @@ use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 
 /// The text in the format and coding that the client prefers. Tens of thousands of sites take a while, so it is made on a thread
 /// that may block, whole, before anything is sent.
-pub(super) async fn answer(state: Arc<ServerState>, fields: &HeaderMap) -> Answer {
-    let (format, is_packed) = (ExpositionFormat::accepted(fields), accepts_gzip(fields));
+pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer {
+    let (format, is_packed) = (ExpositionFormat::accepted(&fields), accepts_gzip(&fields));
     let made = spawn_blocking(move || {
         let text = text(&state, format);
         if is_packed { gzip(&text).map(|packed| (packed, Some("gzip"))) } else { Ok((text.into_bytes(), None)) }

@@ -12,6 +12,8 @@ use http_body_util::Full;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::report::ChangeReport;
+
 /// An answer to a request.
 #[derive(Debug)]
 pub(super) struct AdminReply {
@@ -46,6 +48,16 @@ impl AdminReply {
             Ok(body) => Self::new(StatusCode::OK, "application/json", body + "\n"),
             Err(error) => Self::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }
+    }
+
+    /// A change that was made, with what the audit has of it.
+    pub(super) fn change(report: ChangeReport) -> Self {
+        let reply = Self::json(&report);
+        let (before, after) = match report.enforcement {
+            Some(after) => (report.enforcement_before, Some(after)),
+            None => (report.before, report.hash),
+        };
+        Self { outcome: Outcome { before, after }, ..reply }
     }
 
     /// A page for browsers, loaded again after so many seconds: only where the reader says so, because pages that reload unasked are

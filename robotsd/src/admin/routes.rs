@@ -15,9 +15,9 @@ use tower_robots::live::{Attribution, Enforcement, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::connection_slots::Urgency;
-use super::fleet_changes::{self, IsNew};
+use super::fleet_changes;
 use super::metrics;
-use super::reply::{AdminReply, Answer, Outcome};
+use super::reply::{AdminReply, Answer};
 use super::state::{Phase, ServerState, Serving};
 use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, csv, seconds, style};
 use crate::config::AdminRole::{Admin, Operate, Read};
@@ -28,64 +28,32 @@ use crate::sites::{ChangeError, Sites};
 /// Every path there is.
 pub(super) const ROUTES: &[Route] = &[
     Route::reads("/", Need::Nothing, |state, _| {
-        let page = if state.board.get().is_some() { "/board" } else { "/status" };
-        Box::pin(async move { Ok(AdminReply::redirect(page)) })
+        now(Ok(AdminReply::redirect(if state.board.get().is_some() { "/board" } else { "/status" })))
     }),
-    Route::reads("/livez", Need::Nothing, |state, _| Box::pin(async move { Ok(alive(&state)) })),
-    Route::reads("/readyz", Need::Nothing, |state, asked| Box::pin(async move { ready(&state, &asked.query) })),
-    Route::reads("/status", Need::Own, |state, asked| {
-        Box::pin(async move { Ok(AdminReply::json(&status(&state, &asked.grant))) })
-    }),
-    Route::reads("/metrics", Need::All(Read), |state, asked| {
-        Box::pin(async move { metrics::answer(state, &asked.fields).await })
-    }),
-    Route::reads("/history", Need::Site(Read), |state, asked| Box::pin(async move { history(&state, &asked.query) })),
-    Route::reads("/board", Need::Site(Read), |state, asked| Box::pin(async move { board_page(state, asked).await })),
-    Route::reads("/board.css", Need::Nothing, |_, _| Box::pin(async { Ok(AdminReply::css(style())) })),
+    Route::reads("/livez", Need::Nothing, |state, _| now(Ok(alive(&state)))),
+    Route::reads("/readyz", Need::Nothing, |state, asked| now(ready(&state, &asked.query))),
+    Route::reads("/status", Need::Own, |state, asked| now(Ok(AdminReply::json(&status(&state, &asked.grant))))),
+    Route::reads("/metrics", Need::All(Read), |state, asked| Box::pin(metrics::answer(state, asked.fields))),
+    Route::reads("/history", Need::Site(Read), |state, asked| now(history(&state, &asked.query))),
+    Route::reads("/board", Need::Site(Read), |state, asked| Box::pin(board_page(state, asked))),
+    Route::reads("/board.css", Need::Nothing, |_, _| now(Ok(AdminReply::css(style())))),
     Route::reads("/board.json", Need::Site(Read), |state, asked| {
-        Box::pin(async move { board(state, &asked.query, |_, report| AdminReply::json(report)).await })
+        Box::pin(board(state, asked.query, |_, report| AdminReply::json(report)))
     }),
     Route::reads("/board.csv", Need::Site(Read), |state, asked| {
-        Box::pin(async move { board(state, &asked.query, |_, report| AdminReply::csv(csv(report))).await })
+        Box::pin(board(state, asked.query, |_, report| AdminReply::csv(csv(report))))
     }),
-    Route {
-        is_written_first: true,
-        ..Route::changes("/accept", Need::Site(Operate), |state, asked| {
-            Box::pin(async move { accept(&state, &asked).await })
-        })
-    },
-    Route {
-        is_written_first: true,
-        ..Route::changes("/rollback", Need::Site(Operate), |state, asked| {
-            Box::pin(async move { roll_back(&state, &asked).await })
-        })
-    },
+    Route::decides("/accept", Need::Site(Operate), |state, asked| Box::pin(accept(state, asked))),
+    Route::decides("/rollback", Need::Site(Operate), |state, asked| Box::pin(roll_back(state, asked))),
     Route {
         work: Urgency::Urgent,
-        is_written_first: true,
-        ..Route::changes("/enforce", Need::Site(Operate), |state, asked| {
-            Box::pin(async move { enforce(&state, &asked).await })
-        })
+        ..Route::decides("/enforce", Need::Site(Operate), |state, asked| Box::pin(enforce(state, asked)))
     },
-    Route::reads("/fleet", Need::All(Read), |state, _| Box::pin(async move { fleet(&state).await })),
-    Route {
-        is_written_first: true,
-        ..Route::changes("/fleet/init", Need::All(Admin), |state, asked| {
-            Box::pin(async move { write_document(&state, &asked.query, IsNew::Yes).await })
-        })
-    },
-    Route {
-        is_written_first: true,
-        ..Route::changes("/fleet/restore", Need::All(Admin), |state, asked| {
-            Box::pin(async move { write_document(&state, &asked.query, IsNew::No).await })
-        })
-    },
-    Route::changes("/upgrade", Need::Process(Admin), |state, asked| {
-        Box::pin(async move { upgrade(&state, &asked.query).await })
-    }),
-    Route::changes("/reload", Need::Site(Operate), |state, asked| {
-        Box::pin(async move { reload(&state, &asked.query).await })
-    }),
+    Route::reads("/fleet", Need::All(Read), |state, _| Box::pin(fleet(state))),
+    Route::decides("/fleet/init", Need::All(Admin), |state, asked| Box::pin(begin_fleet(state, asked))),
+    Route::decides("/fleet/restore", Need::All(Admin), |state, asked| Box::pin(restore_fleet(state, asked))),
+    Route::changes("/upgrade", Need::Process(Admin), |state, asked| Box::pin(upgrade(state, asked))),
+    Route::changes("/reload", Need::Site(Operate), |state, asked| Box::pin(reload(state, asked))),
 ];
 
 /// A path and its handler.
@@ -124,7 +92,14 @@ pub(super) enum RouteKind {
 }
 
 /// A function that answers a request, or refuses it.
-type Handler = fn(Arc<ServerState>, Asked) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
+type Handler = fn(Arc<ServerState>, Asked) -> Answering;
+
+type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// An answer that waits for nothing.
+fn now(answer: Answer) -> Answering {
+    Box::pin(std::future::ready(answer))
+}
 
 /// The parts of a request besides its path.
 pub(super) struct Asked {
@@ -145,6 +120,11 @@ impl Route {
     /// POST, and over TCP with the field that says so.
     const fn changes(path: &'static str, need: Need, answer: Handler) -> Self {
         Self { kind: RouteKind::Changes, ..Self::reads(path, need, answer) }
+    }
+
+    /// A change that is only made once the audit has it.
+    const fn decides(path: &'static str, need: Need, answer: Handler) -> Self {
+        Self { is_written_first: true, ..Self::changes(path, need, answer) }
     }
 
     /// The right that a request needs. To enforce again for every site takes more than to stop: stopping must be easy.
@@ -173,10 +153,7 @@ impl RouteKind {
     }
 
     pub(super) fn allows(self, method: &Method) -> bool {
-        match self {
-            Self::Reads => matches!(*method, Method::GET | Method::HEAD),
-            Self::Changes => method == Method::POST,
-        }
+        self.allow().split(", ").any(|allowed| method == allowed)
     }
 }
 
@@ -213,16 +190,13 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
             }
         }
     }
-    let mut status = StatusCode::OK;
-    let mut lines = Vec::new();
-    match state.phase() {
-        Phase::Starting => lines.push("starting: not every listener listens yet".to_owned()),
-        Phase::Draining => lines.push("draining: the listeners are closed".to_owned()),
-        Phase::Serving => {}
-    }
-    if !lines.is_empty() {
-        status = StatusCode::SERVICE_UNAVAILABLE;
-    }
+    let phase = match state.phase() {
+        Phase::Starting => Some("starting: not every listener listens yet"),
+        Phase::Draining => Some("draining: the listeners are closed"),
+        Phase::Serving => None,
+    };
+    let mut status = if phase.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let mut lines: Vec<_> = phase.map(str::to_owned).into_iter().collect();
     if let Some(trouble) = state.config.trouble() {
         lines.push(trouble);
         status = status.max(config);
@@ -264,15 +238,15 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
 }
 
 /// Reads the config and robots.txt again, of all sites, or robots.txt of `?site=` one, and waits for the outcome.
-async fn reload(state: &ServerState, query: &Query) -> Answer {
+async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&["site"])?;
-    serving(state)?;
+    serving(&state)?;
     let config = match query.value("site") {
         None => state.reconfigure().await,
         Some(_) => None,
     };
     // Those of the config as it is now.
-    let sites = &serving(state)?.sites;
+    let sites = &serving(&state)?.sites;
     let report = ReloadReport { config, ..sites.reload(query.value("site")).await.map_err(refused)? };
     let of_sites = report.sites.iter().map(|site| (&*site.outcome, &*site.message));
     let outcomes = report.config.iter().map(|config| (&*config.outcome, &*config.message)).chain(of_sites);
@@ -284,7 +258,7 @@ async fn reload(state: &ServerState, query: &Query) -> Answer {
 }
 
 /// Has a new process take the place of this one, and waits for the outcome.
-async fn upgrade(state: &ServerState, query: &Query) -> Answer {
+async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
     let report = state.upgrade().await.ok_or_else(|| AdminReply::unavailable("this process starts or ends"))?;
     let mut reply = AdminReply::json(&report);
@@ -300,33 +274,30 @@ fn history(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::json(&report))
 }
 
-/// Brings the version `?hash=` of `?site=` live, which waits.
-async fn accept(state: &ServerState, Asked { query, by, .. }: &Asked) -> Answer {
+/// Brings the version `?hash=` of `?site=` live, which waits; with `?fleet=` on every replica.
+async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["site", "hash", "fleet"])?;
     let (site, hash) = (query.needed("site", "NAME")?, query.needed("hash", "HASH")?);
     let wrong = |error: ValueError| AdminReply::bad_request(&error.to_string());
     let hash: VersionHashPrefix = hash.parse().map_err(wrong)?;
-    if query.value("fleet").is_some() {
-        return fleet_changes::accept(serving(state)?, &site, Some(&hash), by).await;
+    match query.value("fleet") {
+        Some(_) => fleet_changes::accept(serving(&state)?, &site, Some(&hash), &by).await,
+        None => change(serving(&state)?, move |sites| sites.accept(&site, &hash, &by)).await,
     }
-    let by = by.clone();
-    change(state, move |sites| sites.accept(&site, &hash, &by)).await
 }
 
-/// Brings the version of `?site=` live that was accepted before.
-async fn roll_back(state: &ServerState, Asked { query, by, .. }: &Asked) -> Answer {
+/// Brings the version of `?site=` live that was accepted before; with `?fleet=` on every replica.
+async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["site", "fleet"])?;
     let site = query.needed("site", "NAME")?;
-    if query.value("fleet").is_some() {
-        return fleet_changes::accept(serving(state)?, &site, None, by).await;
+    match query.value("fleet") {
+        Some(_) => fleet_changes::accept(serving(&state)?, &site, None, &by).await,
+        None => change(serving(&state)?, move |sites| sites.roll_back(&site, &by)).await,
     }
-    let by = by.clone();
-    change(state, move |sites| sites.roll_back(&site, &by)).await
 }
 
 /// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`; with `?mark=` of the fleet, if the process is of one.
-async fn enforce(state: &ServerState, asked: &Asked) -> Answer {
-    let query = &asked.query;
+async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {
         "off" => Enforcement::Off,
@@ -334,46 +305,47 @@ async fn enforce(state: &ServerState, asked: &Asked) -> Answer {
         other => return Err(AdminReply::bad_request(&format!("{other:?} is neither \"off\" nor \"on\""))),
     };
     let site = query.value("site").map(|_| query.needed("site", "NAME")).transpose()?;
-    let serving = serving(state)?;
-    if let Some(mark) = query.value("mark").filter(|_| serving.sites.state.fleet.is_some()) {
-        let is_id = (1..=64).contains(&mark.len()) && mark.bytes().all(|octet| octet.is_ascii_alphanumeric());
-        if !is_id {
-            return Err(AdminReply::bad_request("a mark is named by 1 to 64 letters and digits"));
-        }
-        return fleet_changes::enforce(serving, to, site, mark.to_owned(), &asked.by).await;
+    let serving = serving(&state)?;
+    let Some(mark) = query.value("mark").filter(|_| serving.sites.state.fleet.is_some()) else {
+        return change(serving, move |sites| sites.enforce(site.as_deref(), to)).await;
+    };
+    if !(1..=64).contains(&mark.len()) || !mark.bytes().all(|octet| octet.is_ascii_alphanumeric()) {
+        return Err(AdminReply::bad_request("a mark is named by 1 to 64 letters and digits"));
     }
-    change(state, move |sites| sites.enforce(site.as_deref(), to)).await
+    fleet_changes::enforce(serving, to, site, mark.to_owned(), by).await
 }
 
 /// Makes a change on a thread that may block. It is made also when the client has gone.
 async fn change(
-    state: &ServerState,
+    serving: Arc<Serving>,
     make: impl FnOnce(&Sites) -> Result<ChangeReport, ChangeError> + Send + 'static,
 ) -> Answer {
-    let serving = serving(state)?;
     let made = spawn_blocking(move || make(&serving.sites)).await;
-    let report = made.map_err(|error| AdminReply::fault(&format_args!("{error}: see the status")))?.map_err(refused)?;
-    let mut reply = AdminReply::json(&report);
-    let (before, after) = match report.enforcement {
-        Some(after) => (report.enforcement_before, Some(after)),
-        None => (report.before, report.hash),
-    };
-    reply.outcome = Outcome { before, after };
-    Ok(reply)
+    let made = made.map_err(|error| AdminReply::fault(&format_args!("{error}: see the status")))?;
+    made.map(AdminReply::change).map_err(refused)
 }
 
 /// The fleet as the store has it now.
-async fn fleet(state: &ServerState) -> Answer {
-    let serving = serving(state)?;
+async fn fleet(state: Arc<ServerState>) -> Answer {
+    let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
     // A failure is a trouble of the report.
     let _ = fleet.ask(Vec::new()).await;
     Ok(AdminReply::json(&fleet.report()))
 }
 
-async fn write_document(state: &ServerState, query: &Query, is_new: IsNew) -> Answer {
+/// Makes the document of the fleet.
+async fn begin_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
-    fleet_changes::write_document(serving(state)?, is_new).await
+    let serving = serving(&state)?;
+    fleet_changes::written(fleet_changes::fleet_of(&serving)?.init().await)
+}
+
+/// Writes back what the store has lost of it.
+async fn restore_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
+    query.only(&[])?;
+    let serving = serving(&state)?;
+    fleet_changes::written(fleet_changes::fleet_of(&serving)?.restore().await)
 }
 
 fn serving(state: &ServerState) -> Result<Arc<Serving>, AdminReply> {
@@ -454,10 +426,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// answering.
 async fn board(
     state: Arc<ServerState>,
-    query: &Query,
+    query: Query,
     write: impl FnOnce(&ServerState, &BoardReport) -> AdminReply + Send + 'static,
 ) -> Answer {
-    let wanted = board_query(query)?;
+    let wanted = board_query(&query)?;
     let Some(board) = state.board.get().cloned() else {
         serving(&state)?;
         return Err(AdminReply::unavailable("there is no board: [board] has enabled = false"));
@@ -492,7 +464,7 @@ async fn board_page(state: Arc<ServerState>, Asked { query, grant, .. }: Asked) 
     let reload = query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
     let reload = reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("there are reload=5 and reload=60")));
     let reload = reload.transpose()?;
-    board(state, &query, move |state, report| {
+    board(state, query, move |state, report| {
         let serving = state.serving();
         let history = |site: &str| serving.as_ref()?.sites.history(site).ok();
         let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
