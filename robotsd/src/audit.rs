@@ -84,12 +84,9 @@ pub(crate) fn cut(text: &str) -> String {
     }
 }
 
-/// The name of this machine, as the kernel or the environment has it.
-pub(crate) static REPLICA: LazyLock<String> = LazyLock::new(|| {
-    let of_kernel = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = of_kernel.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    name.trim().to_owned()
-});
+/// The name of this machine, as the kernel has it.
+pub(crate) static REPLICA: LazyLock<String> =
+    LazyLock::new(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
 
 /// Appends a record, which is on the disk then. Blocks.
 pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {

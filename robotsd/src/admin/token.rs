@@ -1,7 +1,6 @@
 //! Tokens of the admin interface: `rbd_`, 256 random bits and a checksum, so that scanners for secrets find one, and a command notices one
 //! that was cut.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use tokio_rustls::rustls::crypto::ring;
@@ -62,10 +61,7 @@ fn with_checksum(digits: &str) -> String {
 }
 
 fn hex(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |mut digits, octet| {
-        let _ = write!(digits, "{octet:02x}");
-        digits
-    })
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 #[cfg(test)]

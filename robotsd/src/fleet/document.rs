@@ -132,24 +132,12 @@ pub(super) fn digest(marks: &BTreeMap<String, Mark>, accepts: &BTreeMap<String, 
 pub(crate) enum Write {
     /// The document itself, if there is none.
     Begin,
-    Mark {
-        id: String,
-        scope: String,
-        stamp: Stamp,
-    },
-    Lift {
-        id: String,
-        scope: String,
-        stamp: Stamp,
-    },
-    /// `expected` is the rev of the entry that it takes the place of, 0 where there is none.
-    Accept {
-        site: String,
-        id: String,
-        hash: String,
-        expected: u64,
-        stamp: Stamp,
-    },
+    /// A mark of this id.
+    Mark(String, Mark),
+    /// The mark of this id is lifted; its scope, and the stamp of that.
+    Lift(String, Mark),
+    /// For a site. The last is the rev of the entry that it takes the place of, 0 where there is none.
+    Accept(String, Accept, u64),
 }
 
 /// A write as the store gets it. A store without a document gets one with this epoch: what a replica remembers outlives the store.
@@ -180,17 +168,17 @@ impl WriteCall {
     /// superfluous, one that is removed by it, and the rev that is expected.
     pub(crate) fn arguments(&self) -> [String; 9] {
         let Self { epoch, floor, tag, write } = self;
+        let none = String::new;
         let [field, value, unless, removed, expected] = match write {
-            Write::Begin => [""; 5].map(str::to_owned),
-            Write::Mark { id, scope, stamp } => {
-                [format!("off:{scope}:{id}"), json(stamp), format!("lifted:{id}"), String::new(), String::new()]
+            Write::Begin => [(); 5].map(|()| none()),
+            Write::Mark(id, Mark { scope, stamp }) => {
+                [format!("off:{scope}:{id}"), json(stamp), format!("lifted:{id}"), none(), none()]
             }
-            Write::Lift { id, scope, stamp } => {
-                [format!("lifted:{id}"), json(stamp), String::new(), format!("off:{scope}:{id}"), String::new()]
+            Write::Lift(id, Mark { scope, stamp }) => {
+                [format!("lifted:{id}"), json(stamp), none(), format!("off:{scope}:{id}"), none()]
             }
-            Write::Accept { site, id, hash, expected, stamp } => {
-                let accept = Accept { id: id.clone(), hash: hash.clone(), stamp: stamp.clone() };
-                [format!("accept:{site}"), json(&accept), String::new(), String::new(), expected.to_string()]
+            Write::Accept(site, accept, expected) => {
+                [format!("accept:{site}"), json(accept), none(), none(), expected.to_string()]
             }
         };
         let (floor, format) = (floor.to_string(), FORMAT.to_string());

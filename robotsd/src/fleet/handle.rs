@@ -18,6 +18,7 @@ use tower_robots::source::LiveBuilder;
 use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
 use super::standing::{Heartbeat, SILENT};
+use crate::audit::REPLICA;
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
@@ -81,10 +82,9 @@ impl Fleet {
     /// What the state directory has of it. Every site that joins is off where that cannot be read, or is not there.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
         let (requests, received) = mpsc::unbounded_channel();
-        let replica = settings.replica.clone().unwrap_or_else(machine);
         let fleet = Self {
             settings: settings.clone(),
-            replica,
+            replica: settings.replica.clone().unwrap_or_else(|| REPLICA.clone()),
             file: state_dir.map(|folder| folder.join(FILE)),
             log: log.clone(),
             member: Mutex::default(),
@@ -184,12 +184,8 @@ impl Fleet {
             store.document = read.ok().flatten();
         }
         if !seen.write_back.is_empty() {
-            let entries = seen.write_back.len();
-            self.log.say_at(
-                LogLevel::Warn,
-                LogEvent::Fleet,
-                format!("{entries} entries that the store has lost are written back"),
-            );
+            let message = format!("{} entries that the store has lost are written back", seen.write_back.len());
+            self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
         }
         self.calls(seen.write_back)
     }
@@ -372,9 +368,12 @@ impl Fleet {
         let sites = replicas.remove(&self.replica).map(|own| own.sites).unwrap_or_default();
         let own = Heartbeat { at: store.now, ..Heartbeat::of(&member, &store.standing, sites) };
         replicas.insert(self.replica.clone(), own);
-        // The others are as they were when it was read last.
-        let is_stale = |replica: &FleetReplica| replica.replica == self.replica && store.trouble.is_some();
-        let report = |(name, beat): (&String, &Heartbeat)| beat.report(name, store.now, store.document.as_ref());
+        let report = |(name, beat): (&String, &Heartbeat)| {
+            let report = beat.report(name, store.now, store.document.as_ref());
+            // The others are as they were when it was read last.
+            let is_stale = *name == self.replica && store.trouble.is_some();
+            if is_stale { FleetReplica { state: "stale".to_owned(), ..report } } else { report }
+        };
         let entry = |scope: &str, what: &str, Stamp { rev, by, at, why }: &Stamp| FleetEntry {
             scope: scope.to_owned(),
             what: what.to_owned(),
@@ -394,13 +393,7 @@ impl Fleet {
             troubles: store.trouble.iter().chain(&store.file_trouble).cloned().collect(),
             marks: member.marks().iter().map(|(id, mark)| entry(&mark.scope, id, &mark.stamp)).collect(),
             accepts: member.accepts().iter().map(|(site, accept)| entry(site, &accept.hash, &accept.stamp)).collect(),
-            replicas: (replicas.iter().map(report))
-                .map(
-                    |replica| {
-                        if is_stale(&replica) { FleetReplica { state: "stale".to_owned(), ..replica } } else { replica }
-                    },
-                )
-                .collect(),
+            replicas: replicas.iter().map(report).collect(),
         }
     }
 }
@@ -427,10 +420,4 @@ pub(crate) fn random() -> String {
     // Without randomness no connection with TLS is made either; a tag that repeats only delays a reader.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
-/// The name of the machine.
-fn machine() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    if name.is_empty() { "robotsd".to_owned() } else { name }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -29,6 +29,9 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// How long a disk may hold up the reading of the store.
 const DISK: Duration = Duration::from_secs(1);
+
+static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("write.lua")));
+static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
 /// The versions of a site: hashes.
 #[derive(Clone, Debug)]
@@ -81,8 +84,6 @@ impl Fleet {
 pub(super) struct Keeper {
     pub(super) fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,
-    write: StoreScript,
-    heartbeat: StoreScript,
     addresses: StoreAddresses,
     connection: Option<StoreConnection>,
     /// Epoch and tag that were read last.
@@ -97,8 +98,6 @@ impl Keeper {
         Self {
             fleet,
             sites,
-            write: StoreScript::new(include_str!("write.lua")),
-            heartbeat: StoreScript::new(include_str!("heartbeat.lua")),
             addresses: StoreAddresses::new(Arc::new(of_system)),
             connection: None,
             seen: None,
@@ -154,10 +153,7 @@ impl Keeper {
     async fn write(&mut self, calls: Vec<WriteCall>) -> Result<Vec<WriteAnswer>, String> {
         let (mut answers, key) = (Vec::new(), self.key("doc"));
         for call in calls {
-            self.connect().await?;
-            let Some(connection) = &mut self.connection else { continue };
-            let made = connection.run::<(String, String)>(&self.write, &key, &call.arguments()).await;
-            let (word, value) = made.map_err(|error| self.failed(&error, "write", &key))?;
+            let (word, value): (String, String) = self.call(&WRITE, &key, &call.arguments()).await?;
             answers.push(match &*word {
                 "written" => WriteAnswer::Written(value.parse().unwrap_or_default()),
                 "conflict" => WriteAnswer::Conflict(value.parse().unwrap_or_default()),
@@ -215,12 +211,8 @@ impl Keeper {
             let (member, store) = (self.fleet.member.lock(), self.fleet.store.lock());
             Heartbeat::of(&member, &store.standing, sites)
         };
-        let beat = serde_json::to_string(&beat).unwrap_or_default();
-        self.connect().await?;
-        let Some(connection) = &mut self.connection else { return Ok(()) };
-        let said = connection.run(&self.heartbeat, &key, &[self.fleet.replica.clone(), beat]).await;
-        let (now, replicas): (String, Vec<(String, String)>) =
-            said.map_err(|error| self.failed(&error, "write", &key))?;
+        let own = [self.fleet.replica.clone(), serde_json::to_string(&beat).unwrap_or_default()];
+        let (now, replicas): (String, Vec<(String, String)>) = self.call(&HEARTBEAT_SCRIPT, &key, &own).await?;
         self.beaten = Some(Instant::now());
         self.fleet.hear(now.parse().unwrap_or_default(), replicas);
         Ok(())
@@ -269,13 +261,16 @@ impl Keeper {
         what: &str,
         command: &redis::Cmd,
     ) -> Result<T, String> {
-        self.connect().await?;
-        let Some(connection) = &mut self.connection else { return Err("no connection".to_owned()) };
-        let answer = connection.query(command).await;
+        let answer = self.connect().await?.query(command).await;
         answer.map_err(|error| self.failed(&error, what, key))
     }
 
-    async fn connect(&mut self) -> Result<(), String> {
+    async fn call<T: FromRedisValue>(&mut self, script: &StoreScript, key: &str, own: &[String]) -> Result<T, String> {
+        let answer = self.connect().await?.run(script, key, own).await;
+        answer.map_err(|error| self.failed(&error, "write", key))
+    }
+
+    async fn connect(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let store = &self.fleet.settings.store;
             let key = self.key("doc");
@@ -293,7 +288,7 @@ impl Keeper {
             let connection = StoreConnection::connect(store, &mut self.addresses, probe).await;
             self.connection = Some(connection.map_err(|why| format!("{}: {why}", store.place()))?);
         }
-        Ok(())
+        self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
     /// Why something was not done. It is done again: after a connection is lost, or rights are missing, from the start.

@@ -177,12 +177,8 @@ impl Member {
                 }
             }
         }
-        gone.extend(
-            self.accepts
-                .keys()
-                .filter(|site| !read.accepts.contains_key(*site))
-                .map(|site| format!("accept of site {site:?}")),
-        );
+        let lacks = |site: &&String| !read.accepts.contains_key(*site);
+        gone.extend(self.accepts.keys().filter(lacks).map(|site| format!("accept of site {site:?}")));
         if document.is_none() {
             gone.insert(0, "the whole document".to_owned());
         }
@@ -194,14 +190,11 @@ impl Member {
     /// The marks and tombstones that the store does not have.
     fn lost(&self, document: &Document) -> Vec<Write> {
         let is_lost = |id: &String| !document.marks.contains_key(id) && !document.lifted.contains_key(id);
-        let marks = self.marks.iter().filter(|(id, _)| is_lost(id)).map(|(id, Mark { scope, stamp })| Write::Mark {
-            id: id.clone(),
-            scope: scope.clone(),
-            stamp: stamp.clone(),
-        });
+        let marks = self.marks.iter().filter(|(id, _)| is_lost(id));
+        let marks = marks.map(|(id, mark)| Write::Mark(id.clone(), mark.clone()));
         let lifted = self.lifted.iter().filter(|(id, _)| !document.lifted.contains_key(*id)).map(|(id, stamp)| {
             let scope = document.marks.get(id).map_or(EVERY_SITE, |mark| &mark.scope);
-            Write::Lift { id: id.clone(), scope: scope.to_owned(), stamp: stamp.clone() }
+            Write::Lift(id.clone(), Mark { scope: scope.to_owned(), stamp: stamp.clone() })
         });
         marks.chain(lifted).collect()
     }
@@ -211,22 +204,22 @@ impl Member {
         if self.lifted.contains_key(id) {
             return None;
         }
-        let mark = Mark { scope: scope.to_owned(), stamp: stamp.clone() };
-        self.marks.entry(id.to_owned()).or_insert(mark);
-        Some(Write::Mark { id: id.to_owned(), scope: scope.to_owned(), stamp })
+        let mark = Mark { scope: scope.to_owned(), stamp };
+        self.marks.entry(id.to_owned()).or_insert_with(|| mark.clone());
+        Some(Write::Mark(id.to_owned(), mark))
     }
 
     /// Lifts a mark, whether it is known here or not.
     pub(crate) fn lift(&mut self, id: &str, scope: &str, stamp: Stamp) -> Write {
         self.marks.remove(id);
         self.lifted.entry(id.to_owned()).or_insert_with(|| stamp.clone());
-        Write::Lift { id: id.to_owned(), scope: scope.to_owned(), stamp }
+        Write::Lift(id.to_owned(), Mark { scope: scope.to_owned(), stamp })
     }
 
     /// Accepts a version in place of the one that is accepted here; the store refuses it if it has another by now.
     pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
-        let expected = self.accepts.get(site).map_or(0, |accept| accept.stamp.rev);
-        Write::Accept { site: site.to_owned(), id: id.to_owned(), hash: hash.to_owned(), expected, stamp }
+        let accept = Accept { id: id.to_owned(), hash: hash.to_owned(), stamp };
+        Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))
     }
 
     /// What brings the entries of this replica back that the document does not have. They get new revs, so every replica takes them.
@@ -236,15 +229,15 @@ impl Member {
         let is_back = |site: &str, own: &Accept| {
             read.accepts.get(site).is_some_and(|accept| accept.stamp.rev > own.stamp.rev || accept == own)
         };
-        let accepts = self.accepts.iter().filter(|(site, own)| !is_back(site, own)).map(|(site, own)| Write::Accept {
-            site: site.clone(),
-            id: own.id.clone(),
-            hash: own.hash.clone(),
-            expected: read.accepts.get(site).map_or(0, |accept| accept.stamp.rev),
-            stamp: own.stamp.clone(),
-        });
+        let accepts = self.accepts.iter().filter(|(site, own)| !is_back(site, own));
+        let accepts = accepts.map(|(site, own)| Write::Accept(site.clone(), own.clone(), rev_of(&read.accepts, site)));
         [Write::Begin].into_iter().chain(self.lost(read)).chain(accepts).collect()
     }
+}
+
+/// The rev of a site's accept, 0 where there is none.
+fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
+    accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }
 
 fn changed(to: &str, scope: &str, id: &str, Stamp { by, why, .. }: &Stamp) -> String {

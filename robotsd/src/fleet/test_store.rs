@@ -20,25 +20,25 @@ impl PlayedStore {
         match write {
             Write::Begin if self.0.is_some() => return WriteAnswer::Kept,
             Write::Begin => {}
-            Write::Mark { id, .. } if document.marks.contains_key(id) || document.lifted.contains_key(id) => {
+            Write::Mark(id, _) if document.marks.contains_key(id) || document.lifted.contains_key(id) => {
                 return WriteAnswer::Kept;
             }
-            Write::Mark { id, scope, stamp } => {
+            Write::Mark(id, Mark { scope, stamp }) => {
                 let stamp = at(stamp);
                 document.marks.insert(id.clone(), Mark { scope: scope.clone(), stamp });
             }
-            Write::Lift { id, .. } if document.lifted.contains_key(id) => return WriteAnswer::Kept,
-            Write::Lift { id, stamp, .. } => {
+            Write::Lift(id, _) if document.lifted.contains_key(id) => return WriteAnswer::Kept,
+            Write::Lift(id, Mark { stamp, .. }) => {
                 let stamp = at(stamp);
                 document.marks.remove(id);
                 document.lifted.insert(id.clone(), stamp);
             }
-            Write::Accept { site, id, hash, expected, stamp } => {
+            Write::Accept(site, accept, expected) => {
                 let rev = document.accepts.get(site).map_or(0, |accept| accept.stamp.rev);
                 if rev != *expected {
                     return WriteAnswer::Conflict(rev);
                 }
-                let accept = Accept { id: id.clone(), hash: hash.clone(), stamp: at(stamp) };
+                let accept = Accept { stamp: at(&accept.stamp), ..accept.clone() };
                 document.accepts.insert(site.clone(), accept);
             }
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, Script, cmd};
 
-use super::super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
+use super::super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
 use super::super::test_store::PlayedStore;
 
 const SEQUENCES: u64 = 60;
@@ -89,12 +89,12 @@ impl Dice {
         let site = ["shop", "news"][self.roll(2) as usize].to_owned();
         let write = match self.roll(10) {
             0 => Write::Begin,
-            1..4 => Write::Mark { id, scope: scopes[number as usize % 3].to_owned(), stamp },
-            4..6 => Write::Lift { id, scope: scopes[self.roll(3) as usize].to_owned(), stamp },
+            1..4 => Write::Mark(id, Mark { scope: scopes[number as usize % 3].to_owned(), stamp }),
+            4..6 => Write::Lift(id, Mark { scope: scopes[self.roll(3) as usize].to_owned(), stamp }),
             _ => {
                 let held = document.and_then(|document| document.accepts.get(&site)).map_or(0, |held| held.stamp.rev);
                 let expected = [held, held, held, 0, rev][self.roll(5) as usize];
-                Write::Accept { site, id, hash: format!("sha256:{:x}", self.roll(1 << 40)), expected, stamp }
+                Write::Accept(site, Accept { id, hash: format!("sha256:{:x}", self.roll(1 << 40)), stamp }, expected)
             }
         };
         // Far revs too, as a store that was put back has; beyond 2^53 no script counts exactly, and none comes near.

@@ -238,7 +238,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
 
     fn write(&mut self, call: &WriteCall) -> Result<(), String> {
         self.remember();
-        if let (Planted::AcceptOverwritesDocument, Write::Accept { .. }) = (Self::FAULT, &call.write)
+        if let (Planted::AcceptOverwritesDocument, Write::Accept(..)) = (Self::FAULT, &call.write)
             && let [.., earlier, _] = &*self.before
         {
             self.store.0.clone_from(earlier);
