@@ -99,7 +99,7 @@ impl NextStep {
 }
 
 /// The config file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
     /// `accepted`: the file is in force; `rejected`: it cannot be used, and the config before is served.
@@ -108,7 +108,7 @@ pub(crate) struct ConfigReport {
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
     /// The settings of the config that is served which have another value until robotsd starts again.
-    pub(crate) next_start: Vec<HeldBackSetting>,
+    pub(crate) next_start: Vec<SettingChange>,
     /// The included files that are not in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused: Vec<RefusedFileReport>,
@@ -133,20 +133,24 @@ pub(crate) struct RejectedConfigReport {
     /// The first error, with path, line and column, and how many more there are.
     pub(crate) why: String,
     /// The settings that are served with another value than the file has; none where the file cannot be read so far.
-    pub(crate) held_back: Option<Vec<HeldBackSetting>>,
+    pub(crate) held_back: Option<Vec<SettingChange>>,
     /// The next steps.
     pub(crate) next: Vec<NextStep>,
 }
 
-/// A setting that has another value in the file than in the process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct HeldBackSetting {
+/// A setting that has another value in one config than in another: in the file than in the process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SettingChange {
+    /// The site whose setting it is.
     pub(crate) site: Option<String>,
+    /// The key, from its table on: `limits.drain`, `modes[agent:GPTBot].mode`.
     pub(crate) setting: String,
-    /// The value that is served; none where it is not set.
-    pub(crate) running: Option<String>,
-    /// The value in the file, likewise.
-    pub(crate) file: Option<String>,
+    /// The value in the first config, which is served; none where it is not set there and has no default.
+    #[serde(rename = "running")]
+    pub(crate) before: Option<String>,
+    /// The value in the second config, which is the file's, likewise.
+    #[serde(rename = "file")]
+    pub(crate) after: Option<String>,
 }
 
 /// The store in which processes share what they count of crawlers.

@@ -34,7 +34,7 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
     exposition.info(&family::BUILD, &[("version", env!("CARGO_PKG_VERSION"))]);
     let config = &state.config;
     exposition.holds(&family::CONFIG_SUCCESSFUL, &[], config.trouble().is_none());
-    exposition.sample(&family::CONFIG_REFUSED, &[], config.refused().len());
+    exposition.sample(&family::CONFIG_REFUSED, &[], config.report().refused.len());
     if let Ok(accepted) = config.accepted().duration_since(SystemTime::UNIX_EPOCH) {
         exposition.sample(&family::CONFIG_TIMESTAMP, &[], accepted.as_secs_f64());
     }

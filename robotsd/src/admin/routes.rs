@@ -201,7 +201,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
         lines.push(trouble);
         status = status.max(config);
     }
-    for refused in state.config.refused() {
+    for refused in state.config.report().refused {
         if !refused.is_kept && state.began_without(&refused.path) {
             status = status.max(sites);
         }

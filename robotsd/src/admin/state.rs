@@ -1,7 +1,7 @@
 //! The state of the process, from which the answers are made. The control thread keeps it up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{PathBuf, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,14 +16,14 @@ use super::audit_writer::AuditWriter;
 use super::watchdog::Watchdog;
 use crate::ask::QuestionErrors;
 use crate::board::Board;
-use crate::config::{AdminRights, RefusedFile, SettingChange};
+use crate::config::{AdminRights, RefusedFile};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::Log;
 use crate::metrics::{Exposition, family};
 use crate::report::{
-    ConfigReport, HeldBackSetting, KindCount, ListenerReport, NextStep, RefusedFileReport, RejectedConfigReport,
-    ReloadOutcome, StatusReport, TrafficReport, UpgradeReport,
+    ConfigReport, KindCount, ListenerReport, NextStep, RefusedFileReport, RejectedConfigReport, ReloadOutcome,
+    SettingChange, StatusReport, TrafficReport, UpgradeReport,
 };
 use crate::sites::{Sites, write_responses};
 use crate::word_enum::word_enum;
@@ -84,7 +84,7 @@ word_enum! {
 
 impl ServerState {
     /// The state of a process that starts with the config at this path, and what receives the requests to the control thread.
-    pub(crate) fn new(path: PathBuf, log: Log, lost: Option<Arc<AtomicU64>>) -> (Self, ControlRequests) {
+    pub(crate) fn new(path: &Path, log: Log, lost: Option<Arc<AtomicU64>>) -> (Self, ControlRequests) {
         let (requests, reloads) = mpsc::channel(16);
         let (upgrades, upgrades_requested) = mpsc::channel(4);
         let state = Self {
@@ -110,8 +110,8 @@ impl ServerState {
     /// Every listener listens, for these sites; also when others take their place.
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| {
-            let refused =
-                self.config.refused().into_iter().filter(|refused| !refused.is_kept).map(|refused| refused.path);
+            let refused = self.config.report().refused.into_iter();
+            let refused = refused.filter(|refused| !refused.is_kept).map(|refused| refused.path);
             serving.sites.without_robots().into_iter().map(|site| site.name).chain(refused).collect()
         });
         self.serving.store(Some(Arc::new(serving)));
@@ -301,107 +301,75 @@ pub(crate) struct ControlRequests {
     pub(crate) upgrades: mpsc::Receiver<UpgradeWaiter>,
 }
 
-/// The config that is served, and the file if that holds another which cannot be used.
+/// The config that is served, and the file if that holds another which cannot be used: when the first was accepted, and the report.
 #[derive(Debug)]
-pub(crate) struct ConfigState {
-    path: PathBuf,
-    state: Mutex<ConfigRecord>,
-}
-
-#[derive(Debug)]
-struct ConfigRecord {
-    accepted: SystemTime,
-    rejected: Option<RejectedConfigReport>,
-    /// The settings that are served with another value until the next start.
-    next_start: Vec<HeldBackSetting>,
-    refused: Vec<RefusedFileReport>,
-}
+pub(crate) struct ConfigState(Mutex<(SystemTime, ConfigReport)>);
 
 impl ConfigState {
     /// The config of a process that starts.
-    pub(crate) fn new(path: PathBuf) -> Self {
-        let state =
-            ConfigRecord { accepted: SystemTime::now(), rejected: None, next_start: Vec::new(), refused: Vec::new() };
-        Self { path, state: Mutex::new(state) }
+    pub(crate) fn new(path: &Path) -> Self {
+        let now = SystemTime::now();
+        let report = ConfigReport {
+            // As it is typed from anywhere.
+            path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
+            state: "accepted".to_owned(),
+            accepted: rfc3339(now),
+            rejected: None,
+            next_start: Vec::new(),
+            refused: Vec::new(),
+        };
+        Self(Mutex::new((now, report)))
     }
 
     /// The file is in force, but for the settings that have effect from the next start on; `is_new` says whether it differs
     /// from what was served before.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
-        let mut state = self.state.lock();
-        let before = std::mem::take(&mut state.refused);
-        state.refused = refused.iter().map(|refused| refused_report(refused, &before)).collect();
-        state.rejected = None;
-        state.next_start = next_start.into_iter().map(held_back).collect();
+        let mut state = self.0.lock();
+        let (accepted, report) = &mut *state;
+        let now = SystemTime::now();
         if is_new {
-            state.accepted = SystemTime::now();
+            (*accepted, report.accepted) = (now, rfc3339(now));
         }
+        let before = std::mem::take(&mut report.refused);
+        let since = |path: &str| {
+            let known = before.iter().find(|before| before.path == path);
+            known.map_or_else(|| rfc3339(now), |before| before.since.clone())
+        };
+        let of_file = |file: &RefusedFile| {
+            let (path, why) = (file.path.clone(), file.to_string());
+            RefusedFileReport { since: since(&path), path, why, is_kept: file.is_kept }
+        };
+        report.refused = refused.iter().map(of_file).collect();
+        (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
     /// The file cannot be used. `changes` are the settings that it would change, where it can be read.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) {
-        let mut state = self.state.lock();
+        let report = &mut self.0.lock().1;
         let tried = rfc3339(SystemTime::now());
-        state.rejected = Some(RejectedConfigReport {
-            since: state.rejected.take().map_or_else(|| tried.clone(), |rejected| rejected.since),
+        report.state = "rejected".to_owned();
+        report.rejected = Some(RejectedConfigReport {
+            since: report.rejected.take().map_or_else(|| tried.clone(), |rejected| rejected.since),
             tried,
             why: why.to_owned(),
-            held_back: changes.map(|changes| changes.into_iter().map(held_back).collect()),
-            next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &self.path()])],
+            held_back: changes,
+            next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &report.path])],
         });
     }
 
-    /// Whether the file cannot be used, as far as it was read.
-    pub(crate) fn is_rejected(&self) -> bool {
-        self.state.lock().rejected.is_some()
-    }
-
     /// Since when and why the file is not what is served, in one line; none where it is.
-    pub(super) fn trouble(&self) -> Option<String> {
-        let state = self.state.lock();
-        let RejectedConfigReport { since, why, .. } = state.rejected.as_ref()?;
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let state = self.0.lock();
+        let RejectedConfigReport { since, why, .. } = state.1.rejected.as_ref()?;
         Some(format!("the config is rejected since {since}: {why}"))
-    }
-
-    /// The included files that are not in force.
-    pub(super) fn refused(&self) -> Vec<RefusedFileReport> {
-        self.state.lock().refused.clone()
     }
 
     /// When the config that is served was accepted.
     pub(super) fn accepted(&self) -> SystemTime {
-        self.state.lock().accepted
+        self.0.lock().0
     }
 
     pub(crate) fn report(&self) -> ConfigReport {
-        let state = self.state.lock();
-        ConfigReport {
-            path: self.path(),
-            state: if state.rejected.is_some() { "rejected" } else { "accepted" }.to_owned(),
-            accepted: rfc3339(state.accepted),
-            rejected: state.rejected.clone(),
-            next_start: state.next_start.clone(),
-            refused: state.refused.clone(),
-        }
+        self.0.lock().1.clone()
     }
-
-    /// The path as it is typed from anywhere.
-    fn path(&self) -> String {
-        absolute(&self.path).unwrap_or_else(|_| self.path.clone()).display().to_string()
-    }
-}
-
-fn refused_report(refused: &RefusedFile, before: &[RefusedFileReport]) -> RefusedFileReport {
-    let since = before.iter().find(|before| before.path == refused.path).map(|before| before.since.clone());
-    RefusedFileReport {
-        path: refused.path.clone(),
-        since: since.unwrap_or_else(|| rfc3339(SystemTime::now())),
-        why: refused.to_string(),
-        is_kept: refused.is_kept,
-    }
-}
-
-fn held_back(change: SettingChange) -> HeldBackSetting {
-    let SettingChange { site, setting, before, after } = change;
-    HeldBackSetting { site, setting, running: before, file: after }
 }

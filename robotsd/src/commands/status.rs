@@ -17,9 +17,9 @@ use super::running::{Running, asked, refusal};
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
-    ConfigReport, FetchReport, FleetReport, HeldBackSetting, IdentityReport, KindCount, ListenerReport as Listener,
-    NextStep, PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport, RequestsReport, SiteReport,
-    SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
+    ConfigReport, FetchReport, FleetReport, IdentityReport, KindCount, ListenerReport as Listener, NextStep,
+    PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport, RequestsReport, SettingChange,
+    SiteReport, SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -286,7 +286,7 @@ fn describe_next_start(page: &mut Page, config: &ConfigReport) {
     }
 }
 
-fn describe_settings(page: &mut Page, settings: &[HeldBackSetting]) {
+fn describe_settings(page: &mut Page, settings: &[SettingChange]) {
     for setting in settings.iter().take(HELD_BACK) {
         page.line("", &held_back(setting));
     }
@@ -296,10 +296,10 @@ fn describe_settings(page: &mut Page, settings: &[HeldBackSetting]) {
     }
 }
 
-fn held_back(setting: &HeldBackSetting) -> String {
+fn held_back(setting: &SettingChange) -> String {
     let site = setting.site.as_ref().map(|site| format!("site {site:?}: ")).unwrap_or_default();
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-    format!("{site}{} is {}, in the file {}", setting.setting, shown(&setting.running), shown(&setting.file))
+    format!("{site}{} is {}, in the file {}", setting.setting, shown(&setting.before), shown(&setting.after))
 }
 
 /// Connections and responses of all listeners.

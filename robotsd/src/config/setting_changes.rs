@@ -13,6 +13,7 @@ use tower_robots::live::VersionHash;
 
 use super::site::{RawHeader, RawHook, RawRobots};
 use super::{RawAdmin, RawConfig, Value as _, reader};
+pub(crate) use crate::report::SettingChange;
 
 /// Characters of a value that are shown: a robots.txt may stand in the config.
 const SHOWN: usize = 200;
@@ -30,19 +31,6 @@ const ADMIN_TABLES: [(&str, &str); 3] =
 /// The keys that have effect at once: on all listeners of `[admin]`, the names they go by and whether others may reach them; and what
 /// only commands read.
 const AT_ONCE: [&str; 3] = ["admin.hosts", "admin.reach", "fleet.replicas"];
-
-/// A setting that has another value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SettingChange {
-    /// The site whose setting it is.
-    pub(crate) site: Option<String>,
-    /// The key, from its table on: `limits.drain`, `modes[agent:GPTBot].mode`.
-    pub(crate) setting: String,
-    /// The value in the first config; none where it is not set there and has no default.
-    pub(crate) before: Option<String>,
-    /// The value in the second config, likewise.
-    pub(crate) after: Option<String>,
-}
 
 /// The settings of one table, by key.
 #[derive(Debug, Default)]

@@ -124,7 +124,7 @@ impl ActiveConfig {
             }
         };
         self.change.preparing = None;
-        let was_rejected = self.state.config.is_rejected();
+        let was_rejected = self.state.config.trouble().is_some();
         let (outcome, message) = match prepared {
             Ok(prepared) => match self.swap(*prepared) {
                 ("unchanged", _) if was_rejected => {

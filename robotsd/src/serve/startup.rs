@@ -51,7 +51,7 @@ pub(super) async fn serve(
         log.say(LogEvent::Clock, CLOCK);
     }
     log_warnings(config, log);
-    let (state, requests) = ServerState::new(path.to_owned(), log.clone(), access.map(|access| access.lost.clone()));
+    let (state, requests) = ServerState::new(path, log.clone(), access.map(|access| access.lost.clone()));
     let state = Arc::new(state);
     state.audit.keep_in(config.audit_place());
     state.config.accept(false, Vec::new(), &config.included.refused);
