@@ -45,7 +45,7 @@ async fn send(hook: &HookSettings, notice: &Notice) -> Result<StatusCode, String
     let (host, port) = (hook.target.host(), hook.target.port());
     let connected = TcpStream::connect((host, port)).await;
     let socket = connected.map_err(|error| format!("no connection to {host} port {port}: {error}"))?;
-    let socket = if hook.target.is_secure {
+    let socket = if hook.target.is_secure() {
         let secured = secured(&hook.trust, host, socket).await;
         let stream = secured.map_err(|error| format!("no TLS with {host} port {port}: {error}"))?;
         Socket::Tls(Box::new(stream.into()))
@@ -65,7 +65,7 @@ async fn send(hook: &HookSettings, notice: &Notice) -> Result<StatusCode, String
 }
 
 async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<Bytes>>, String> {
-    let mut request = Request::builder().method(hook.method.clone()).uri(hook.target.path.clone());
+    let mut request = Request::builder().method(hook.method.clone()).uri(hook.target.path());
     let has = |name: &http::HeaderName| hook.headers.iter().any(|(own, _)| own == name);
     if !has(&HOST) {
         request = request.header(HOST, hook.target.authority());

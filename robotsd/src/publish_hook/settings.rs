@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use http::header::{HeaderName, HeaderValue};
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Uri};
 use tower_robots::live::VersionHash;
 
@@ -59,19 +59,14 @@ pub(crate) enum HookHeader {
     File(PathBuf),
 }
 
-/// The URL of a hook. It is shown without its path, which may hold a secret.
+/// The URL of a hook, which is absolute. It is shown without its path, which may hold a secret.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct HookTarget {
-    pub(crate) is_secure: bool,
-    host: String,
-    port: Option<u16>,
-    pub(super) path: PathAndQuery,
-}
+pub(crate) struct HookTarget(Uri);
 
 impl HookSettings {
     /// The mark that tells it from other hooks of a site, also after a restart: a request with the same is the same.
     pub(crate) fn fingerprint(&self) -> String {
-        let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path);
+        let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path());
         for (name, value) in &self.headers {
             let _ = writeln!(text, "{name}: {value:?}");
         }
@@ -95,11 +90,9 @@ impl HookSettings {
 impl HookTarget {
     /// The target of an absolute URL, or its fault.
     pub(crate) fn new(uri: Uri) -> Result<Self, &'static str> {
-        let is_secure = match uri.scheme() {
-            Some(scheme) if *scheme == Scheme::HTTP => false,
-            Some(scheme) if *scheme == Scheme::HTTPS => true,
-            _ => return Err("it begins neither with \"https://\" nor with \"http://\""),
-        };
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err("it begins neither with \"https://\" nor with \"http://\"");
+        }
         let authority = uri.authority().ok_or("it has no host")?;
         if authority.as_str().contains('@') {
             return Err("it holds a name or a password: put them in the header Authorization, from a file");
@@ -108,38 +101,45 @@ impl HookTarget {
         if host.is_empty() {
             return Err("it has no host");
         }
-        let port = match authority.as_str().strip_prefix(host) {
-            None | Some("") => None,
-            Some(_) => Some(authority.port_u16().filter(|port| *port > 0).ok_or("its port is none")?),
-        };
-        let path = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        Ok(Self { is_secure, host: host.to_owned(), port, path })
+        let has_port = authority.as_str().strip_prefix(host).is_some_and(|port| !port.is_empty());
+        if has_port && authority.port_u16().is_none_or(|port| port == 0) {
+            return Err("its port is none");
+        }
+        Ok(Self(uri))
+    }
+
+    pub(crate) fn is_secure(&self) -> bool {
+        self.0.scheme() == Some(&Scheme::HTTPS)
     }
 
     /// Whether what is sent can be read on its way, and changed.
     pub(crate) fn is_open(&self) -> bool {
         let is_loopback = |address: IpAddr| address.is_loopback();
-        !self.is_secure && self.host != "localhost" && !self.host().parse().is_ok_and(is_loopback)
+        !self.is_secure() && self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)
     }
 
     /// As it is connected to and as a certificate has it: without the brackets of an IPv6 address.
     pub(super) fn host(&self) -> &str {
-        self.host.trim_start_matches('[').trim_end_matches(']')
+        self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
 
     pub(super) fn port(&self) -> u16 {
-        self.port.unwrap_or(if self.is_secure { 443 } else { 80 })
+        self.0.port_u16().unwrap_or(if self.is_secure() { 443 } else { 80 })
     }
 
     /// For the field `Host`.
-    pub(super) fn authority(&self) -> String {
-        self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
+    pub(super) fn authority(&self) -> &str {
+        self.0.authority().map_or("", Authority::as_str)
+    }
+
+    pub(super) fn path(&self) -> PathAndQuery {
+        self.0.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
     }
 }
 
 impl fmt::Display for HookTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", if self.is_secure { "https" } else { "http" }, self.authority())
+        write!(f, "{}://{}", self.0.scheme_str().unwrap_or_default(), self.authority())
     }
 }
 
@@ -239,88 +239,45 @@ const MOST: usize = 64 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodyTemplate {
     pub(super) text: String,
-    parts: Vec<BodyPart>,
     is_json: bool,
+    /// Whether it says which host or URL it is about.
+    needs_host: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum BodyPart {
-    Literal(String),
-    Value(BodyValue),
-}
-
-word_enum! {
-    /// The value of a placeholder, by its name.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum BodyValue {
-        Site = "site",
-        Host = "host",
-        Version = "version",
-        Url = "url",
-        /// All URLs: an array of JSON, or a line each.
-        Urls = "urls",
-        Event = "event",
-        Id = "id",
-        Time = "time",
-        /// The name of the machine.
-        Replica = "replica",
-        Message = "message",
-        /// The command to run next.
-        Next = "next",
-    }
-}
+/// The placeholders. All URLs are an array of JSON, or a line each; the replica is the name of the machine, and next the command to run.
+const PLACEHOLDERS: [&str; 11] =
+    ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
 impl BodyTemplate {
-    /// Reads a template. `{{{{` stands for two braces.
+    /// Reads a template. JSON is tried with values, so that no version is the first to find a fault.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > MOST {
             return Err(format!("the body has at most {} KiB", MOST / 1024));
         }
-        let mut parts = Vec::new();
-        let (mut literal, mut rest) = (String::new(), text);
-        while let Some((before, after)) = rest.split_once("{{") {
-            literal.push_str(before);
-            if let Some(after) = after.strip_prefix("{{") {
-                literal.push_str("{{");
-                rest = after;
-                continue;
-            }
-            let Some((name, after)) = after.split_once("}}") else {
-                return Err("a placeholder has no end: write }} behind its name, or {{{{ for two braces".to_owned());
-            };
-            let Some(value) = BodyValue::ALL.into_iter().find(|known| known.as_str() == name.trim()) else {
-                let known = BodyValue::ALL.map(BodyValue::as_str).join(", ");
-                let name: String = name.chars().take(40).collect();
-                return Err(format!("there is no placeholder {:?}: write one of {known}", name.trim()));
-            };
-            parts.extend([BodyPart::Literal(std::mem::take(&mut literal)), BodyPart::Value(value)]);
-            rest = after;
-        }
-        literal.push_str(rest);
-        parts.push(BodyPart::Literal(literal));
-        let is_json = text.trim_start().starts_with(['{', '[']) && !text.trim_start().starts_with("{{");
-        let template = Self { text: text.to_owned(), parts, is_json };
-        template.check()?;
-        Ok(template)
-    }
-
-    /// JSON is tried with values, so that no version is the first to find a fault.
-    fn check(&self) -> Result<(), String> {
+        let start = text.trim_start();
+        let is_json = start.starts_with(['{', '[']) && !start.starts_with("{{");
+        let mut template = Self { text: text.to_owned(), is_json, needs_host: false };
         let hosts = vec!["a.example".to_owned(), "b.example".to_owned()];
-        let tried = self.render(&Notice { hosts, ..Notice::new(None, "a \"site\"", "sha256:00") });
+        let notice = Notice { hosts, ..Notice::new(None, "a \"site\"", "sha256:00") };
+        let mut names = Vec::new();
+        let tried = filled(text, |name| {
+            names.push(name.to_owned());
+            template.value(name, &notice)
+        })?;
         let fault = |error: serde_json::Error| {
             format!(
                 "the body begins as JSON and is none with its values filled in: {error}; texts stand in quotes, {{{{urls}}}} does not"
             )
         };
-        if self.is_json { serde_json::from_str::<serde_json::Value>(&tried).map(drop).map_err(fault) } else { Ok(()) }
+        if is_json {
+            serde_json::from_str::<serde_json::Value>(&tried).map_err(fault)?;
+        }
+        template.needs_host = names.iter().any(|name| matches!(&**name, "host" | "url" | "urls"));
+        Ok(template)
     }
 
-    /// Whether it says which host or URL it is about.
-    pub(crate) fn needs_host(&self) -> bool {
-        let needs =
-            |part: &BodyPart| matches!(part, BodyPart::Value(BodyValue::Host | BodyValue::Url | BodyValue::Urls));
-        self.parts.iter().any(needs)
+    pub(crate) const fn needs_host(&self) -> bool {
+        self.needs_host
     }
 
     pub(super) const fn content_type(&self) -> &'static str {
@@ -328,29 +285,29 @@ impl BodyTemplate {
     }
 
     pub(super) fn render(&self, notice: &Notice) -> String {
+        // It was tried when it was read.
+        filled(&self.text, |name| self.value(name, notice)).unwrap_or_default()
+    }
+
+    /// The value of a placeholder, if there is one of this name.
+    fn value(&self, name: &str, notice: &Notice) -> Option<String> {
         let host = notice.hosts.first().map_or("", String::as_str);
-        let part = |part: &BodyPart| match part {
-            BodyPart::Literal(text) => text.clone(),
-            BodyPart::Value(BodyValue::Site) => self.escaped(notice.robots().unwrap_or_default()),
-            BodyPart::Value(BodyValue::Host) => self.escaped(host),
-            BodyPart::Value(BodyValue::Version) => self.escaped(&notice.version),
-            BodyPart::Value(BodyValue::Url) => self.escaped(&url(host)),
-            BodyPart::Value(BodyValue::Event) => notice.event.map_or("published", NotifyEvent::as_str).to_owned(),
-            BodyPart::Value(BodyValue::Id) => notice.id(),
-            BodyPart::Value(BodyValue::Time) => notice.time.clone(),
-            BodyPart::Value(BodyValue::Replica) => self.escaped(&REPLICA),
-            BodyPart::Value(BodyValue::Message) => self.escaped(&notice.message),
-            BodyPart::Value(BodyValue::Next) => self.escaped(&notice.next),
-            BodyPart::Value(BodyValue::Urls) => {
-                let urls = notice.hosts.iter().map(|host| url(host));
-                if self.is_json {
-                    serde_json::Value::from_iter(urls).to_string()
-                } else {
-                    urls.map(|url| self.escaped(&url)).collect::<Vec<_>>().join("\n")
-                }
-            }
-        };
-        self.parts.iter().map(part).collect()
+        let urls = notice.hosts.iter().map(|host| url(host));
+        Some(match name {
+            "site" => self.escaped(notice.robots().unwrap_or_default()),
+            "host" => self.escaped(host),
+            "version" => self.escaped(&notice.version),
+            "url" => self.escaped(&url(host)),
+            "urls" if self.is_json => serde_json::Value::from_iter(urls).to_string(),
+            "urls" => urls.map(|url| self.escaped(&url)).collect::<Vec<_>>().join("\n"),
+            "event" => notice.event.map_or("published", NotifyEvent::as_str).to_owned(),
+            "id" => notice.id(),
+            "time" => notice.time.clone(),
+            "replica" => self.escaped(&REPLICA),
+            "message" => self.escaped(&notice.message),
+            "next" => self.escaped(&notice.next),
+            _ => return None,
+        })
     }
 
     /// The value, as it may stand in a text of JSON, or without control characters.
@@ -362,6 +319,29 @@ impl BodyTemplate {
             value.replace(char::is_control, "\u{fffd}")
         }
     }
+}
+
+/// A text with values in place of its placeholders. `{{{{` stands for two braces.
+fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<String, String> {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("{{") {
+        filled.push_str(before);
+        if let Some(after) = after.strip_prefix("{{") {
+            filled.push_str("{{");
+            rest = after;
+            continue;
+        }
+        let Some((name, after)) = after.split_once("}}") else {
+            return Err("a placeholder has no end: write }} behind its name, or {{{{ for two braces".to_owned());
+        };
+        let Some(value) = value(name.trim()) else {
+            let name: String = name.chars().take(40).collect();
+            return Err(format!("there is no placeholder {:?}: write one of {}", name.trim(), PLACEHOLDERS.join(", ")));
+        };
+        filled.push_str(&value);
+        rest = after;
+    }
+    Ok(filled + rest)
 }
 
 fn url(host: &str) -> String {

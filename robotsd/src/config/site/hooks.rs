@@ -140,7 +140,7 @@ fn resolve_hook(hook: &RawHook, of: HookUse, folder: &Path, faults: &mut Faults)
     }
     let headers = faults.keep_all(hook.headers.iter().map(|(name, value)| header(name, value, folder)));
     let trust = match (&hook.ca, &target) {
-        (Some(ca), Some(target)) if !target.is_secure => {
+        (Some(ca), Some(target)) if !target.is_secure() => {
             faults.push(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
             None
         }
