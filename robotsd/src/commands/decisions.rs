@@ -6,6 +6,7 @@
 //! done. `accept` without a hash asks: 0 where nothing waits, 1 where a version does.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use http::Method;
@@ -17,13 +18,14 @@ use super::output::{Page, say, say_json, say_report};
 use super::running::{Reason, Running, RunningSite, asked, query, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::audit::{self, AuditRecord};
-use crate::config::{Config, StatePlace};
+use crate::config::{AdminPlace, Config, StatePlace};
 use crate::exit::{self, complain};
 use crate::render::short_hash;
 use crate::report::{ChangeReport, HistoryReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 
-type AtRest<'a> = &'a dyn Fn(&Running) -> Result<ChangeReport, String>;
+/// Makes a decision where no robotsd runs, with its config.
+type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
 /// A decision: the path that it is sent to, with its query, and why it is made.
 struct Decision<'a> {
@@ -35,7 +37,8 @@ struct Decision<'a> {
 impl Decision<'_> {
     /// The user of this command, for what is done where no robotsd runs.
     fn by(&self) -> Attribution {
-        Attribution { who: user(), reason: self.reason.reason.as_deref().map(audit::cut) }
+        let who = format!("uid {}", rustix::process::getuid().as_raw());
+        Attribution { who: Some(who), reason: self.reason.reason.as_deref().map(audit::cut) }
     }
 
     fn target(&self) -> String {
@@ -49,11 +52,10 @@ fn decide(
     decision: &Decision<'_>,
     at_rest: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>,
 ) -> io::Result<ExitCode> {
-    send(running, decision, &|running| {
-        let path = running.config_path().ok_or_else(without_config)?;
-        let config = Config::load(&path).map_err(|error| error.to_string())?;
+    send(running, decision, &|path| {
+        let config = Config::load(path).map_err(|error| error.to_string())?;
         if config.state_dir.is_none() {
-            return Err(without_state(&path));
+            return Err(without_state(path));
         }
         at_rest(&config).map_err(|(ChangeError::Unknown(message) | ChangeError::Conflict(message))| message)
     })
@@ -61,34 +63,26 @@ fn decide(
 
 /// Sends a decision to the running robotsd, or applies it to the state directory where none runs.
 fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
-    let place = match running.place() {
-        Ok(place) => place,
-        // Whether a process runs with the state directory its lock says, also where the config does not say how to reach it.
-        Err(unreachable) => {
-            let report =
-                audited(running, decision, at_rest).map_err(|message| match unreachable.contains(&message) {
-                    true => refusal(&unreachable),
-                    false => refusal(format_args!("{unreachable}; {message}")),
-                })?;
-            return conclude(&report, Some(&format!("{unreachable}; this holds from the next start")), running);
-        }
-    };
+    let place = running.place();
     let target = &*decision.target();
-    let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target, complain) {
-        Ok(report) => (report, None),
-        Err(error @ AskError::NotRunning(_)) => {
-            let unreachable = error.to_string();
-            let rested = audited(running, decision, at_rest);
-            match (ask(&place, &Method::POST, target, complain), rested) {
-                // It started meanwhile, and may have read what was there before, or have the state directory open.
-                (Ok(report), _) => (report, None),
-                (Err(_), Ok(report)) => (report, Some(format!("{unreachable}; this holds from the next start"))),
-                (Err(_), Err(message)) => return Err(refusal(format_args!("{unreachable}; {message}"))),
-            }
-        }
-        Err(error) => return Err(refusal(error)),
+    let asking = |place: &AdminPlace| ask::<ChangeReport>(place, &Method::POST, target, complain);
+    let unreachable = match place.as_ref().map(asking) {
+        Ok(Ok(report)) => return conclude(&report, None, running),
+        Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
+        Ok(Err(error)) => return Err(refusal(error)),
+        // Whether a process runs with the state directory its lock says, also where the config does not say how to reach it.
+        Err(unreachable) => unreachable.clone(),
     };
-    conclude(&report, note.as_deref(), running)
+    let rested = audited(running, decision, at_rest);
+    // It started meanwhile, and may have read what was there before, or have the state directory open.
+    if let Ok(Ok(report)) = place.as_ref().map(asking) {
+        return conclude(&report, None, running);
+    }
+    match rested {
+        Ok(report) => conclude(&report, Some(&format!("{unreachable}; this holds from the next start")), running),
+        Err(message) if unreachable.contains(&message) => Err(refusal(unreachable)),
+        Err(message) => Err(refusal(format_args!("{unreachable}; {message}"))),
+    }
 }
 
 fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io::Result<ExitCode> {
@@ -99,7 +93,8 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
 /// Makes it where no robotsd runs, with its lines in the audit. Turning enforcement off is not held up by that.
 fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    let place = running.config_path().and_then(|path| StatePlace::load(&path).ok()).and_then(|place| place.audit);
+    let config = running.config_path();
+    let place = config.as_deref().and_then(|path| StatePlace::load(path).ok()).and_then(|place| place.audit);
     let Attribution { who, reason } = decision.by();
     let record = AuditRecord {
         who,
@@ -111,7 +106,8 @@ fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> R
     if value("to") != Some("off") {
         write(&record.with("started")).map_err(|why| format!("{why}; nothing was changed"))?;
     }
-    let made = at_rest(running);
+    let without_config = || "with --config FILE it is written to the state directory, for the next start".to_owned();
+    let made = config.ok_or_else(without_config).and_then(|path| at_rest(&path));
     let outcome = match &made {
         Ok(report) => AuditRecord {
             before: report.before.clone(),
@@ -124,10 +120,6 @@ fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> R
         complain(&why);
     }
     made
-}
-
-fn user() -> Option<String> {
-    Some(format!("uid {}", rustix::process::getuid().as_raw()))
 }
 
 fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String {
@@ -155,11 +147,7 @@ fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String 
     page.into_string()
 }
 
-fn without_config() -> String {
-    "with --config FILE it is written to the state directory, for the next start".to_owned()
-}
-
-fn without_state(path: &std::path::Path) -> String {
+fn without_state(path: &Path) -> String {
     format!("{}: there is no state_dir, so it cannot be written down for the next start", path.display())
 }
 
@@ -291,11 +279,10 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     if args.fleet.fleet {
         return fleet::enforce(&args.running, &decision.target());
     }
-    send(&args.running, &decision, &|running| {
+    send(&args.running, &decision, &|path| {
         // Read by itself: the switch has to work while the rest of the config does not.
-        let path = running.config_path().ok_or_else(without_config)?;
-        let StatePlace { folder, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
-        let folder = folder.ok_or_else(|| without_state(&path))?;
+        let StatePlace { folder, sites, .. } = StatePlace::load(path).map_err(|error| error.to_string())?;
+        let folder = folder.ok_or_else(|| without_state(path))?;
         let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
         let (of, written) = match &args.site {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
