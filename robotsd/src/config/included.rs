@@ -8,7 +8,7 @@
 //! **The texts are joined** behind that of the config, so that every span of the settings is a place of one text, and two configs are
 //! compared with all of their sites.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, ErrorKind, Write as _};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -423,20 +423,21 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
     if files.is_empty() {
         return disputes;
     }
-    let (mut names, mut hosts, mut claimed, mut pairs) = (HashMap::new(), HostMap::new(), Vec::new(), BTreeMap::new());
+    let (mut names, mut hosts, mut claimed, mut pairs) = (HashSet::new(), HostMap::new(), Vec::new(), BTreeMap::new());
     for site in sites {
         let part = parts.of(site.span().start);
         for claim in claims(site.get_ref(), part) {
-            let first = match claim.kind {
-                "name" => Some(*names.entry(claim.text).or_insert(claim)),
-                _ if hosts.insert(claim.text, ()).is_ok() => {
+            let is_new =
+                if claim.kind == "name" { names.insert(claim.text) } else { hosts.insert(claim.text, ()).is_ok() };
+            let first = match pairs.get(&part) {
+                _ if is_new => {
                     claimed.push(claim);
                     None
                 }
-                _ if pairs.contains_key(&part) => Some(pairs[&part]).map(|(first, _)| first),
-                _ => claimed.iter().find(|other: &&Claim<'_>| is_same_host(other.text, claim.text)).copied(),
+                Some((first, _)) => Some(*first),
+                None => claimed.iter().find(|other| is_same(**other, claim)).copied(),
             };
-            if let Some(first) = first.filter(|first| first.part != part) {
+            if let Some(first) = first.filter(|first: &Claim<'_>| first.part != part) {
                 disputes.places.insert(claim.at.span());
                 pairs.entry(part).or_insert((first, claim));
             }
@@ -445,17 +446,18 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
     let had = |claim: Claim<'_>| {
         let kept = claim.part.checked_sub(1).and_then(|file| files[file].kept.as_deref());
         let kept = kept.and_then(|kept| reader::read::<SitesFile>(kept).ok());
-        kept.is_some_and(|kept| kept.site.iter().any(|site| has(site.get_ref(), claim)))
+        kept.is_some_and(|kept| {
+            kept.site.iter().flat_map(|site| claims(site.get_ref(), 0)).any(|own| is_same(own, claim))
+        })
     };
-    let lost = |claim: Claim<'_>, to: Claim<'_>| {
-        let (kind, text, path) = (claim.kind, claim.text, parts.path(to.part).display());
-        claim.at.fault(format!("the {kind} {text:?} belongs to {path}, which had it first"))
+    let fault = |claim: Claim<'_>, is: &str, other: Claim<'_>, why: &str| {
+        let path = parts.path(other.part).display();
+        claim.at.fault(format!("the {} {:?} {is} {path}{why}", claim.kind, claim.text))
     };
+    let lost = |claim: Claim<'_>, to: Claim<'_>| fault(claim, "belongs to", to, ", which had it first");
     let shared = |claim: Claim<'_>, with: Claim<'_>| {
-        let (kind, text, path) = (claim.kind, claim.text, parts.path(with.part).display());
-        let message =
-            format!("the {kind} {text:?} is in {path} too, and neither file had it before, so neither is taken");
-        claim.at.fault(message).help("leave it to one of them".to_owned())
+        let shared = fault(claim, "is in", with, " too, and neither file had it before, so neither is taken");
+        shared.help("leave it to one of them".to_owned())
     };
     let mut open = Vec::new();
     for (first, second) in pairs.into_values() {
@@ -479,14 +481,12 @@ fn claims(site: &RawSite, part: usize) -> impl Iterator<Item = Claim<'_>> {
     iter::once(name).chain(hosts).chain(every)
 }
 
-fn has(site: &RawSite, claim: Claim<'_>) -> bool {
-    claims(site, 0).any(|own| match own.kind {
-        "name" => claim.kind == "name" && own.text == claim.text,
-        _ => claim.kind == "host" && is_same_host(own.text, claim.text),
-    })
-}
-
-fn is_same_host(one: &str, other: &str) -> bool {
-    let mut hosts = HostMap::new();
-    one.eq_ignore_ascii_case(other) || hosts.insert(one, ()).is_ok() && hosts.insert(other, ()).is_err()
+/// Whether two claims are of one name, or of one host.
+fn is_same(one: Claim<'_>, other: Claim<'_>) -> bool {
+    let is_same_host = || {
+        let mut hosts = HostMap::new();
+        one.text.eq_ignore_ascii_case(other.text)
+            || hosts.insert(one.text, ()).is_ok() && hosts.insert(other.text, ()).is_err()
+    };
+    one.kind == other.kind && if one.kind == "name" { one.text == other.text } else { is_same_host() }
 }
