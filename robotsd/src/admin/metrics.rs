@@ -93,35 +93,25 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
             Err(_) => {}
         }
     }
-    if let Some(ticks) = std::fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(processor_ticks) {
-        exposition.sample(&family::PROCESS_CPU, &[], ticks as f64 / TICKS_PER_SECOND);
-    }
     // The one that lists them is open as well.
     if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
         exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
     }
-    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return };
-    let value = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim_start_matches(':').split_ascii_whitespace().next()?.parse::<u64>().ok()
-    };
-    // In KiB, whatever the page size.
-    for (family, name) in [(&family::PROCESS_RESIDENT, "VmRSS"), (&family::PROCESS_VIRTUAL, "VmSize")] {
-        if let Some(kibibytes) = value(name) {
-            exposition.sample(family, &[], kibibytes * 1024);
-        }
-    }
-    if let Some(threads) = value("Threads") {
-        exposition.sample(&family::PROCESS_THREADS, &[], threads);
-    }
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let Some([user, system, threads, octets, pages]) = numbers_of(&stat, [14, 15, 20, 23, 24]) else { return };
+    exposition.sample(&family::PROCESS_CPU, &[], (user + system) as f64 / TICKS_PER_SECOND);
+    exposition.sample(&family::PROCESS_RESIDENT, &[], pages * rustix::param::page_size() as u64);
+    exposition.sample(&family::PROCESS_VIRTUAL, &[], octets);
+    exposition.sample(&family::PROCESS_THREADS, &[], threads);
 }
 
-/// User and system time of a process. The name of its program, in parentheses, may hold anything.
-fn processor_ticks(stat: &str) -> Option<u64> {
+/// Numbers of a process, by their places in proc(5). The name of its program, in parentheses, may hold anything.
+fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    // proc(5): the state is the third field, the times are the fourteenth and the fifteenth.
-    let mut times = after_name.split_ascii_whitespace().skip(11);
-    Some(times.next()?.parse::<u64>().ok()? + times.next()?.parse::<u64>().ok()?)
+    // The state, which follows the name, is the third.
+    let fields: Vec<_> = after_name.split_ascii_whitespace().collect();
+    let numbers = places.iter().map(|place| fields.get(place - 3)?.parse().ok());
+    numbers.collect::<Option<Vec<_>>>()?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -131,8 +121,8 @@ mod tests {
     #[test]
     fn processor_time_is_read_past_any_name() {
         let stat = "7 (a) b (c 9) S 1 7 7 0 -1 4194304 100 0 0 0 12 30 0 0 20 0 4 0 5 6 7";
-        assert_eq!(processor_ticks(stat), Some(42));
-        assert_eq!(processor_ticks("7 (a) S 1"), None);
-        assert_eq!(processor_ticks(""), None);
+        assert_eq!(numbers_of(stat, [14, 15]), Some([12, 30]));
+        assert_eq!(numbers_of("7 (a) S 1", [14, 15]), None);
+        assert_eq!(numbers_of("", [14, 15]), None);
     }
 }
