@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -18,7 +18,10 @@ use tower_robots::live::VersionHash;
 use super::attempt::{Attempt, RetryPlan, attempt};
 use super::settings::{HookSettings, Notice};
 use super::turns::{TurnOf, Turns, said};
+use crate::date::rfc3339;
 use crate::files;
+use crate::render::plural;
+use crate::report::PublishHookReport;
 
 /// Requests at the same time, of all hooks and of those that send to one server.
 const AT_ONCE: usize = 32;
@@ -75,20 +78,12 @@ pub(super) struct Job {
     pub(super) status: HookStatus,
 }
 
-/// How a hook stands, for the status.
+/// How a hook stands.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
-    /// The scheme and host that it sends to.
-    pub(crate) target: String,
-    /// `idle`, `sending`, `delivered` or `failed`.
-    pub(crate) state: &'static str,
-    pub(crate) version: Option<String>,
-    /// When that began.
-    pub(crate) since: Option<SystemTime>,
-    /// Attempts for this version.
-    pub(crate) attempts: usize,
-    /// Why the last attempt failed.
-    pub(crate) trouble: Option<String>,
+    pub(crate) report: PublishHookReport,
+    /// When its state began.
+    since: Option<SystemTime>,
     /// Requests that were answered with success, and versions that were given up, since the start.
     pub(crate) counts: (u64, u64),
 }
@@ -97,26 +92,19 @@ pub(crate) struct HookStatus {
 #[derive(Debug)]
 pub(crate) struct HookEvent<'a> {
     pub(crate) notice: &'a Notice,
-    pub(crate) target: String,
-    pub(crate) kind: HookEventKind<'a>,
+    pub(crate) kind: HookEventKind,
+    /// That of an answer with success.
+    pub(crate) status: Option<u16>,
+    /// For people, without the path of the URL.
+    pub(crate) message: String,
 }
 
-#[derive(Debug)]
-pub(crate) enum HookEventKind<'a> {
-    Delivered {
-        status: u16,
-        attempts: usize,
-        /// Why a restart will send it again.
-        unrecorded: Option<&'a str>,
-    },
-    Retrying {
-        why: &'a str,
-        again: Duration,
-    },
-    GivenUp {
-        why: &'a str,
-        attempts: usize,
-    },
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HookEventKind {
+    Delivered,
+    /// It failed, or cannot be written down, so it is sent again: soon, or by a restart.
+    Repeated,
+    GivenUp,
 }
 
 impl PublishHooks {
@@ -184,7 +172,7 @@ impl PublishHooks {
             }
             !is_over || job.is_running
         });
-        over.iter().for_each(|key| self.record.iter().for_each(|record| record.forget(&key.0, &key.1)));
+        over.iter().for_each(|key| self.record.iter().for_each(|record| record.forget(key)));
     }
 
     fn send_once(self: &Arc<Self>, hook: Arc<HookSettings>, notice: &Notice) {
@@ -193,7 +181,7 @@ impl PublishHooks {
             Some(job) => (job.asked.clone(), notice.event.is_some() && job.status.has_rested_from_failing()),
             None => (None, false),
         };
-        let asked = asked.or_else(|| self.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
+        let asked = asked.or_else(|| self.record.as_ref().and_then(|record| record.read(&key)));
         let is_told = asked.map_or(!notice.is_news, |asked| asked == announcement);
         if is_told && !is_due_again {
             let said = said(&key.1, notice);
@@ -211,7 +199,7 @@ impl PublishHooks {
         let status = |hook: &Arc<HookSettings>| {
             let own = hook.fingerprint();
             let of_hook = jobs.iter().filter(|(key, _)| key.1 == own).map(|(_, job)| &job.status);
-            let last = of_hook.max_by_key(|job| (job.state == "failed", job.since));
+            let last = of_hook.max_by_key(|job| (job.report.state == "failed", job.since));
             last.cloned().unwrap_or_else(|| Job::new(hook).status)
         };
         hooks.iter().map(status).collect()
@@ -258,9 +246,8 @@ impl PublishHooks {
             if is_nameless {
                 // Of a folder: a file for a pattern of hosts, which is no URL that a cache has a copy of.
                 job.status.begin(&hook, notice);
-                job.status.state = "idle";
-                job.status.trouble =
-                    Some("nothing is sent: the file is for a pattern, and the body names a host".to_owned());
+                let why = "nothing is sent: the file is for a pattern, and the body names a host";
+                job.status.rest("idle", Some(why.to_owned()));
                 return;
             }
             job.waiting = Some((Arc::clone(&hook), notice.clone()));
@@ -278,7 +265,7 @@ impl PublishHooks {
                     (job.is_running, job.waiting) = (false, None);
                     job.status.gave_up(&why);
                 });
-                self.report(&hook, notice, HookEventKind::GivenUp { why: &why, attempts: 0 });
+                self.report(&hook, notice, HookEventKind::GivenUp, None, &format!("{why}: {}", notice.lost()));
             }
         }
     }
@@ -339,7 +326,7 @@ async fn deliver(
         if shared.is_superseded(key, hook, notice) {
             return;
         }
-        shared.update(key, |job| job.status.attempts = number);
+        shared.update(key, |job| job.status.report.attempts = number);
         let outcome = attempt(hook, notice).await;
         drop((permit, of_server));
         let (why, pause) = match outcome {
@@ -347,13 +334,19 @@ async fn deliver(
                 let unrecorded = shared.record(key, hook, notice).err().map(|error| error.to_string());
                 shared.turn(shared.said(key), TurnOf::Sent);
                 shared.update(key, |job| {
-                    job.status.state = "delivered";
-                    job.status.trouble.clone_from(&unrecorded);
+                    job.status.rest("delivered", unrecorded.clone());
                     job.status.counts.0 += 1;
                 });
-                let unrecorded = unrecorded.as_deref();
-                let kind = HookEventKind::Delivered { status: status.as_u16(), attempts: number, unrecorded };
-                shared.report(hook, notice, kind);
+                let mut what = format!("the request was answered with {}", status.as_u16());
+                if number > 1 {
+                    what += &format!(" at attempt {number}");
+                }
+                let mut kind = HookEventKind::Delivered;
+                if let Some(why) = unrecorded {
+                    what += &format!("; that cannot be written down, so a restart sends it again: {why}");
+                    kind = HookEventKind::Repeated;
+                }
+                shared.report(hook, notice, kind, Some(status.as_u16()), &what);
                 return;
             }
             Attempt::Failed(why) => {
@@ -365,11 +358,13 @@ async fn deliver(
         let Some(again) = pause else {
             shared.turn(shared.said(key), TurnOf::Over);
             shared.update(key, |job| job.status.gave_up(&why));
-            shared.report(hook, notice, HookEventKind::GivenUp { why: &why, attempts: number });
+            let what = format!("{why}; given up after {}: {}", plural(number, "attempt"), notice.lost());
+            shared.report(hook, notice, HookEventKind::GivenUp, None, &what);
             return;
         };
-        shared.update(key, |job| job.status.trouble = Some(why.clone()));
-        shared.report(hook, notice, HookEventKind::Retrying { why: &why, again });
+        shared.update(key, |job| job.status.report.trouble = Some(why.clone()));
+        let what = format!("{why}; tried again in {} s", again.as_secs());
+        shared.report(hook, notice, HookEventKind::Repeated, None, &what);
         if !shared.waits(key, hook, notice, woken, again).await {
             return;
         }
@@ -389,7 +384,7 @@ impl PublishHooks {
 
     /// Writes down that it was told.
     pub(super) fn record(&self, key: &JobKey, hook: &HookSettings, notice: &Notice) -> io::Result<()> {
-        self.record.as_ref().map_or(Ok(()), |record| record.write(&key.0, &key.1, &hook.announcement(notice)))
+        self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
     }
 
     /// Whether a request is not to be sent any more: another version waits, the event is over, or the config has the hook no more.
@@ -413,67 +408,47 @@ impl PublishHooks {
         Arc::clone(permits.entry(hook.target.to_string()).or_insert_with(made))
     }
 
-    fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind<'_>) {
-        (self.on_event)(&HookEvent { notice, target: hook.target.to_string(), kind });
+    fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
+        let message = format!("{}: {}: {what}", hook.target, notice.label());
+        (self.on_event)(&HookEvent { notice, kind, status, message });
     }
 }
 
 impl Job {
     fn new(hook: &HookSettings) -> Self {
-        let status = HookStatus { target: hook.target.to_string(), state: "idle", ..HookStatus::default() };
+        let mut status = HookStatus::default();
+        (status.report.target, status.report.state) = (hook.target.to_string(), "idle".to_owned());
         Self { waiting: None, is_running: false, woken: Arc::default(), asked: None, said: None, status }
     }
 }
 
 impl HookStatus {
     fn begin(&mut self, hook: &HookSettings, notice: &Notice) {
-        self.target = hook.target.to_string();
-        self.state = "sending";
-        self.version = Some(notice.event.map_or_else(|| notice.version.clone(), |_| notice.label()));
-        self.since = Some(SystemTime::now());
-        (self.attempts, self.trouble) = (0, None);
+        let now = SystemTime::now();
+        self.since = Some(now);
+        self.report = PublishHookReport {
+            target: hook.target.to_string(),
+            state: "sending".to_owned(),
+            version: Some(notice.event.map_or_else(|| notice.version.clone(), |_| notice.label())),
+            since: Some(rfc3339(now)),
+            attempts: 0,
+            trouble: None,
+        };
+    }
+
+    pub(super) fn rest(&mut self, state: &str, trouble: Option<String>) {
+        (self.report.state, self.report.trouble) = (state.to_owned(), trouble);
     }
 
     /// Whether it failed so long ago that what is still so is told again.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
-        self.state == "failed" && self.since.is_some_and(is_past)
+        self.report.state == "failed" && self.since.is_some_and(is_past)
     }
 
     fn gave_up(&mut self, why: &str) {
-        self.state = "failed";
-        self.trouble = Some(why.to_owned());
+        self.rest("failed", Some(why.to_owned()));
         self.counts.1 += 1;
-    }
-}
-
-/// For people, without the path of the URL.
-impl fmt::Display for HookEvent<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { notice, target, kind } = self;
-        let lost =
-            if notice.event.is_some() { "nobody was told" } else { "a cache may keep its copy until that expires" };
-        write!(f, "{target}: {}: ", notice.label())?;
-        match kind {
-            HookEventKind::Delivered { status, attempts, unrecorded } => {
-                write!(f, "the request was answered with {status}")?;
-                if *attempts > 1 {
-                    write!(f, " at attempt {attempts}")?;
-                }
-                match unrecorded {
-                    Some(why) => write!(f, "; that cannot be written down, so a restart sends it again: {why}"),
-                    None => Ok(()),
-                }
-            }
-            HookEventKind::Retrying { why, again } => write!(f, "{why}; tried again in {} s", again.as_secs()),
-            HookEventKind::GivenUp { why, attempts: 0 } => {
-                write!(f, "{why}: {lost}")
-            }
-            HookEventKind::GivenUp { why, attempts } => {
-                let times = if *attempts == 1 { "attempt" } else { "attempts" };
-                write!(f, "{why}; given up after {attempts} {times}: {lost}")
-            }
-        }
     }
 }
 
@@ -489,29 +464,29 @@ const MOST: u64 = 200;
 /// Which version each hook announced last: a folder with a file for each hook of a robots.txt. A restart with the same
 /// version sends nothing.
 #[derive(Clone, Debug)]
-pub(super) struct DeliveryRecord(PathBuf);
+struct DeliveryRecord(PathBuf);
 
 impl DeliveryRecord {
     /// The version that was delivered last; `None` if none was, or that is not known.
-    pub(super) fn read(&self, name: &str, hook: &str) -> Option<String> {
+    fn read(&self, key: &JobKey) -> Option<String> {
         let mut text = String::new();
-        fs::File::open(self.path(name, hook)).ok()?.take(MOST).read_to_string(&mut text).ok()?;
+        fs::File::open(self.path(key)).ok()?.take(MOST).read_to_string(&mut text).ok()?;
         Some(text.trim_end().to_owned())
     }
 
     /// Writes it in one step: a process that ends meanwhile leaves the one before.
-    pub(super) fn write(&self, name: &str, hook: &str, version: &str) -> io::Result<()> {
-        files::replace(&self.path(name, hook), format!("{version}\n").as_bytes())
+    fn write(&self, key: &JobKey, version: &str) -> io::Result<()> {
+        files::replace(&self.path(key), format!("{version}\n").as_bytes())
     }
 
     /// What was told may be told again.
-    fn forget(&self, name: &str, hook: &str) {
-        let _ = fs::remove_file(self.path(name, hook));
+    fn forget(&self, key: &JobKey) {
+        let _ = fs::remove_file(self.path(key));
     }
 
-    fn path(&self, name: &str, hook: &str) -> PathBuf {
+    fn path(&self, (name, hook): &JobKey) -> PathBuf {
         let hash = VersionHash::of(format!("{name}\n{hook}").as_bytes()).to_string();
         let hex = hash.rsplit(':').next().unwrap_or_default();
-        Path::new(&self.0).join(format!("{}.txt", hex.get(..32).unwrap_or(hex)))
+        self.0.join(format!("{}.txt", hex.get(..32).unwrap_or(hex)))
     }
 }

@@ -218,6 +218,11 @@ impl Notice {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }
 
+    /// What comes of it that it is not sent.
+    pub(super) const fn lost(&self) -> &'static str {
+        if self.event.is_some() { "nobody was told" } else { "a cache may keep its copy until that expires" }
+    }
+
     /// For people, in one word or few.
     pub(super) fn label(&self) -> String {
         match self.event {

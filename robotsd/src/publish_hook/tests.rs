@@ -108,7 +108,7 @@ fn hooks_with(folder: Option<&Path>, pauses: Vec<Duration>) -> (Arc<PublishHooks
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let (listener, plan) = (Arc::clone(&said), RetryPlan { pauses });
     let hooks = PublishHooks::new(folder.map(Path::to_owned), plan, None, move |event| {
-        listener.lock().push(event.to_string());
+        listener.lock().push(event.message.clone());
     });
     (hooks, said)
 }
@@ -117,8 +117,8 @@ fn serve(hooks: &Arc<PublishHooks>, hook: &Arc<HookSettings>) {
     hooks.set([("shop".to_owned(), SiteHooks { hosts: vec!["shop.test".to_owned()], hooks: vec![Arc::clone(hook)] })]);
 }
 
-fn state(hooks: &PublishHooks) -> &'static str {
-    hooks.status("shop", "shop")[0].state
+fn state(hooks: &PublishHooks) -> String {
+    hooks.status("shop", "shop")[0].report.state.clone()
 }
 
 fn until(what: &str, condition: impl Fn() -> bool) {
@@ -224,7 +224,7 @@ fn a_restart_with_the_same_version_sends_nothing() {
     until("delivered", || state(&first) == "delivered");
     let again = start("sha256:1");
     std::thread::sleep(Duration::from_millis(200));
-    assert_eq!((server.requests().len(), state(&again)), (1, "idle"));
+    assert_eq!((server.requests().len(), state(&again)), (1, "idle".to_owned()));
     let changed = start("sha256:2");
     until("delivered", || state(&changed) == "delivered");
     assert_eq!(server.requests().len(), 2);
@@ -248,7 +248,7 @@ fn hooks_that_differ_in_a_header_alone_are_two() {
         hooks
     };
     let first = start();
-    until("both", || first.status("shop", "shop").iter().all(|hook| hook.state == "delivered"));
+    until("both", || first.status("shop", "shop").iter().all(|hook| hook.report.state == "delivered"));
     let sent = server.requests().join("\n");
     assert!(sent.contains("\r\nhost: a.test\r\n") && sent.contains("\r\nhost: b.test\r\n"), "{sent}");
     let again = start();
@@ -273,7 +273,7 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
     hooks.published(&pattern);
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(server.requests().len(), 2, "{:?}", said.lock());
-    let status = &hooks.status("shop", "shop/*.shop.test")[0];
+    let status = &hooks.status("shop", "shop/*.shop.test")[0].report;
     assert!(status.trouble.as_ref().is_some_and(|trouble| trouble.contains("for a pattern")), "{status:?}");
 }
 

@@ -37,10 +37,8 @@ impl PublishHooks {
                 Ok(Ok(Turn::Sent)) => {
                     // A restart asks no more, also once the others have forgotten it.
                     let written = self.record(key, hook, notice);
-                    self.update(key, |job| {
-                        job.status.state = "delivered";
-                        job.status.trouble = written.err().map(|error| error.to_string());
-                    });
+                    let trouble = written.err().map(|error| error.to_string());
+                    self.update(key, |job| job.status.rest("delivered", trouble));
                     return false;
                 }
                 _ => return true,

@@ -92,7 +92,7 @@ pub(crate) struct AppendReport {
 }
 
 /// A hook, and its request for the version that went live last.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PublishHookReport {
     /// The scheme and host that it sends to.
     pub(crate) target: String,

@@ -206,24 +206,19 @@ pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding)
 
 /// The outcome of the requests that are sent when a version goes live, or for an event.
 pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 'static {
-    move |event| {
-        let status = match event.kind {
-            HookEventKind::Delivered { status, .. } => Some(status),
-            HookEventKind::Retrying { .. } | HookEventKind::GivenUp { .. } => None,
-        };
-        let notice = event.notice;
-        let kind = if notice.event.is_some() { LogEvent::Notify } else { LogEvent::OnPublish };
+    move |HookEvent { notice, kind, status, message }| {
+        let event = if notice.event.is_some() { LogEvent::Notify } else { LogEvent::OnPublish };
         log.write(&LogEntry {
-            level: match event.kind {
-                HookEventKind::Delivered { unrecorded: None, .. } => LogLevel::Info,
-                HookEventKind::Delivered { .. } | HookEventKind::Retrying { .. } => LogLevel::Warn,
-                HookEventKind::GivenUp { .. } => LogLevel::Error,
+            level: match kind {
+                HookEventKind::Delivered => LogLevel::Info,
+                HookEventKind::Repeated => LogLevel::Warn,
+                HookEventKind::GivenUp => LogLevel::Error,
             },
             site: notice.robots(),
-            status,
+            status: *status,
             robots_hash: Some(notice.short().to_owned()).filter(|hash| !hash.is_empty()),
-            message: Some(event.to_string()),
-            ..LogEntry::now(kind)
+            message: Some(message.clone()),
+            ..LogEntry::now(event)
         });
     }
 }

@@ -65,7 +65,7 @@ impl ServedSite {
     fn write_hooks(&self, exposition: &mut Exposition, hooks: Option<&PublishHooks>, name: &str) {
         let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for hook in hooks.map(|hooks| hooks.status(&self.name, name)).unwrap_or_default() {
-            let (delivered, given_up) = counts.entry(hook.target).or_default();
+            let (delivered, given_up) = counts.entry(hook.report.target).or_default();
             (*delivered, *given_up) = (*delivered + hook.counts.0, *given_up + hook.counts.1);
         }
         for (target, (delivered, given_up)) in counts {

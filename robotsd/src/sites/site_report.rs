@@ -17,7 +17,6 @@ use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
 use crate::names::QuotedList;
-use crate::publish_hook::HookStatus;
 use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
     RecordedReload, RequestsReport, SiteReport, SiteTraffic, UpstreamReport,
@@ -46,8 +45,8 @@ impl Sites {
                     report.troubles.extend(parts.troubles());
                 }
                 let status = hooks.as_ref().map(|hooks| hooks.status(&name, &live.name)).unwrap_or_default();
-                report.troubles.extend(status.iter().filter_map(hook_trouble));
-                report.on_publish = status.into_iter().map(hook).collect();
+                report.on_publish = status.into_iter().map(|status| status.report).collect();
+                report.troubles.extend(report.on_publish.iter().filter_map(hook_trouble));
                 report
             })
         };
@@ -57,12 +56,13 @@ impl Sites {
     /// The requests that tell people of events, and their troubles.
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
         let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
-        let trouble = |of: &HookStatus| {
+        let reports: Vec<_> = status.into_iter().map(|status| status.report).collect();
+        let trouble = |of: &PublishHookReport| {
             let event = of.version.as_ref()?;
             Some(format!("notify {}: {event}: {}", of.target, of.trouble.as_ref()?))
         };
-        let troubles = status.iter().filter_map(trouble).collect();
-        (status.into_iter().map(hook).collect(), troubles)
+        let troubles = reports.iter().filter_map(trouble).collect();
+        (reports, troubles)
     }
 
     /// The requests and upstreams of every site of the config, in its order.
@@ -231,24 +231,13 @@ pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Op
     Some(last).filter(|entry| is_decision && entry.hash == live)
 }
 
-fn hook_trouble(hook: &HookStatus) -> Option<String> {
+fn hook_trouble(hook: &PublishHookReport) -> Option<String> {
     let why = hook.trouble.as_ref()?;
-    Some(match hook.state {
+    Some(match &*hook.state {
         "delivered" => format!("on_publish {}: a restart sends it again: {why}", hook.target),
         "failed" => format!("on_publish {}: {why}; a cache may keep its copy until that expires", hook.target),
         _ => format!("on_publish {}: {why}; it is tried again", hook.target),
     })
-}
-
-fn hook(status: HookStatus) -> PublishHookReport {
-    PublishHookReport {
-        target: status.target,
-        state: status.state.to_owned(),
-        version: status.version,
-        since: status.since.map(rfc3339),
-        attempts: status.attempts,
-        trouble: status.trouble,
-    }
 }
 
 fn exception(over: &Override) -> OverrideReport {
