@@ -58,8 +58,7 @@ pub(crate) struct CommandPlace {
 impl CommandPlace {
     /// Opens the configured places; a socket that was passed for one is not bound again. It must be called in a runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
-        let mut tcp = None;
-        let mut unix = None;
+        let (mut tcp, mut unix) = (None, None);
         for socket in passed {
             match socket {
                 InheritedSocket::Tcp(socket) => tcp = Some(socket),
@@ -67,34 +66,29 @@ impl CommandPlace {
                 InheritedSocket::OwnUnix(socket) => unix = Some((socket, true)),
             }
         }
-        let address = match settings.address {
-            Some(address) => Some(AddressSocket::open(address, tcp.take())?),
-            None => None,
-        };
-        if tcp.is_some() {
+        if settings.address.is_none() && tcp.is_some() {
             return Err("a TCP socket was passed for the admin interface, but [admin] has no address".to_owned());
         }
-        let socket = match (&settings.socket, unix) {
-            (None, None) => None,
-            (None, Some(_)) => {
-                return Err("a Unix socket was passed for the admin interface, but [admin] has no socket".to_owned());
-            }
-            (Some(path), passed) => {
-                let cannot = |error| format!("{}: cannot listen here: {error}", path.display());
-                let (listener, file, is_predecessors) = match passed {
-                    Some((listener, is_predecessors)) => (listener, None, is_predecessors),
-                    None => {
-                        if let Some(folder) = path.parent().filter(|_| settings.is_usual) {
-                            prepare_runtime_folder(folder).map_err(cannot)?;
-                        }
-                        let (listener, file) = SocketFile::bind(path).map_err(cannot)?;
-                        (listener, Some(file), false)
+        if settings.socket.is_none() && unix.is_some() {
+            return Err("a Unix socket was passed for the admin interface, but [admin] has no socket".to_owned());
+        }
+        let address = settings.address.map(|address| AddressSocket::open(address, tcp)).transpose()?;
+        let on_socket = |path: &PathBuf| -> io::Result<CommandSocket> {
+            let (listener, file, is_predecessors) = match unix {
+                Some((listener, is_predecessors)) => (listener, None, is_predecessors),
+                None => {
+                    if let Some(folder) = path.parent().filter(|_| settings.is_usual) {
+                        prepare_runtime_folder(folder)?;
                     }
-                };
-                Some(CommandSocket { listener, path: path.clone(), file, is_predecessors })
-            }
+                    let (listener, file) = SocketFile::bind(path)?;
+                    (listener, Some(file), false)
+                }
+            };
+            Ok(CommandSocket { listener, path: path.clone(), file, is_predecessors })
         };
-        Ok(Self { address, socket })
+        let cannot = |path: &Path, error: io::Error| format!("{}: cannot listen here: {error}", path.display());
+        let socket = settings.socket.as_ref().map(|path| on_socket(path).map_err(|error| cannot(path, error)));
+        Ok(Self { address, socket: socket.transpose()? })
     }
 }
 

@@ -75,7 +75,7 @@ impl StoreConnection {
     async fn opening(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
         let info = settings.info()?;
         let failed = |error| describe(&error, settings);
-        let ca = settings.ca.clone().filter(|_| StoreSettings::is_encrypted(&info));
+        let ca = settings.ca.clone().filter(|_| settings.url.is_encrypted());
         let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
         // The name is what a certificate is for; the address is only where it is connected to.
         let (host, _) = host(info.addr());

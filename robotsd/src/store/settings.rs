@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionInfo, IntoConnectionInfo};
 
 /// The store in which replicas share their buckets.
 #[derive(Clone, PartialEq, Eq)]
@@ -162,10 +162,6 @@ impl StoreSettings {
         let login = self.url.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
         let written = login.and_then(|(login, _)| login.split_once(':')).map(|(_, password)| password.to_owned());
         [sent, written, self.password.clone()].into_iter().flatten().filter(|secret| !secret.is_empty()).collect()
-    }
-
-    pub(crate) fn is_encrypted(info: &ConnectionInfo) -> bool {
-        matches!(info.addr(), ConnectionAddr::TcpTls { .. })
     }
 }
 
