@@ -74,17 +74,17 @@ impl CommandPlace {
         }
         let address = settings.address.map(|address| AddressSocket::open(address, tcp)).transpose()?;
         let on_socket = |path: &PathBuf| -> io::Result<CommandSocket> {
-            let (listener, file, is_predecessors) = match unix {
+            let (listener, made, is_predecessors) = match unix {
                 Some((listener, is_predecessors)) => (listener, None, is_predecessors),
                 None => {
                     if let Some(folder) = path.parent().filter(|_| settings.is_usual) {
                         prepare_runtime_folder(folder)?;
                     }
-                    let (listener, file) = SocketFile::bind(path)?;
-                    (listener, Some(file), false)
+                    let (listener, made) = bind_file(path)?;
+                    (listener, Some(made), false)
                 }
             };
-            Ok(CommandSocket { listener, path: path.clone(), file, is_predecessors })
+            Ok(CommandSocket { listener, path: path.clone(), made, is_left: false, is_predecessors })
         };
         let cannot = |path: &Path, error: io::Error| format!("{}: cannot listen here: {error}", path.display());
         let socket = settings.socket.as_ref().map(|path| on_socket(path).map_err(|error| cannot(path, error)));
@@ -164,7 +164,10 @@ impl AddressSocket {
 pub(crate) struct CommandSocket {
     listener: UnixListener,
     path: PathBuf,
-    file: Option<SocketFile>,
+    /// Device and inode of the file that was made here: another process's file may stand there later.
+    made: Option<(u64, u64)>,
+    /// Whether another process removes it.
+    is_left: bool,
     /// Whether the file is one that the process before made.
     is_predecessors: bool,
 }
@@ -175,7 +178,7 @@ impl CommandSocket {
         let cannot = |error| format!("{}: cannot listen here: {error}", self.path.display());
         let listener = self.listener.try_clone().map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
-        let is_of_supervisor = self.file.is_none() && !self.is_predecessors;
+        let is_of_supervisor = self.made.is_none() && !self.is_predecessors;
         let owner = fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
         let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
         Ok(OpenListener {
@@ -189,7 +192,7 @@ impl CommandSocket {
     /// supervisor made is left as it is.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
-        if self.is_predecessors || self.file.as_ref().is_some_and(SocketFile::is_there) {
+        if self.is_predecessors || self.is_there() {
             let mode = if with_others { 0o666 } else { 0o600 };
             // Without it only the owner gets in.
             let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
@@ -198,81 +201,70 @@ impl CommandSocket {
 
     /// The socket once more, and whether its file was made here.
     pub(crate) fn socket(&self) -> io::Result<(UnixListener, bool)> {
-        Ok((self.listener.try_clone()?, self.file.is_some()))
+        Ok((self.listener.try_clone()?, self.made.is_some()))
     }
 
     /// The process before does not listen there any more: a file that it made is removed at the end.
     pub(crate) fn own_file(&mut self) {
         if std::mem::take(&mut self.is_predecessors) {
-            self.file = SocketFile::at(&self.path);
+            (self.made, self.is_left) = (identity(&self.path).ok(), false);
         }
     }
 
     /// Another process listens there by now: the file stays.
     pub(crate) fn leave_file(&mut self) {
-        if let Some(file) = &mut self.file {
-            file.is_left = true;
-        }
+        self.is_left = true;
     }
 
     /// That process is gone. Returns whether clients still find the socket: its file may have gone with it.
     pub(crate) fn reclaim_file(&mut self) -> bool {
-        self.file.as_mut().is_none_or(|file| {
-            file.is_left = !file.is_there();
-            !file.is_left
-        })
-    }
-}
-
-/// A socket in the file system that only its owner can open.
-#[derive(Debug)]
-struct SocketFile {
-    path: PathBuf,
-    /// Device and inode: another process's file may stand there later.
-    identity: (u64, u64),
-    /// Whether another process removes it.
-    is_left: bool,
-}
-
-impl SocketFile {
-    /// Makes the socket beside its place, in a folder of its own, and moves it there: no other user can open it before
-    /// its mode is set, and a socket that a killed process left behind is replaced. A socket that answers is not.
-    fn bind(path: &Path) -> io::Result<(UnixListener, Self)> {
-        use io::{Error, ErrorKind};
-        use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
-        match fs::symlink_metadata(path) {
-            Ok(found) if !found.file_type().is_socket() => {
-                return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no socket"));
-            }
-            Ok(_) if connect_now(path).is_ok() => {
-                return Err(Error::new(ErrorKind::AddrInUse, "another process answers there"));
-            }
-            _ => {}
-        }
-        let inside = staging_socket(path);
-        let aside = inside.parent().unwrap_or(path);
-        // One that was left behind by a process of the same number.
-        let _ = fs::remove_dir_all(aside);
-        DirBuilder::new().mode(0o700).create(aside)?;
-        let made = (|| {
-            let listener = UnixListener::bind(&inside)?;
-            fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
-            let identity = identity(&inside)?;
-            fs::rename(&inside, path)?;
-            Ok((listener, Self { path: path.to_owned(), identity, is_left: false }))
-        })();
-        let _ = fs::remove_dir_all(aside);
-        made
+        self.is_left = self.made.is_some() && !self.is_there();
+        !self.is_left
     }
 
-    /// One that is there.
-    fn at(path: &Path) -> Option<Self> {
-        Some(Self { path: path.to_owned(), identity: identity(path).ok()?, is_left: false })
-    }
-
+    /// Whether the file that was made here is there.
     fn is_there(&self) -> bool {
-        identity(&self.path).is_ok_and(|identity| identity == self.identity)
+        self.made.is_some() && identity(&self.path).ok() == self.made
     }
+}
+
+impl Drop for CommandSocket {
+    fn drop(&mut self) {
+        if !self.is_left && self.is_there() {
+            // A stale socket is replaced at the next start.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Makes a socket that only its owner can open. It is made beside its place, in a folder of its own, and moved there: no other user can
+/// open it before its mode is set, and a socket that a killed process left behind is replaced. A socket that answers is not.
+fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
+    use io::{Error, ErrorKind};
+    use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no socket"));
+        }
+        Ok(_) if connect_now(path).is_ok() => {
+            return Err(Error::new(ErrorKind::AddrInUse, "another process answers there"));
+        }
+        _ => {}
+    }
+    let inside = staging_socket(path);
+    let aside = inside.parent().unwrap_or(path);
+    // One that was left behind by a process of the same number.
+    let _ = fs::remove_dir_all(aside);
+    DirBuilder::new().mode(0o700).create(aside)?;
+    let made = (|| {
+        let listener = UnixListener::bind(&inside)?;
+        fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
+        let identity = identity(&inside)?;
+        fs::rename(&inside, path)?;
+        Ok((listener, identity))
+    })();
+    let _ = fs::remove_dir_all(aside);
+    made
 }
 
 /// Device and inode.
@@ -280,15 +272,6 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let found = fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        if !self.is_left && self.is_there() {
-            // A stale socket is replaced at the next start.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
 }
 
 /// Makes the folder of the default socket for its owner alone, or checks the one that is there: another user could replace the socket in
@@ -321,18 +304,24 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::os::unix::net::UnixStream;
 
+    fn made(path: &Path) -> io::Result<CommandSocket> {
+        let (listener, made) = bind_file(path)?;
+        let (made, path) = (Some(made), path.to_owned());
+        Ok(CommandSocket { listener, path, made, is_left: false, is_predecessors: false })
+    }
+
     #[test]
     fn a_socket_is_its_owners_replaces_a_dead_one_and_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
         // Left behind by a process that was killed.
         drop(UnixListener::bind(&path).unwrap());
-        let (listener, file) = SocketFile::bind(&path).unwrap();
+        let socket = made(&path).unwrap();
         assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         UnixStream::connect(&path).unwrap();
-        assert_eq!(SocketFile::bind(&path).unwrap_err().to_string(), "another process answers there");
+        assert_eq!(made(&path).unwrap_err().to_string(), "another process answers there");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        drop((listener, file));
+        drop(socket);
         assert!(!path.exists());
     }
 
@@ -341,12 +330,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
         fs::write(&path, "precious").unwrap();
-        assert!(SocketFile::bind(&path).is_err());
+        assert!(made(&path).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
-        let (listener, first) = SocketFile::bind(&path).unwrap();
-        drop(listener);
-        let (_listener, _second) = SocketFile::bind(&path).unwrap();
+        let first = made(&path).unwrap();
+        socket2::SockRef::from(&first.listener).shutdown(std::net::Shutdown::Both).unwrap();
+        let _second = made(&path).unwrap();
         drop(first);
         assert!(path.exists(), "the socket of another was removed");
     }

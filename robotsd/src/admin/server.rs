@@ -155,21 +155,16 @@ async fn reply(
     let path = head.uri.path();
     let route = ROUTES.iter().find(|route| route.path == path);
     let mut attempt = Attempt::new(&head, access, route);
-    let mut answer = admit(&head, body, access, route, slot).await;
-    if let Ok(Some(route)) = answer {
-        answer = match attempt.answer(Arc::clone(&state), access, head, route).await {
-            Ok(reply) => return Ok(reply),
-            Err(reply) => Err(reply),
-        };
-    }
-    match answer {
+    let answer = match admit(&head, body, access, route, slot).await {
         // Nothing is done for a connection that cannot receive the outcome.
-        Ok(_) => std::future::pending().await,
-        Err(reply) => {
-            attempt.refused(state, &reply).await;
-            Err(reply)
-        }
+        Ok(None) => std::future::pending().await,
+        Ok(Some(route)) => attempt.answer(Arc::clone(&state), access, head, route).await,
+        Err(reply) => Err(reply),
+    };
+    if let Err(reply) = &answer {
+        attempt.refused(state, reply).await;
     }
+    answer
 }
 
 /// Admits a request to a path, or refuses it; none where its connection is being closed.
