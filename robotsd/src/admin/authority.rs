@@ -24,6 +24,9 @@ pub(super) struct AdminClient {
     pub(super) grant: Grant,
 }
 
+/// The client, or why it is let in no further.
+type Identified = Result<AdminClient, AdminReply>;
+
 impl AccessRule {
     /// The address that a request came from; none on a Unix socket.
     pub(super) fn from(&self) -> Option<String> {
@@ -43,7 +46,7 @@ impl AccessRule {
     }
 
     /// Who sent a request.
-    pub(super) fn client(&self, head: &Parts, rights: &AdminRights) -> Result<AdminClient, AdminReply> {
+    pub(super) fn client(&self, head: &Parts, rights: &AdminRights) -> Identified {
         let client = match (self, self.proxy()) {
             (Self::Socket(peer), _) => peer.client(rights),
             (Self::Address(peer, _), Some(proxy)) => user_of_proxy(proxy, peer, head, rights),
@@ -57,7 +60,7 @@ impl AccessRule {
 }
 
 impl SocketPeer {
-    fn client(self, rights: &AdminRights) -> Result<AdminClient, AdminReply> {
+    fn client(self, rights: &AdminRights) -> Identified {
         let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
             // Where no user is named, the mode that a supervisor gave the socket decides.
             _ if self.is_owner || self.is_of_supervisor && !rights.has_local_users() => {
@@ -77,17 +80,10 @@ impl SocketPeer {
 }
 
 /// The user that a proxy names, which has to be the one that the listener is for.
-fn user_of_proxy(
-    proxy: &AdminProxy,
-    peer: &TcpPeer,
-    head: &Parts,
-    rights: &AdminRights,
-) -> Result<AdminClient, AdminReply> {
+fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
-        return Err(refused(&format!(
-            "{}: this listener is for its proxy: from does not hold this address",
-            peer.remote
-        )));
+        let message = format!("{}: this listener is for its proxy: from does not hold this address", peer.remote);
+        return Err(refused(&message));
     }
     let header = &proxy.user_header;
     let mut names = head.headers.get_all(header).iter();
@@ -102,12 +98,7 @@ fn user_of_proxy(
 }
 
 /// The client whose token it is. Without a token it may do what the listener lets anyone do.
-fn by_token(
-    peer: &TcpPeer,
-    terms: &AddressTerms,
-    head: &Parts,
-    rights: &AdminRights,
-) -> Result<AdminClient, AdminReply> {
+fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access;
     // A field of a client that is used to send one counts only where there are tokens.
     let given = head.headers.get(AUTHORIZATION).filter(|_| access == AdminAccess::Token || !rights.tokens.is_empty());

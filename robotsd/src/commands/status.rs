@@ -261,29 +261,24 @@ fn describe_config(page: &mut Page, config: &ConfigReport, running: &Running) {
         page.title(&format!("FILE REFUSED since {since}: {path}"));
         page.line("why", why);
     }
-    let Some(rejected) = &config.rejected else {
+    if let Some(rejected) = &config.rejected {
+        page.title(&format!("CONFIG REJECTED since {}: the next start would fail", rejected.since));
+        page.line("why", &rejected.why);
+        page.line("running", &format!("the config accepted {}", config.accepted));
+        match rejected.held_back.as_deref() {
+            None => page.line("", "its settings cannot be compared with those of the file"),
+            Some([]) => page.line("", "its settings are those of the file"),
+            Some(settings) => describe_settings(page, settings),
+        }
+    } else {
         page.line("config", &config.path);
         page.line("", &format!("accepted {}", config.accepted));
-        return describe_next_start(page, config);
-    };
-    page.title(&format!("CONFIG REJECTED since {}: the next start would fail", rejected.since));
-    page.line("why", &rejected.why);
-    page.line("running", &format!("the config accepted {}", config.accepted));
-    match rejected.held_back.as_deref() {
-        None => page.line("", "its settings cannot be compared with those of the file"),
-        Some([]) => page.line("", "its settings are those of the file"),
-        Some(settings) => describe_settings(page, settings),
     }
-    describe_next_start(page, config);
-    advise(page, &rejected.next, running);
-}
-
-/// The settings that the process goes on with until it is started again.
-fn describe_next_start(page: &mut Page, config: &ConfigReport) {
     if !config.next_start.is_empty() {
         page.line("next start", "these settings have effect once robotsd is started again:");
         describe_settings(page, &config.next_start);
     }
+    config.rejected.iter().for_each(|rejected| advise(page, &rejected.next, running));
 }
 
 fn describe_settings(page: &mut Page, settings: &[SettingChange]) {

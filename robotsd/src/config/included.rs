@@ -168,13 +168,9 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
             Err(error) => {
                 let error =
                     without_place(config, format!("{}: it cannot be listed: {error}", pattern.folder.display()));
-                let of_pattern = |name: &String| {
-                    let name = Path::new(name);
-                    let file = name.file_name().and_then(|file| file.to_str());
-                    file.filter(|file| name.parent() == pattern.written.parent() && pattern.fits(file))
-                        .map(str::to_owned)
-                };
-                let mut names: Vec<_> = kept.keys().filter_map(of_pattern).collect();
+                let files = kept.keys().filter_map(|name| Path::new(name).file_name()?.to_str());
+                let of_pattern = |file: &&str| pattern.fits(file) && kept.contains_key(&pattern.name_of(file));
+                let mut names: Vec<_> = files.filter(of_pattern).map(str::to_owned).collect();
                 if names.is_empty() {
                     names.push(pattern.name.clone());
                 }
@@ -337,8 +333,9 @@ impl<'f> ChosenText<'f> {
     }
 
     /// Chooses the copy in place of the text, and nothing in place of the copy.
-    pub(super) fn refuse(&mut self, error: ConfigError) {
+    pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
+        let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
         if self.refused.is_none() {
             self.refused = Some(error);
             self.text = self.file.kept.as_deref().filter(|kept| before != Some(kept));
@@ -351,8 +348,7 @@ impl<'f> ChosenText<'f> {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text);
             if !faults.is_empty() {
-                let path = config.to_string_lossy().into_owned();
-                self.refuse(ConfigError { path, ..ConfigError::at(&self.file.path, text, faults) });
+                self.refuse(config, ConfigError::at(&self.file.path, text, faults));
             }
         }
     }

@@ -97,8 +97,7 @@ impl ConfigFile {
                 return (config, own);
             }
             for (part, error) in errors {
-                let path = self.path.to_string_lossy().into_owned();
-                chosen[part - 1].refuse(ConfigError { path, ..error });
+                chosen[part - 1].refuse(&self.path, error);
             }
         }
     }

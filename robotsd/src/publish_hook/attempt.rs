@@ -1,6 +1,6 @@
 //! One attempt: a connection, a request, the status of its answer; and when the next one is due.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -32,12 +32,8 @@ pub(super) async fn attempt(hook: &HookSettings, notice: &Notice) -> Attempt {
     match timeout(hook.timeout, send(hook, notice)).await {
         Ok(Ok(status)) => Attempt::of(status),
         Ok(Err(why)) => Attempt::Failed(why),
-        Err(_) => Attempt::Failed(format!("no answer within {}", seconds(hook.timeout))),
+        Err(_) => Attempt::Failed(format!("no answer within {} s", hook.timeout.as_secs_f64())),
     }
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{} s", time.as_secs_f64())
 }
 
 async fn send(hook: &HookSettings, notice: &Notice) -> Result<StatusCode, String> {
@@ -80,10 +76,8 @@ async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<By
         let value = match value {
             HookHeader::Text(value) => value.clone(),
             HookHeader::File(path) => {
-                let path = path.clone();
-                // A file system may hang; the time of the attempt is bounded all the same.
-                let read = spawn_blocking(move || secret(&path)).await.map_err(|error| error.to_string())?;
-                read.map_err(|why| format!("the header {name} cannot be sent: {why}"))?
+                let value = read(path.clone(), secret).await;
+                value.map_err(|why| format!("the header {name} cannot be sent: {why}"))?
             }
         };
         request = request.header(name, value);
@@ -92,13 +86,18 @@ async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<By
     if notice.event.is_some() || hook.secret.is_some() {
         let (id, time) = (notice.id(), seconds_of(SystemTime::now()).to_string());
         if let Some(path) = hook.secret.clone() {
-            let key = spawn_blocking(move || signing_key(&path)).await.map_err(|error| error.to_string())?;
+            let key = read(path, signing_key).await;
             let key = key.map_err(|why| format!("the request cannot be signed: {why}"))?;
             request = request.header("webhook-signature", signature(&key, &id, &time, &body));
         }
         request = request.header("webhook-id", id).header("webhook-timestamp", time);
     }
     request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
+}
+
+/// Reads a file. A file system may hang; the time of the attempt is bounded all the same.
+async fn read<T: Send + 'static>(path: PathBuf, read: fn(&Path) -> Result<T, String>) -> Result<T, String> {
+    spawn_blocking(move || read(&path)).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 /// The signature of a body, as <https://www.standardwebhooks.com> has it.
