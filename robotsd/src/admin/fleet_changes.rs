@@ -6,25 +6,18 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use tokio::task::spawn_blocking;
-use tower_robots::live::{Attribution, Enforcement, VersionHashPrefix};
+use tower_robots::live::{Attribution, Enforcement, Status, VersionHashPrefix};
 
 use super::reply::{AdminReply, Answer, Outcome};
 use super::state::{ServerState, Serving};
-use crate::fleet::{EVERY_SITE, Fleet, FleetSites, ServedVersions};
+use crate::fleet::{EVERY_SITE, Fleet, FleetSites};
 use crate::report::{ChangeReport, is_of};
+use crate::sites::LiveSite;
 
 impl FleetSites for ServerState {
-    fn versions(&self) -> Vec<ServedVersions> {
-        let served = |live: crate::sites::LiveSite| {
-            let status = live.robots.status();
-            ServedVersions {
-                site: live.name,
-                live: status.live.map(|hash| hash.to_string()),
-                waiting: status.pending.as_ref().map(|pending| pending.hash().to_string()),
-                before: status.before.map(|hash| hash.to_string()),
-            }
-        };
-        self.serving().map(|serving| serving.sites.lives().map(served).collect()).unwrap_or_default()
+    fn statuses(&self) -> Vec<(String, Status)> {
+        let status = |live: LiveSite| (live.name, live.robots.status());
+        self.serving().map(|serving| serving.sites.lives().map(status).collect()).unwrap_or_default()
     }
 
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {

@@ -9,28 +9,15 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
-use tower_robots::live::{Attribution, Gate, VersionHashPrefix};
+use tower_robots::live::{Gate, VersionHashPrefix};
 
 use super::handle::Fleet;
-use super::keeper::{FleetSites, Keeper, ServedVersions};
+use super::keeper::Keeper;
 use crate::render::short_hash;
 use crate::report::is_of;
 
 /// How long a start of one that never saw the document waits for the store. Without it the files go live, and nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
-
-/// No site is open yet.
-impl FleetSites for () {
-    fn versions(&self) -> Vec<ServedVersions> {
-        Vec::new()
-    }
-
-    fn accept(&self, _: &str, _: &str, _: &Attribution) {}
-
-    fn roll_back(&self, _: &str, _: &Attribution) {}
-
-    fn were_switched_off(&self) {}
-}
 
 impl Fleet {
     /// Reads the store before any site is opened, if this replica knows nothing of it. Blocks.
@@ -41,7 +28,7 @@ impl Fleet {
         let fleet = Arc::clone(self);
         let contact = move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
-            let contact = Keeper::new(fleet, Arc::new(())).contact();
+            let contact = Keeper::new(fleet, None).contact();
             // What the store says of it is said once sites are served.
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();

@@ -3,7 +3,6 @@
 //!
 //! There is no subscription, so that nothing can be lost: what is polled is epoch and tag, and the document where they have changed.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, LazyLock};
 use std::thread;
@@ -13,7 +12,7 @@ use redis::{FromRedisValue, RedisError, cmd};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinHandle, LocalSet, spawn_blocking};
 use tokio::time::timeout;
-use tower_robots::live::Attribution;
+use tower_robots::live::{Attribution, Pending, Status, VersionHash};
 
 use super::document::{Document, WriteAnswer, WriteCall};
 use super::handle::{Fleet, FleetRequest};
@@ -33,20 +32,10 @@ const DISK: Duration = Duration::from_secs(1);
 static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("write.lua")));
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
-/// The versions of a site: hashes.
-#[derive(Clone, Debug)]
-pub(crate) struct ServedVersions {
-    pub(crate) site: String,
-    pub(crate) live: Option<String>,
-    /// The one that waits to be accepted.
-    pub(crate) waiting: Option<String>,
-    /// The one that a rollback goes back to.
-    pub(crate) before: Option<String>,
-}
-
 /// The sites of the process.
 pub(crate) trait FleetSites: Send + Sync {
-    fn versions(&self) -> Vec<ServedVersions>;
+    /// Each robots.txt by its name, and how it stands.
+    fn statuses(&self) -> Vec<(String, Status)>;
 
     /// Brings the version live that waits. Blocks.
     fn accept(&self, site: &str, hash: &str, by: &Attribution);
@@ -74,7 +63,7 @@ impl Fleet {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = move || {
             let local = LocalSet::new();
-            runtime.block_on(local.run_until(Keeper::new(fleet, sites).run(received)));
+            runtime.block_on(local.run_until(Keeper::new(fleet, Some(sites)).run(received)));
             runtime.shutdown_background();
         };
         thread::Builder::new().name("fleet".to_owned()).spawn(thread).map(drop)
@@ -83,7 +72,8 @@ impl Fleet {
 
 pub(super) struct Keeper {
     pub(super) fleet: Arc<Fleet>,
-    sites: Arc<dyn FleetSites>,
+    /// None before they are open.
+    sites: Option<Arc<dyn FleetSites>>,
     addresses: StoreAddresses,
     connection: Option<StoreConnection>,
     /// Epoch and tag that were read last.
@@ -94,7 +84,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(fleet: Arc<Fleet>, sites: Arc<dyn FleetSites>) -> Self {
+    pub(super) fn new(fleet: Arc<Fleet>, sites: Option<Arc<dyn FleetSites>>) -> Self {
         Self {
             fleet,
             sites,
@@ -181,7 +171,7 @@ impl Keeper {
             let saw = spawn_blocking(move || fleet.saw(Document::read(fields)));
             let Ok(Ok(lost)) = timeout(DISK, saw).await else { break };
             is_changed = true;
-            self.sites.were_switched_off();
+            self.sites.iter().for_each(|sites| sites.were_switched_off());
             let is_whole = lost.is_empty();
             self.write(lost).await?;
             self.seen = Some(now);
@@ -203,10 +193,9 @@ impl Keeper {
 
     pub(super) async fn beat(&mut self) -> Result<(), String> {
         let key = self.key("replicas");
-        let versions = self.sites.versions().into_iter();
-        let sites: BTreeMap<_, _> = versions
-            .map(|of| (of.site, of.live.unwrap_or_default().trim_start_matches("sha256:").to_owned()))
-            .collect();
+        let digits = |live: VersionHash| live.to_string().trim_start_matches("sha256:").to_owned();
+        let statuses = self.sites.iter().flat_map(|sites| sites.statuses());
+        let sites = statuses.map(|(site, of)| (site, of.live.map(digits).unwrap_or_default())).collect();
         let beat = {
             let (member, store) = (self.fleet.member.lock(), self.fleet.store.lock());
             Heartbeat::of(&member, &store.standing, sites)
@@ -221,25 +210,26 @@ impl Keeper {
     /// Brings live what the fleet has accepted, where it is here. Whether an attempt has ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
-        if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {
+        let Some(sites) = self.sites.clone().filter(|_| self.accepting.is_none()) else { return is_over };
+        if self.fleet.member.lock().lacking().next().is_none() {
             return is_over;
         }
-        let (fleet, sites) = (Arc::clone(&self.fleet), Arc::clone(&self.sites));
+        let fleet = Arc::clone(&self.fleet);
         self.accepting = Some(spawn_blocking(move || {
             let lacking: Vec<_> = {
                 let member = fleet.member.lock();
                 member.lacking().map(|(site, accept)| (site.to_owned(), accept.clone())).collect()
             };
-            let versions = sites.versions();
+            let statuses = sites.statuses();
             for (site, accept) in lacking {
-                let Some(of) = versions.iter().find(|of| of.site == site) else { continue };
+                let Some((_, of)) = statuses.iter().find(|(name, _)| *name == site) else { continue };
                 let by = Attribution { who: Some(accept.stamp.by.clone()), reason: accept.stamp.why.clone() };
-                let is = |hash: &Option<String>| hash.as_ref().is_some_and(|hash| accept.is_of(hash));
-                if is(&of.live) {
-                    fleet.change(|member| of.live.iter().for_each(|live| member.serves(&site, live)));
-                } else if is(&of.waiting) {
+                let is = |hash: Option<VersionHash>| hash.is_some_and(|hash| accept.is_of(&hash.to_string()));
+                if is(of.live) {
+                    fleet.change(|member| of.live.iter().for_each(|live| member.serves(&site, &live.to_string())));
+                } else if is(of.pending.as_ref().map(Pending::hash)) {
                     sites.accept(&site, &accept.hash, &by);
-                } else if is(&of.before) {
+                } else if is(of.before) {
                     sites.roll_back(&site, &by);
                 }
             }

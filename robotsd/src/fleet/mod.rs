@@ -22,4 +22,4 @@ mod tests;
 
 pub(crate) use self::document::EVERY_SITE;
 pub(crate) use self::handle::{Fleet, random};
-pub(crate) use self::keeper::{FleetSites, ServedVersions};
+pub(crate) use self::keeper::FleetSites;
