@@ -60,7 +60,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("store", &[]),
     ("shared_rate", &["store"]),
     ("refusal", &["word_enum"]),
-    ("publish_hook", &["audit", "date", "files", "socket", "upstream", "word_enum"]),
+    ("publish_hook", &["audit", "date", "files", "report", "socket", "upstream", "word_enum"]),
     (
         "config",
         &[
@@ -70,6 +70,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "names",
             "selector",
             "render",
+            "report",
             "input",
             "edge",
             "upstream",
@@ -82,7 +83,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ),
     ("expectations", &["render", "input", "target_url", "config"]),
     ("log", &["date", "exchange", "edge", "config", "word_enum"]),
-    ("fleet", &["date", "files", "render", "report", "store", "publish_hook", "config", "log"]),
+    ("fleet", &["audit", "date", "files", "render", "report", "store", "publish_hook", "config", "log"]),
     ("counting", &["metrics", "word_enum"]),
     ("request", &["shared_rate", "counting"]),
     ("ask", &["metrics", "exchange", "edge", "config", "log", "counting", "request", "target_url", "word_enum"]),

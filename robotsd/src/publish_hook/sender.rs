@@ -20,7 +20,6 @@ use super::settings::{HookSettings, Notice};
 use super::turns::{TurnOf, Turns, said};
 use crate::date::rfc3339;
 use crate::files;
-use crate::render::plural;
 use crate::report::PublishHookReport;
 
 /// Requests at the same time, of all hooks and of those that send to one server.
@@ -358,7 +357,8 @@ async fn deliver(
         let Some(again) = pause else {
             shared.turn(shared.said(key), TurnOf::Over);
             shared.update(key, |job| job.status.gave_up(&why));
-            let what = format!("{why}; given up after {}: {}", plural(number, "attempt"), notice.lost());
+            let attempts = if number == 1 { "attempt" } else { "attempts" };
+            let what = format!("{why}; given up after {number} {attempts}: {}", notice.lost());
             shared.report(hook, notice, HookEventKind::GivenUp, None, &what);
             return;
         };
