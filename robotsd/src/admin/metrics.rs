@@ -111,7 +111,7 @@ fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]
     // The state, which follows the name, is the third.
     let fields: Vec<_> = after_name.split_ascii_whitespace().collect();
     let numbers = places.iter().map(|place| fields.get(place - 3)?.parse().ok());
-    numbers.collect::<Option<Vec<_>>>()?.try_into().ok()
+    numbers.collect::<Option<Vec<u64>>>()?.try_into().ok()
 }
 
 #[cfg(test)]
