@@ -77,6 +77,15 @@ pub(super) struct Job {
     pub(super) status: HookStatus,
 }
 
+/// A notice on its way by a hook.
+pub(super) struct Delivery {
+    pub(super) key: JobKey,
+    pub(super) hook: Arc<HookSettings>,
+    pub(super) notice: Notice,
+    /// Of the job: notified when another waits, or the process ends.
+    pub(super) woken: Arc<Notify>,
+}
+
 /// How a hook stands.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
@@ -293,7 +302,7 @@ async fn run(shared: Arc<PublishHooks>, key: JobKey) {
             match job.waiting.take() {
                 Some((hook, notice)) => {
                     job.status.begin(&hook, &notice);
-                    (hook, notice, Arc::clone(&job.woken))
+                    Delivery { key: key.clone(), hook, notice, woken: Arc::clone(&job.woken) }
                 }
                 None => {
                     job.is_running = false;
@@ -302,27 +311,21 @@ async fn run(shared: Arc<PublishHooks>, key: JobKey) {
                 }
             }
         };
-        deliver(&shared, &key, &next.0, &next.1, &next.2, &dice).await;
+        deliver(&shared, &next, &dice).await;
     }
 }
 
 /// Tries until it is delivered, refused or given up, or another version waits.
-async fn deliver(
-    shared: &PublishHooks,
-    key: &JobKey,
-    hook: &Arc<HookSettings>,
-    notice: &Notice,
-    woken: &Notify,
-    dice: &RandomState,
-) {
-    if !shared.has_turn(key, hook, notice, woken).await {
+async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
+    let Delivery { key, hook, notice, .. } = of;
+    if !shared.has_turn(of).await {
         return;
     }
     for number in 1.. {
         let of_server = shared.permits_of(hook);
         let (Ok(of_server), Ok(permit)) = (of_server.acquire().await, shared.permits.acquire().await) else { return };
         // Until now another version may have come, or the hook may have gone.
-        if shared.is_superseded(key, hook, notice) {
+        if shared.is_superseded(of) {
             return;
         }
         shared.update(key, |job| job.status.report.attempts = number);
@@ -330,7 +333,7 @@ async fn deliver(
         drop((permit, of_server));
         let (why, pause) = match outcome {
             Attempt::Delivered(status) => {
-                let unrecorded = shared.record(key, hook, notice).err().map(|error| error.to_string());
+                let unrecorded = shared.record(of).err().map(|error| error.to_string());
                 shared.turn(shared.said(key), TurnOf::Sent);
                 shared.update(key, |job| {
                     job.status.rest("delivered", unrecorded.clone());
@@ -365,7 +368,7 @@ async fn deliver(
         shared.update(key, |job| job.status.report.trouble = Some(why.clone()));
         let what = format!("{why}; tried again in {} s", again.as_secs());
         shared.report(hook, notice, HookEventKind::Repeated, None, &what);
-        if !shared.waits(key, hook, notice, woken, again).await {
+        if !shared.waits(of, again).await {
             return;
         }
     }
@@ -383,12 +386,12 @@ impl PublishHooks {
     }
 
     /// Writes down that it was told.
-    pub(super) fn record(&self, key: &JobKey, hook: &HookSettings, notice: &Notice) -> io::Result<()> {
+    pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
     }
 
     /// Whether a request is not to be sent any more: another version waits, the event is over, or the config has the hook no more.
-    pub(super) fn is_superseded(&self, key: &JobKey, hook: &HookSettings, notice: &Notice) -> bool {
+    pub(super) fn is_superseded(&self, Delivery { key, hook, notice, .. }: &Delivery) -> bool {
         let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {

@@ -1,14 +1,11 @@
 //! A notice waits for the turn of this process, or for the next attempt.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::sender::{JobKey, PublishHooks};
-use super::settings::{HookSettings, Notice};
+use super::sender::{Delivery, PublishHooks};
 use super::turns::{Turn, TurnOf, said};
 
 /// How long an answer is waited for. Without one it is told: twice is better than not at all.
@@ -19,13 +16,8 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {
     /// Whether this process is the one to tell. While another is about to, it waits for what comes of that.
-    pub(super) async fn has_turn(
-        &self,
-        key: &JobKey,
-        hook: &Arc<HookSettings>,
-        notice: &Notice,
-        woken: &Notify,
-    ) -> bool {
+    pub(super) async fn has_turn(&self, of: &Delivery) -> bool {
+        let Delivery { key, notice, .. } = of;
         let Some(turns) = self.turns.as_ref().filter(|_| notice.event.is_some()) else { return true };
         let id = said(&key.1, notice);
         let mut before = None;
@@ -36,14 +28,14 @@ impl PublishHooks {
                 Ok(Ok(Turn::Other)) => {}
                 Ok(Ok(Turn::Sent)) => {
                     // A restart asks no more, also once the others have forgotten it.
-                    let written = self.record(key, hook, notice);
+                    let written = self.record(of);
                     let trouble = written.err().map(|error| error.to_string());
                     self.update(key, |job| job.status.rest("delivered", trouble));
                     return false;
                 }
                 _ => return true,
             }
-            if !self.waits(key, hook, notice, woken, AGAIN).await {
+            if !self.waits(of, AGAIN).await {
                 return false;
             }
         }
@@ -56,17 +48,10 @@ impl PublishHooks {
     }
 
     /// Waits; `false` at once where another notice takes the place of this one, or the process ends, which leaves it to the next start.
-    pub(super) async fn waits(
-        &self,
-        key: &JobKey,
-        hook: &HookSettings,
-        notice: &Notice,
-        woken: &Notify,
-        time: Duration,
-    ) -> bool {
+    pub(super) async fn waits(&self, of: &Delivery, time: Duration) -> bool {
         let until = Instant::now() + time;
-        while timeout_at(until, woken.notified()).await.is_ok() {
-            if self.is_superseded(key, hook, notice) || self.is_ending.load(Ordering::Acquire) {
+        while timeout_at(until, of.woken.notified()).await.is_ok() {
+            if self.is_superseded(of) || self.is_ending.load(Ordering::Acquire) {
                 return false;
             }
         }
