@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use http::Method;
 
-use super::output::{Page, say_report};
+use super::output::{Page, say, say_report};
 use super::running::{Running, asked, query};
 use super::status::{needs_an_operator, summary};
 use crate::board::{BoardQuery, BoardReport, BoardSpan, CrawlerBoard, csv, merge, seconds};
@@ -50,12 +50,15 @@ pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
     };
     let has_status = args.merge.is_empty() && !args.csv && !args.running.json;
     let status = has_status.then(|| asked::<StatusReport>(&args.running, &Method::GET, "/status")).transpose()?;
-    let text = || if args.csv { csv(&report) } else { text(&report, status.as_ref().map(|of| (of, &args.running))) };
-    say_report(&report, args.running.json, text, ExitCode::SUCCESS)
+    if args.csv && !args.running.json {
+        say(&csv(&report));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let status = status.as_ref().map(|of| (of, &args.running));
+    say_report(&report, args.running.json, |page| text(page, &report, status), ExitCode::SUCCESS)
 }
 
-fn text(report: &BoardReport, running: Option<(&StatusReport, &Running)>) -> String {
-    let mut page = Page::default();
+fn text(page: &mut Page, report: &BoardReport, running: Option<(&StatusReport, &Running)>) {
     if let Some((status, running)) = running {
         page.title(&summary(status));
         if needs_an_operator(status) {
@@ -81,10 +84,9 @@ fn text(report: &BoardReport, running: Option<(&StatusReport, &Running)>) -> Str
             let lines: Vec<String> = lines.chain(more).collect();
             page.line("never hit", &format!("{} {}", never.sentence(), lines.join(", ")));
         }
-        site.crawlers.iter().for_each(|crawler| describe(&mut page, crawler));
+        site.crawlers.iter().for_each(|crawler| describe(page, crawler));
         site.given_back.iter().for_each(|balance| page.line("given back", &balance.sentence()));
     }
-    page.into_string()
 }
 
 fn describe(page: &mut Page, crawler: &CrawlerBoard) {

@@ -14,7 +14,7 @@ use tower_robots::live::{Attribution, Enforcement, StateDir, StateError, Version
 use tower_robots::rules::ValueError;
 
 use super::fleet::{self, FleetArg};
-use super::output::{Page, say, say_json, say_report};
+use super::output::{Page, say_report};
 use super::running::{Reason, Running, RunningSite, asked, query, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::audit::{self, AuditRecord};
@@ -87,7 +87,7 @@ fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::
 
 fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io::Result<ExitCode> {
     let code = exit::answer(report.trouble.is_none());
-    say_report(report, running.json, || text(report, note, running), code)
+    say_report(report, running.json, |page| text(page, report, note, running), code)
 }
 
 /// Makes it where no robotsd runs, with its lines in the audit. Turning enforcement off is not held up by that.
@@ -122,15 +122,9 @@ fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> R
     made
 }
 
-fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String {
-    let mut page = Page::default();
-    page.text(&report.message);
-    if let Some(note) = note {
-        page.text(note);
-    }
-    if let Some(end) = report.end() {
-        page.text(&end);
-    }
+fn text(page: &mut Page, report: &ChangeReport, note: Option<&str>, running: &Running) {
+    let end = report.end();
+    [Some(&*report.message), note, end.as_deref()].into_iter().flatten().for_each(|text| page.text(text));
     if let (Some(site), Some(waiting)) = (&report.site, &report.waiting) {
         page.text("to publish that version again:");
         let hash = short_hash(waiting);
@@ -144,7 +138,6 @@ fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String 
             page.command(&step.command);
         }
     }
-    page.into_string()
 }
 
 fn without_state(path: &Path) -> String {
@@ -190,12 +183,7 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
         return Err(refusal(unknown(&args.of.site, report.sites.iter().map(|site| &site.name))));
     };
     let code = exit::answer(site.pending.is_none());
-    if args.of.running.json {
-        say_json(&site.pending)?;
-        return Ok(code);
-    }
-    let mut page = Page::default();
-    match &site.pending {
+    let text = |page: &mut Page| match &site.pending {
         None => page.title(&format!("site {}: no version waits", site.name)),
         Some(pending) => {
             let hash = short_hash(&pending.hash);
@@ -208,9 +196,8 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
             page.line("next", "to publish it:");
             page.command(&args.of.running.command(["robotsd", "accept", &site.name, hash]));
         }
-    }
-    say(&page.into_string());
-    Ok(code)
+    };
+    say_report(&site.pending, args.of.running.json, text, code)
 }
 
 /// The effect of the version, as the history has it.

@@ -65,15 +65,13 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let followed = wait_until_synced(running, &places, FOLLOWED);
     let is_stored = answers.iter().filter_map(|of| of.answer.as_ref()).all(|answer| answer.trouble.is_none());
     let is_done = is_stored && followed.as_ref().is_ok_and(FleetReport::is_synced);
-    let text = || {
-        let mut page = Page::default();
-        say_each(&mut page, &answers, change_line);
+    let text = |page: &mut Page| {
+        say_each(page, &answers, change_line);
         match &followed {
-            Ok(report) => say_unsynced(&mut page, report),
+            Ok(report) => say_unsynced(page, report),
             Err(error) => page.title(&error.to_string()),
         }
         page.title(&format!("{reached} reached directly, {} not", answers.len() - reached));
-        page.into_string()
     };
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
@@ -92,11 +90,9 @@ fn decide_by_store(running: &Running, target: &str) -> io::Result<Option<ExitCod
     }
     let change: ChangeReport = ask_any(running, &places, &Method::POST, &format!("{target}&fleet=1"))?;
     let report = wait_until_synced(running, &places, FOLLOWED)?;
-    let text = || {
-        let mut page = Page::default();
+    let text = |page: &mut Page| {
         page.text(&change.message);
-        say_unsynced(&mut page, &report);
-        page.into_string()
+        say_unsynced(page, &report);
     };
     say_report(&(&change, &report), running.json, text, answer(report.is_synced())).map(Some)
 }
@@ -137,14 +133,13 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
         FleetCommand::Restore(running) => (running, "/fleet/restore"),
     };
     let change: ChangeReport = ask_any(running, &known_places(running), &Method::POST, path)?;
-    say_report(&change, running.json, || format!("{}\n", change.message), ExitCode::SUCCESS)
+    say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
 /// The document, and the state of every replica.
 fn document(running: &Running, WaitArg { wait }: WaitArg) -> io::Result<ExitCode> {
     let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
-    let text = || {
-        let mut page = Page::default();
+    let text = |page: &mut Page| {
         let FleetReport { name, store, state, epoch, rev, read, .. } = &report;
         page.title(&format!("fleet {name} is {state}, as {} sees it", report.replica));
         let rev = rev.map_or("no document".to_owned(), |rev| format!("rev {rev}"));
@@ -173,7 +168,6 @@ fn document(running: &Running, WaitArg { wait }: WaitArg) -> io::Result<ExitCode
             };
             page.lines("serves", replica.sites.iter().map(served));
         }
-        page.into_string()
     };
     say_report(&report, running.json, text, answer(report.is_synced()))
 }
@@ -321,12 +315,10 @@ fn say_answers<T: Serialize>(
     } else {
         answer(confirmed == answers.len())
     };
-    let text = || {
-        let mut page = Page::default();
-        say_each(&mut page, answers, line);
-        more(&mut page);
+    let text = |page: &mut Page| {
+        say_each(page, answers, line);
+        more(page);
         page.title(&format!("{confirmed} of {} confirmed", plural(answers.len(), "replica")));
-        page.into_string()
     };
     say_report(&answers, running.json, text, code)
 }

@@ -97,13 +97,15 @@ pub(in crate::commands) fn say(text: &str) {
 pub(in crate::commands) fn say_report(
     report: &impl serde::Serialize,
     json: bool,
-    text: impl FnOnce() -> String,
+    text: impl FnOnce(&mut Page),
     code: ExitCode,
 ) -> io::Result<ExitCode> {
     if json {
         say_json(report)?;
     } else {
-        say(&text());
+        let mut page = Page::default();
+        text(&mut page);
+        say(&page.into_string());
     }
     Ok(code)
 }

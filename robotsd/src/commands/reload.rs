@@ -1,17 +1,16 @@
 //! `robotsd reload`: the config and every robots.txt are read again, or one robots.txt.
 
-use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
 use http::Method;
 
 use super::fleet::{self, FleetArg};
-use super::output::say_report;
+use super::output::{Page, say_report};
 use super::running::{Reason, Running, asked};
 use crate::exit::answer;
-use crate::render::{plural, printable};
-use crate::report::{ReloadOutcome, ReloadReport};
+use crate::render::plural;
+use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReloadArgs {
@@ -37,37 +36,36 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
         return fleet::report(&args.running, &Method::POST, &target, is_accepted, reload_line);
     }
     let report: ReloadReport = asked(&args.running, &Method::POST, &target)?;
-    say_report(&report, args.running.json, || reload_text(&report), answer(is_accepted(&report)))
+    let text = |page: &mut Page| outcomes(&report).for_each(|(_, line)| page.title(&line));
+    say_report(&report, args.running.json, text, answer(is_accepted(&report)))
+}
+
+/// What was read again: its outcome, and a line about it.
+fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
+    let others = [("config", &report.config), ("registry", &report.registry)].into_iter();
+    let others = others.filter_map(|(what, reload)| {
+        let ReloadOutcome { outcome, message } = reload.as_ref()?;
+        Some((&**outcome, format!("{what}: {outcome}: {message}")))
+    });
+    let sites = report.sites.iter().map(|SiteReload { name, outcome, message, grace_end, .. }| {
+        let grace = grace_end
+            .as_ref()
+            .map(|end| format!("; newly disallowed requests are only observed, until {end} at the latest"));
+        (&**outcome, format!("{name}: {outcome}: {message}{}", grace.unwrap_or_default()))
+    });
+    others.chain(sites)
+}
+
+fn is_taken((outcome, _): &(&str, String)) -> bool {
+    matches!(*outcome, "published" | "unchanged")
 }
 
 fn is_accepted(report: &ReloadReport) -> bool {
-    let others = report.config.iter().chain(&report.registry).map(|other| &other.outcome);
-    let mut outcomes = report.sites.iter().map(|site| &site.outcome).chain(others);
-    outcomes.all(|outcome| matches!(&**outcome, "published" | "unchanged"))
+    outcomes(report).all(|outcome| is_taken(&outcome))
 }
 
 /// What was not accepted, or that all was.
 fn reload_line(report: &ReloadReport) -> String {
-    let text = reload_text(report);
-    let is_refused = |line: &&str| !["published", "unchanged"].iter().any(|ok| line.contains(&format!(": {ok}: ")));
-    let refused: Vec<_> = text.lines().filter(is_refused).collect();
+    let refused: Vec<_> = outcomes(report).filter(|of| !is_taken(of)).map(|(_, line)| line).collect();
     if refused.is_empty() { format!("reloaded {}", plural(report.sites.len(), "site")) } else { refused.join("; ") }
-}
-
-fn reload_text(report: &ReloadReport) -> String {
-    let mut out = String::new();
-    for (what, reload) in [("config", &report.config), ("registry", &report.registry)] {
-        if let Some(ReloadOutcome { outcome, message }) = reload {
-            let _ = writeln!(out, "{what}: {}: {}", printable(outcome), printable(message));
-        }
-    }
-    for site in &report.sites {
-        let grace = site.grace_end.as_ref().map(|end| {
-            format!("; newly disallowed requests are only observed, until {} at the latest", printable(end))
-        });
-        let grace = grace.unwrap_or_default();
-        let [name, outcome, message] = [&site.name, &site.outcome, &site.message].map(printable);
-        let _ = writeln!(out, "{name}: {outcome}: {message}{grace}");
-    }
-    out
 }

@@ -169,18 +169,13 @@ pub(crate) struct RunningSite {
 pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
     let target = query("/history", &[("site", &args.site)]);
     let report: HistoryReport = asked(&args.running, &Method::GET, &target)?;
-    say_report(&report, args.running.json, || history_text(&report), ExitCode::SUCCESS)
-}
-
-fn history_text(report: &HistoryReport) -> String {
-    let mut page = Page::default();
-    if report.entries.is_empty() {
-        page.title(&format!("site {}: there was no reload yet", report.site));
-    }
-    for entry in &report.entries {
-        describe_reload(&mut page, entry);
-    }
-    page.into_string()
+    let text = |page: &mut Page| {
+        if report.entries.is_empty() {
+            page.title(&format!("site {}: there was no reload yet", report.site));
+        }
+        report.entries.iter().for_each(|entry| describe_reload(page, entry));
+    };
+    say_report(&report, args.running.json, text, ExitCode::SUCCESS)
 }
 
 fn describe_reload(page: &mut Page, entry: &RecordedReload) {
@@ -208,7 +203,7 @@ pub(crate) struct UpgradeArgs {
 /// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.
 pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Result<ExitCode> {
     let report: UpgradeReport = asked(running, &Method::POST, &reason.target("/upgrade", []))?;
-    let text = || format!("{}: {}\n", printable(&report.state), printable(&report.message));
+    let text = |page: &mut Page| page.title(&format!("{}: {}", report.state, report.message));
     say_report(&report, running.json, text, answer(report.state == "done"))
 }
 

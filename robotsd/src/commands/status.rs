@@ -72,7 +72,7 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
         select(&mut report, wanted).map_err(refusal)?;
     }
     let code = exit::answer(is_well(&report));
-    say_report(&report, running.json, || text(&report, args), code)
+    say_report(&report, running.json, |page| text(page, &report, args), code)
 }
 
 fn is_well(report: &StatusReport) -> bool {
@@ -147,8 +147,8 @@ fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
     of_site || is_off || traffic_of(report, site).is_some_and(|traffic| traffic.upstreams.iter().any(is_out))
 }
 
-fn text(report: &StatusReport, args: &StatusArgs) -> String {
-    let (running, mut page) = (&args.running, Page::default());
+fn text(page: &mut Page, report: &StatusReport, args: &StatusArgs) {
+    let running = &args.running;
     let StatusReport { version, state, pid, sites, .. } = report;
     page.title(&format!("robotsd {version} is {state} for {}, process {pid}", for_people(report.uptime_seconds)));
     let (mut described, mut others): (Vec<_>, Vec<_>) = sites.iter().partition(|site| needs_a_hand(report, site));
@@ -167,7 +167,7 @@ fn text(report: &StatusReport, args: &StatusArgs) -> String {
         let Listener { scheme, address, kind, socket, .. } = listener;
         page.title(&format!("listener {scheme}://{address}{name}: {kind}, {socket}"));
     }
-    report.config.iter().for_each(|config| describe_config(&mut page, config, running));
+    report.config.iter().for_each(|config| describe_config(page, config, running));
     if let Some(upgrade) = &report.upgrade {
         page.line("upgrade", &format!("{}, {}", upgrade.state, upgrade.at));
         page.line("", &upgrade.message);
@@ -175,30 +175,29 @@ fn text(report: &StatusReport, args: &StatusArgs) -> String {
     if let Some(RegistryReport { crawlers, checked, last_checked, published }) = &report.registry {
         let share = CheckedShare { rows: *crawlers, checked: *checked, last: last_checked.as_deref() };
         page.line("registry", &format!("{crawlers} crawlers, {share}"));
-        published.iter().for_each(|published| describe_published(&mut page, published));
+        published.iter().for_each(|published| describe_published(page, published));
     }
-    report.identity.iter().for_each(|identity| describe_identity(&mut page, identity));
-    report.rate_store.iter().for_each(|store| describe_rate_store(&mut page, store));
+    report.identity.iter().for_each(|identity| describe_identity(page, identity));
+    report.rate_store.iter().for_each(|store| describe_rate_store(page, store));
     for hook in &report.notify {
         let event = hook.version.as_ref().map(|event| format!(", {event}")).unwrap_or_default();
         page.line("notify", &format!("{}: {}{event}", hook.target, hook.state));
     }
-    report.fleet.iter().for_each(|fleet| describe_fleet(&mut page, fleet));
-    describe_traffic(&mut page, report);
+    report.fleet.iter().for_each(|fleet| describe_fleet(page, fleet));
+    describe_traffic(page, report);
     if report.enforcement == "off" {
         page.title("ENFORCEMENT IS OFF FOR EVERY SITE: no request is refused, tagged or recorded");
     }
     report.troubles.iter().for_each(|trouble| page.line("trouble", trouble));
-    advise(&mut page, &report.next, running);
+    advise(page, &report.next, running);
     for site in described {
         page.blank();
-        describe(&mut page, report, site, running);
+        describe(page, report, site, running);
     }
     if !others.is_empty() {
         page.blank();
     }
     others.into_iter().for_each(|site| page.title(&in_a_line(report, site)));
-    page.into_string()
 }
 
 /// A site of which there is nothing to do, or one of too many.
