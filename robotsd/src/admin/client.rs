@@ -75,24 +75,22 @@ pub(crate) enum AskError {
 /// Writes a line about a wait.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
+/// A method, and a path with its query.
+pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
+
 /// Sends a request to a running robotsd and reads the JSON it answers. That an answer takes long is announced.
 pub(crate) fn ask<T: DeserializeOwned>(
     place: &AdminPlace,
-    method: &Method,
-    target: &str,
+    of: AdminQuestion<'_>,
     announce: Announce,
 ) -> Result<T, AskError> {
-    ask_within((SILENT, whole_for(target)), place, method, target, &announce)
+    ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
 /// The same without a word, with a deadline after which the command goes on with what others have answered.
-pub(crate) fn ask_one_of_many<T: DeserializeOwned>(
-    place: &AdminPlace,
-    method: &Method,
-    target: &str,
-) -> Result<T, AskError> {
-    let deadline = if whole_for(target) == WHOLE { ONE_OF_MANY } else { RELOADED_OF_MANY };
-    ask_within((deadline, deadline), place, method, target, &|_| {})
+pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
+    let deadline = if whole_for(of.1) == WHOLE { ONE_OF_MANY } else { RELOADED_OF_MANY };
+    ask_within((deadline, deadline), place, of, &|_| {})
 }
 
 /// How long to wait in all.
@@ -105,8 +103,7 @@ fn whole_for(target: &str) -> Duration {
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,
-    method: &Method,
-    target: &str,
+    of: AdminQuestion<'_>,
     announce: &dyn Fn(&dyn fmt::Display),
 ) -> Result<T, AskError> {
     let broken = |message: String| AskError::Broken(place.clone(), message);
@@ -115,7 +112,7 @@ fn ask_within<T: DeserializeOwned>(
         .build()
         .map_err(|error| broken(format!("the runtime cannot be started: {error}")))?;
     let answered = runtime.block_on(async {
-        let mut answering = std::pin::pin!(exchange(place, method, target));
+        let mut answering = std::pin::pin!(exchange(place, of));
         if let Ok(answer) = timeout(silent, &mut answering).await {
             return answer;
         }
@@ -162,22 +159,22 @@ impl Traffic {
 
     /// Whether a request that failed may be sent again: it was not sent yet, or it is idempotent. If an answer had begun, it
     /// was received.
-    fn may_be_repeated(&self, method: &Method, target: &str) -> bool {
+    fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
         !self.has_received.load(Ordering::Relaxed) && (is_idempotent || !self.has_sent.load(Ordering::Relaxed))
     }
 }
 
-async fn exchange(place: &AdminPlace, method: &Method, target: &str) -> Result<(StatusCode, Bytes), AskError> {
+async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<(StatusCode, Bytes), AskError> {
     let mut attempts = 1;
     loop {
         let Connection { socket, host, takes_token } = connect(place).await?;
         let token = takes_token.then(token_of_environment).transpose();
         let token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
         let traffic = Arc::new(Traffic::default());
-        match send(traffic.of(socket), place, method, target, (&host, token.as_deref())).await {
-            Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(method, target) => attempts += 1,
+        match send(traffic.of(socket), place, of, (&host, token.as_deref())).await {
+            Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(of) => attempts += 1,
             answer => return answer,
         }
     }
@@ -237,8 +234,7 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     place: &AdminPlace,
-    method: &Method,
-    target: &str,
+    (method, target): AdminQuestion<'_>,
     (host, token): (&str, Option<&str>),
 ) -> Result<(StatusCode, Bytes), AskError> {
     let broken = |error: &dyn fmt::Display| AskError::Broken(place.clone(), format!("no answer: {error}"));
@@ -304,7 +300,7 @@ mod tests {
                 // The client hangs up in the midst of it.
                 let _ = stream.write_all(answer.as_bytes());
             });
-            let answered: Result<bool, AskError> = ask(&place, &Method::GET, "/status", |_| {});
+            let answered: Result<bool, AskError> = ask(&place, (&Method::GET, "/status"), |_| {});
             assert_eq!(answered.is_ok(), is_answer, "{answered:?}");
             if let Err(error) = answered {
                 assert!(error.to_string().contains("interim answers"), "{error}");
@@ -321,7 +317,7 @@ mod tests {
         let said = std::cell::RefCell::new(Vec::new());
         let patience = (Duration::from_millis(20), Duration::from_millis(60));
         let answer: Result<bool, AskError> =
-            ask_within(patience, &place, &Method::GET, "/status", &|word| said.borrow_mut().push(word.to_string()));
+            ask_within(patience, &place, (&Method::GET, "/status"), &|word| said.borrow_mut().push(word.to_string()));
         let error = answer.unwrap_err().to_string();
         assert!(error.contains("no answer after 0 s: robotsd is stopped (SIGSTOP)"), "{error}");
         assert_eq!(*said.borrow(), [format!("{place}: waiting for the answer of robotsd, for 0 s at most")]);
@@ -364,7 +360,7 @@ mod tests {
             (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
         ] {
             let (place, serving) = closing(answered);
-            let answer: Result<bool, AskError> = ask(&place, &method, target, |_| {});
+            let answer: Result<bool, AskError> = ask(&place, (&method, target), |_| {});
             assert_eq!(answer.is_ok(), is_answer, "{method} {target}: {answer:?}");
             let AdminPlace::Address(address) = place else { unreachable!() };
             drop(std::net::TcpStream::connect(address));
@@ -395,8 +391,8 @@ mod tests {
             };
             let traffic = Arc::new(Traffic::default());
             let target = "/rollback?site=a";
-            send(traffic.of(near), &place, &method, target, ("localhost", None)).await.unwrap_err();
-            assert_eq!(traffic.may_be_repeated(&method, target), is_again, "{method} {answer:?}");
+            send(traffic.of(near), &place, (&method, target), ("localhost", None)).await.unwrap_err();
+            assert_eq!(traffic.may_be_repeated((&method, target)), is_again, "{method} {answer:?}");
             if let Some(far) = far {
                 far.await.unwrap();
             }

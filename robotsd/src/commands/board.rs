@@ -43,13 +43,13 @@ pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
     let report = if args.merge.is_empty() {
         let mut pairs = vec![("period", args.period.as_str())];
         pairs.extend(args.site.as_deref().map(|site| ("site", site)));
-        asked(&args.running, &Method::GET, &query("/board.json", &pairs))?
+        asked(&args.running, (&Method::GET, &query("/board.json", &pairs)))?
     } else {
         let wanted = BoardQuery { site: args.site.clone(), span: args.period };
         merge(&args.merge, &wanted, seconds(SystemTime::now())).map_err(io::Error::other)?
     };
     let has_status = args.merge.is_empty() && !args.csv && !args.running.json;
-    let status = has_status.then(|| asked::<StatusReport>(&args.running, &Method::GET, "/status")).transpose()?;
+    let status = has_status.then(|| asked::<StatusReport>(&args.running, (&Method::GET, "/status"))).transpose()?;
     if args.csv && !args.running.json {
         say(&csv(&report));
         return Ok(ExitCode::SUCCESS);

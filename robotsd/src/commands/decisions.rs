@@ -65,7 +65,7 @@ fn decide(
 fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
     let place = running.place();
     let target = &*decision.target();
-    let asking = |place: &AdminPlace| ask::<ChangeReport>(place, &Method::POST, target, complain);
+    let asking = |place: &AdminPlace| ask::<ChangeReport>(place, (&Method::POST, target), complain);
     let unreachable = match place.as_ref().map(asking) {
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
@@ -178,7 +178,7 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
 
 /// Shows what waits. That is a question, and no decision: exit status 0 where nothing waits, 1 where a version does.
 fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
-    let report: StatusReport = asked(&args.of.running, &Method::GET, "/status")?;
+    let report: StatusReport = asked(&args.of.running, (&Method::GET, "/status"))?;
     let Some(site) = report.sites.iter().find(|site| site.name == args.of.site) else {
         return Err(refusal(unknown(&args.of.site, report.sites.iter().map(|site| &site.name))));
     };
@@ -204,7 +204,7 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
 fn effect(args: &AcceptArgs, hash: &str) -> Option<String> {
     let place = args.of.running.place().ok()?;
     let history: HistoryReport =
-        ask(&place, &Method::GET, &query("/history", &[("site", &args.of.site)]), complain).ok()?;
+        ask(&place, (&Method::GET, &query("/history", &[("site", &args.of.site)])), complain).ok()?;
     history.entries.into_iter().rev().find(|entry| entry.hash.as_deref() == Some(hash))?.effect
 }
 

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use super::output::{Page, say_report};
 use super::running::{Running, asked, refusal};
-use crate::admin::client::{AskError, ask_one_of_many};
+use crate::admin::client::{AdminQuestion, AskError, ask_one_of_many};
 use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::fleet::random;
@@ -57,7 +57,7 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
         return decide(running, &target);
     }
     let answers: Vec<ReplicaAnswer<ChangeReport>> =
-        ask_all(running, |replica| ask_one_of_many(replica, &Method::POST, &target))?;
+        ask_all(running, |replica| ask_one_of_many(replica, (&Method::POST, &target)))?;
     let reached = answers.iter().filter(|of| of.answer.is_some()).count();
     if reached == 0 {
         return say_changes(running, &answers);
@@ -78,7 +78,7 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
 
 /// Sends a decision to every replica.
 fn decide(running: &Running, target: &str) -> io::Result<ExitCode> {
-    let answers = ask_all(running, |replica| ask_one_of_many(replica, &Method::POST, target))?;
+    let answers = ask_all(running, |replica| ask_one_of_many(replica, (&Method::POST, target)))?;
     say_changes(running, &answers)
 }
 
@@ -88,7 +88,7 @@ fn decide_by_store(running: &Running, target: &str) -> io::Result<Option<ExitCod
     if !is_named {
         return Ok(None);
     }
-    let change: ChangeReport = ask_any(running, &places, &Method::POST, &format!("{target}&fleet=1"))?;
+    let change: ChangeReport = ask_any(running, &places, (&Method::POST, &format!("{target}&fleet=1")))?;
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -132,7 +132,7 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
         FleetCommand::Init(running) => (running, "/fleet/init"),
         FleetCommand::Restore(running) => (running, "/fleet/restore"),
     };
-    let change: ChangeReport = ask_any(running, &known_places(running), &Method::POST, path)?;
+    let change: ChangeReport = ask_any(running, &known_places(running), (&Method::POST, path))?;
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
@@ -189,7 +189,7 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
 fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -> io::Result<FleetReport> {
     let began = Instant::now();
     loop {
-        let report: FleetReport = ask_any(running, places, &Method::GET, "/fleet")?;
+        let report: FleetReport = ask_any(running, places, (&Method::GET, "/fleet"))?;
         if report.is_synced() || began.elapsed() >= wait {
             return Ok(report);
         }
@@ -203,21 +203,16 @@ fn known_places(running: &Running) -> Vec<AdminPlace> {
 }
 
 /// Asks the first of these replicas that answers, or without any the one that runs with the config.
-fn ask_any<T: DeserializeOwned>(
-    running: &Running,
-    places: &[AdminPlace],
-    method: &Method,
-    target: &str,
-) -> io::Result<T> {
+fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: AdminQuestion<'_>) -> io::Result<T> {
     let mut last = None;
     for place in places.iter().filter_map(|place| single(place).ok()).flatten() {
-        match ask_one_of_many(&place, method, target) {
+        match ask_one_of_many(&place, of) {
             Ok(answer) => return Ok(answer),
             Err(AskError::Refused(_, message)) => return Err(refusal(message)),
             Err(error) => last = Some(refusal(format_args!("{place}: {}", unconfirmed(&error)))),
         }
     }
-    last.map_or_else(|| asked(running, method, target), Err)
+    last.map_or_else(|| asked(running, of), Err)
 }
 
 /// Accepts a version on every replica; one on which it is live has confirmed it.
@@ -226,11 +221,11 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
         return Ok(code);
     }
     let answers = ask_all(running, |replica| {
-        let refused = match ask_one_of_many(replica, &Method::POST, target) {
+        let refused = match ask_one_of_many(replica, (&Method::POST, target)) {
             Err(error @ AskError::Refused(..)) => error,
             answer => return answer,
         };
-        let status: StatusReport = ask_one_of_many(replica, &Method::GET, "/status")?;
+        let status: StatusReport = ask_one_of_many(replica, (&Method::GET, "/status"))?;
         let is_live = |live: &String| live.trim_start_matches("sha256:").starts_with(hash);
         let live = status.sites.into_iter().find(|of| of.name == site).and_then(|of| of.hash).filter(is_live);
         let message = |live: &String| format!("site {site:?}: version {} is live already", short_hash(live));
@@ -244,7 +239,7 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     if let Some(code) = decide_by_store(running, target)? {
         return Ok(code);
     }
-    let served = ask_all(running, |replica| ask_one_of_many::<StatusReport>(replica, &Method::GET, "/status"))?;
+    let served = ask_all(running, |replica| ask_one_of_many::<StatusReport>(replica, (&Method::GET, "/status")))?;
     let versions = versions(&served);
     if let Some(of_site) = versions.get(site).filter(|of_site| of_site.len() > 1) {
         let served = shown_versions(of_site);
@@ -259,12 +254,11 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
 /// Asks every replica for a report, of which `is_well` says whether it confirms, and `line` what is in it.
 pub(super) fn report<T: DeserializeOwned + Serialize + Send>(
     running: &Running,
-    method: &Method,
-    target: &str,
+    of: AdminQuestion<'_>,
     is_well: impl Fn(&T) -> bool,
     line: impl Fn(&T) -> String,
 ) -> io::Result<ExitCode> {
-    let answers = ask_all(running, |replica| ask_one_of_many(replica, method, target))?;
+    let answers = ask_all(running, |replica| ask_one_of_many(replica, of))?;
     say_answers(running, &answers, is_well, line, |_| {})
 }
 
@@ -278,7 +272,7 @@ pub(super) fn status(
     if places(running)?.0 {
         return document(running, wait);
     }
-    let answers = ask_all(running, |replica| ask_one_of_many(replica, &Method::GET, "/status"))?;
+    let answers = ask_all(running, |replica| ask_one_of_many(replica, (&Method::GET, "/status")))?;
     let versions = versions(&answers);
     say_answers(running, &answers, is_well, line, |page| {
         for (site, of_site) in versions.iter().filter(|(_, of_site)| of_site.len() > 1) {

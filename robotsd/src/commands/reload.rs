@@ -33,9 +33,9 @@ pub(crate) struct ReloadArgs {
 pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let target = args.reason.target("/reload", args.site.as_deref().map(|site| ("site", site)));
     if args.fleet.fleet {
-        return fleet::report(&args.running, &Method::POST, &target, is_accepted, reload_line);
+        return fleet::report(&args.running, (&Method::POST, &target), is_accepted, reload_line);
     }
-    let report: ReloadReport = asked(&args.running, &Method::POST, &target)?;
+    let report: ReloadReport = asked(&args.running, (&Method::POST, &target))?;
     let text = |page: &mut Page| outcomes(&report).for_each(|(_, line)| page.title(&line));
     say_report(&report, args.running.json, text, answer(is_accepted(&report)))
 }

@@ -14,7 +14,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use super::output::{Page, say_report};
-use crate::admin::client::ask;
+use crate::admin::client::{AdminQuestion, ask};
 use crate::config::{AdminPlace, AdminSettings, USUAL_CONFIG, config_if_any};
 use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
@@ -114,13 +114,9 @@ fn at_usual_address(address: SocketAddr) -> Result<AdminPlace, String> {
 }
 
 /// Queries the running robotsd.
-pub(in crate::commands) fn asked<T: DeserializeOwned>(
-    running: &Running,
-    method: &Method,
-    target: &str,
-) -> io::Result<T> {
+pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: AdminQuestion<'_>) -> io::Result<T> {
     let place = running.place().map_err(refusal)?;
-    ask(&place, method, target, complain).map_err(refusal)
+    ask(&place, of, complain).map_err(refusal)
 }
 
 /// The reason for which a command ends. It may hold any character: names come from a config, messages quote files.
@@ -168,7 +164,7 @@ pub(crate) struct RunningSite {
 /// Exit status: 0, or 2 where robotsd could not be reached.
 pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
     let target = query("/history", &[("site", &args.site)]);
-    let report: HistoryReport = asked(&args.running, &Method::GET, &target)?;
+    let report: HistoryReport = asked(&args.running, (&Method::GET, &target))?;
     let text = |page: &mut Page| {
         if report.entries.is_empty() {
             page.title(&format!("site {}: there was no reload yet", report.site));
@@ -202,7 +198,7 @@ pub(crate) struct UpgradeArgs {
 
 /// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.
 pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Result<ExitCode> {
-    let report: UpgradeReport = asked(running, &Method::POST, &reason.target("/upgrade", []))?;
+    let report: UpgradeReport = asked(running, (&Method::POST, &reason.target("/upgrade", [])))?;
     let text = |page: &mut Page| page.title(&format!("{}: {}", report.state, report.message));
     say_report(&report, running.json, text, answer(report.state == "done"))
 }

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
         }
         return fleet::status(running, is_well, summary, args.wait);
     }
-    let mut report: StatusReport = asked(running, &Method::GET, "/status")?;
+    let mut report: StatusReport = asked(running, (&Method::GET, "/status"))?;
     if args.ready {
         return Ok(exit::answer(report.state == "serving"));
     }
