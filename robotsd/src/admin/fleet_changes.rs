@@ -101,12 +101,7 @@ pub(super) async fn enforce(
 }
 
 /// Accepts a version for the fleet: `hash`, or the one before the live one.
-pub(super) async fn accept(
-    serving: Arc<Serving>,
-    site: &str,
-    hash: Option<&VersionHashPrefix>,
-    by: &Attribution,
-) -> Answer {
+pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<String>, by: &Attribution) -> Answer {
     let fleet = fleet_of(&serving)?;
     let conflict = |message: &str| AdminReply::error(StatusCode::CONFLICT, message);
     let Some(live) = serving.sites.lives().find(|live| live.name == site) else {
@@ -114,7 +109,7 @@ pub(super) async fn accept(
     };
     let before = live.robots.status().before.map(|hash| hash.short());
     let none = || conflict(&format!("site {site:?}: there is no version to go back to here"));
-    let hash = hash.map(ToString::to_string).or(before).ok_or_else(none)?;
+    let hash = hash.or(before).ok_or_else(none)?;
     // What is replaced is what the store has now.
     let _ = fleet.ask(Vec::new()).await;
     let calls = fleet.accept(site, &hash, by);

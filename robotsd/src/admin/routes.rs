@@ -281,7 +281,7 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
     let wrong = |error: ValueError| AdminReply::bad_request(&error.to_string());
     let hash: VersionHashPrefix = hash.parse().map_err(wrong)?;
     match query.value("fleet") {
-        Some(_) => fleet_changes::accept(serving(&state)?, &site, Some(&hash), &by).await,
+        Some(_) => fleet_changes::accept(serving(&state)?, &site, Some(hash.to_string()), &by).await,
         None => change(serving(&state)?, move |sites| sites.accept(&site, &hash, &by)).await,
     }
 }

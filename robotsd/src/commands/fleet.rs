@@ -66,7 +66,7 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let is_stored = answers.iter().filter_map(|of| of.answer.as_ref()).all(|answer| answer.trouble.is_none());
     let is_done = is_stored && followed.as_ref().is_ok_and(FleetReport::is_synced);
     let text = |page: &mut Page| {
-        say_each(page, &answers, change_line);
+        say_each(page, &answers, judge_change);
         match &followed {
             Ok(report) => say_unsynced(page, report),
             Err(error) => page.title(&error.to_string()),
@@ -251,30 +251,25 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     decide(running, target)
 }
 
-/// Asks every replica for a report, of which `is_well` says whether it confirms, and `line` what is in it.
-pub(super) fn report<T: DeserializeOwned + Serialize + Send>(
-    running: &Running,
-    of: AdminQuestion<'_>,
-    is_well: impl Fn(&T) -> bool,
-    line: impl Fn(&T) -> String,
-) -> io::Result<ExitCode> {
-    let answers = ask_all(running, |replica| ask_one_of_many(replica, of))?;
-    say_answers(running, &answers, is_well, line, |_| {})
+/// Says of an answer whether it confirms, and what is in it.
+type Judge<T> = fn(&T) -> (bool, String);
+
+/// Asks every replica for a report.
+pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>
+where
+    T: DeserializeOwned + Serialize + Send,
+{
+    say_answers(running, &ask_all(running, |replica| ask_one_of_many(replica, of))?, judge, |_| {})
 }
 
 /// The status of every replica, and the sites of which they serve different versions.
-pub(super) fn status(
-    running: &Running,
-    is_well: impl Fn(&StatusReport) -> bool,
-    line: impl Fn(&StatusReport) -> String,
-    wait: WaitArg,
-) -> io::Result<ExitCode> {
+pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitArg) -> io::Result<ExitCode> {
     if places(running)?.0 {
         return document(running, wait);
     }
     let answers = ask_all(running, |replica| ask_one_of_many(replica, (&Method::GET, "/status")))?;
     let versions = versions(&answers);
-    say_answers(running, &answers, is_well, line, |page| {
+    say_answers(running, &answers, judge, |page| {
         for (site, of_site) in versions.iter().filter(|(_, of_site)| of_site.len() > 1) {
             page.text(&format!("site {site:?}: replicas serve different versions: {}", shown_versions(of_site)));
         }
@@ -282,16 +277,17 @@ pub(super) fn status(
 }
 
 fn say_changes(running: &Running, answers: &[ReplicaAnswer<ChangeReport>]) -> io::Result<ExitCode> {
-    say_answers(running, answers, |change| change.trouble.is_none(), change_line, |_| {})
+    say_answers(running, answers, judge_change, |_| {})
 }
 
-fn change_line(change: &ChangeReport) -> String {
-    change.end().map_or_else(|| change.message.clone(), |end| format!("{}; {end}", change.message))
+fn judge_change(change: &ChangeReport) -> (bool, String) {
+    let end = change.end().map(|end| format!("; {end}")).unwrap_or_default();
+    (change.trouble.is_none(), format!("{}{end}", change.message))
 }
 
-fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], line: impl Fn(&T) -> String) {
+fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>) {
     for ReplicaAnswer { replica, answer, error } in answers {
-        let said = answer.as_ref().map(&line).or(error.clone()).unwrap_or_default();
+        let said = answer.as_ref().map(|answer| judge(answer).1).or(error.clone()).unwrap_or_default();
         page.title(&format!("{replica}: {said}"));
     }
 }
@@ -299,18 +295,17 @@ fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], line: impl Fn(&T) 
 fn say_answers<T: Serialize>(
     running: &Running,
     answers: &[ReplicaAnswer<T>],
-    is_well: impl Fn(&T) -> bool,
-    line: impl Fn(&T) -> String,
+    judge: Judge<T>,
     more: impl FnOnce(&mut Page),
 ) -> io::Result<ExitCode> {
-    let confirmed = answers.iter().filter(|of| of.answer.as_ref().is_some_and(&is_well)).count();
+    let confirmed = answers.iter().filter_map(|of| of.answer.as_ref()).filter(|answer| judge(answer).0).count();
     let code = if answers.iter().any(|of| of.answer.is_none()) {
         ExitCode::from(FAILED)
     } else {
         answer(confirmed == answers.len())
     };
     let text = |page: &mut Page| {
-        say_each(page, answers, line);
+        say_each(page, answers, judge);
         more(page);
         page.title(&format!("{confirmed} of {} confirmed", plural(answers.len(), "replica")));
     };

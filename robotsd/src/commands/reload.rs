@@ -33,7 +33,8 @@ pub(crate) struct ReloadArgs {
 pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let target = args.reason.target("/reload", args.site.as_deref().map(|site| ("site", site)));
     if args.fleet.fleet {
-        return fleet::report(&args.running, (&Method::POST, &target), is_accepted, reload_line);
+        let judge = |report: &ReloadReport| (is_accepted(report), reload_line(report));
+        return fleet::report(&args.running, (&Method::POST, &target), judge);
     }
     let report: ReloadReport = asked(&args.running, (&Method::POST, &target))?;
     let text = |page: &mut Page| outcomes(&report).for_each(|(_, line)| page.title(&line));

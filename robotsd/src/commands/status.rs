@@ -62,7 +62,7 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
         if args.site.is_some() || args.problems || args.ready {
             return Err(refusal("--fleet has a line for each replica: leave --site, --problems and --ready out"));
         }
-        return fleet::status(running, is_well, summary, args.wait);
+        return fleet::status(running, |report| (is_well(report), summary(report)), args.wait);
     }
     let mut report: StatusReport = asked(running, (&Method::GET, "/status"))?;
     if args.ready {
