@@ -375,12 +375,9 @@ fn describe(page: &mut Page, report: &StatusReport, site: &SiteReport, running: 
         let version = shown_version(hook.version.as_deref());
         page.line("on publish", &format!("{}: {}{version}", hook.target, hook.state));
     }
-    match (&site.hash, site.age_seconds) {
-        (Some(hash), Some(age)) => {
-            page.line("version", &format!("{}, live for {}", short_hash(hash), for_people(age)));
-        }
-        _ => page.line("version", "none, so nothing is enforced"),
-    }
+    let live = site.hash.as_deref().zip(site.age_seconds);
+    let live = live.map(|(hash, age)| format!("{}, live for {}", short_hash(hash), for_people(age)));
+    page.line("version", live.as_deref().unwrap_or("none, so nothing is enforced"));
     if let Some(decided) = &site.decided {
         let done = if decided.cause == "rollback" { "rolled back" } else { "accepted" };
         page.line("", &format!("{done} {}{}", decided.when, decided.attribution()));

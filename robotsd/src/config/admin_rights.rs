@@ -4,6 +4,7 @@
 //! A token is 256 random bits, so a fast hash of it is as good as a slow one: there is nothing to guess.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -166,7 +167,7 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
                 "this is no hash of a token: `robotsd token new NAME` prints one, \"sha256:\" and 64 hex digits";
             return Err(token.hash.fault(message));
         };
-        let grant = grant(&token.name, token.role, &token.sites, token.until.as_ref())?;
+        let grant = grant(token.name.span(), token.role, &token.sites, token.until.as_ref())?;
         rights.tokens.push(AdminToken { name: name.clone(), hash, grant });
     }
     for RawAdminUser { uid, group, name, role, sites, until } in users {
@@ -177,13 +178,13 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
         let message = "an [[admin.user]] is one of uid = 1000 and group = 990, of the Unix socket, and name = \"alice\", of a proxy";
         let at = of.last().map_or(0..0, |(_, span)| span.clone());
         let Some((user, span)) = of.pop().filter(|_| of.is_empty()) else { return Err(Fault::new(at, message)) };
-        rights.users.push((user, grant(&Spanned::new(span, String::new()), *role, sites, until.as_ref())?));
+        rights.users.push((user, grant(span, *role, sites, until.as_ref())?));
     }
     Ok(rights)
 }
 
 fn grant(
-    of: &Spanned<String>,
+    span: Range<usize>,
     role: AdminRole,
     sites: &[Spanned<String>],
     until: Option<&Spanned<Datetime>>,
@@ -194,10 +195,10 @@ fn grant(
         (AdminRole::Admin, [first, ..]) => {
             Err(first.fault("role = \"admin\" is for every site: leave sites out, or write role = \"operate\""))
         }
-        (_, []) => Err(of.fault(format!(
-            "role = \"{}\" needs the sites it is for: sites = [\"shop\", \"blog-*\"], or [\"*\"] for every site",
-            role.as_str()
-        ))),
+        (_, []) => {
+            let needs = "needs the sites it is for: sites = [\"shop\", \"blog-*\"], or [\"*\"] for every site";
+            Err(Fault::new(span, format!("role = \"{}\" {needs}", role.as_str())))
+        }
         (_, sites) => Ok(Grant { sites: sites.iter().map(|site| site.get_ref().clone()).collect(), ..all }),
     }
 }
