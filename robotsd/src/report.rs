@@ -38,7 +38,7 @@ pub(crate) struct StatusReport {
     /// The store in which crawlers are counted with other processes; none if each counts for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// The requests that tell people of events, each with the event that it told last.
+    /// The hooks of `[[notify]]`, each with the event that it sent last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
     /// The fleet that it is of, as it was seen last.

@@ -51,7 +51,7 @@ tables! {
         check: RawCheck,
         admin: Option<RawAdmin>,
         fleet: RawFleet,
-        /// Requests that tell people of events.
+        /// Requests that notify people of events.
         notify: Vec<Spanned<RawHook>>,
         board: RawBoard,
         /// The store in which processes share their counts.

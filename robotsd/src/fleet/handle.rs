@@ -72,7 +72,7 @@ pub(super) struct StoreView {
 pub(super) enum FleetRequest {
     /// To write, and to read then.
     Write(Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>),
-    /// Whether this replica is to tell people.
+    /// Whether this replica is to send a notification.
     Turn(String, TurnOf, oneshot::Sender<Turn>),
     /// To take this replica from the list.
     Leave(oneshot::Sender<()>),

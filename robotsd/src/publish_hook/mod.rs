@@ -1,4 +1,4 @@
-//! Requests that are sent when a version of a robots.txt goes live, so that a cache drops its copy, and those that tell people of an event.
+//! Requests that are sent when a version of a robots.txt goes live, so that a cache drops its copy, and notifications of events for people.
 //!
 //! They have a thread of their own: neither a reload nor a request waits for one. Each hook of a robots.txt has at most one
 //! request under way; a later notice takes the place of the one that waits. A request that fails is

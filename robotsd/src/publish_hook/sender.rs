@@ -17,7 +17,7 @@ use tower_robots::live::VersionHash;
 
 use super::attempt::{Attempt, RetryPlan, attempt};
 use super::settings::{HookSettings, Notice};
-use super::turns::{TurnOf, Turns, said};
+use super::turns::{TurnOf, Turns, turn_id};
 use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
@@ -26,7 +26,7 @@ use crate::report::PublishHookReport;
 const AT_ONCE: usize = 32;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// When an event is told again that could not be told.
+/// After how long a notification that was given up is sent again, while its event lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
 /// How long the end of the process waits for requests under way.
@@ -49,11 +49,11 @@ pub(crate) struct PublishHooks {
     /// Notified whenever a job has come to rest.
     rested: Notify,
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
-    /// None where this process tells whatever it sees.
+    /// None where this process sends every notification that it has.
     pub(super) turns: Option<Arc<dyn Turns>>,
 }
 
-/// The subject of a notice, and what tells the hook from others.
+/// The subject of a notice, and the fingerprint of the hook.
 pub(super) type JobKey = (String, String);
 
 /// The hooks of a site, and the hosts that they announce: patterns are left out.
@@ -72,8 +72,8 @@ pub(super) struct Job {
     woken: Arc<Notify>,
     /// The announcement that was last asked for, sent or not.
     asked: Option<String>,
-    /// What that is called among several processes.
-    pub(super) said: Option<String>,
+    /// The id of its turn among several processes.
+    pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }
 
@@ -162,9 +162,9 @@ impl PublishHooks {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
-    /// Everything that is so now and of which `[[notify]]` may tell. An event that was told is told again once it was over, or is another; one
-    /// that is over before it could be told is not told. It reads the state directory.
-    pub(crate) fn tell(self: &Arc<Self>, notices: &[Notice]) {
+    /// Sends those of the current events that `[[notify]]` asks for and that were not sent. An event is sent again after it was over, or with
+    /// another mark; one that ends before it is sent is dropped. It reads the state directory.
+    pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
             wanted.for_each(|notice| self.send_once(Arc::clone(&hook), notice));
@@ -175,7 +175,7 @@ impl PublishHooks {
             let is_over = key.0.contains('\n') && !current.contains(&key.0);
             if is_over && job.asked.take().is_some() {
                 over.push(key.clone());
-                self.turn(job.said.take(), TurnOf::Over);
+                self.turn(job.turn_id.take(), TurnOf::Over);
                 job.woken.notify_one();
             }
             !is_over || job.is_running
@@ -190,10 +190,10 @@ impl PublishHooks {
             None => (None, false),
         };
         let asked = asked.or_else(|| self.record.as_ref().and_then(|record| record.read(&key)));
-        let is_told = asked.map_or(!notice.is_news, |asked| asked == announcement);
-        if is_told && !is_due_again {
-            let said = said(&key.1, notice);
-            let job = || Job { said: Some(said), ..Job::new(&hook) };
+        let is_sent = asked.map_or(!notice.is_news, |asked| asked == announcement);
+        if is_sent && !is_due_again {
+            let turn_id = turn_id(&key.1, notice);
+            let job = || Job { turn_id: Some(turn_id), ..Job::new(&hook) };
             self.jobs.lock().entry(key).or_insert_with(job).asked = Some(announcement);
         } else {
             self.send(hook, notice);
@@ -334,7 +334,7 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
         let (why, pause) = match outcome {
             Attempt::Delivered(status) => {
                 let unrecorded = shared.record(of).err().map(|error| error.to_string());
-                shared.turn(shared.said(key), TurnOf::Sent);
+                shared.turn(shared.turn_id(key), TurnOf::Sent);
                 shared.update(key, |job| {
                     job.status.rest("delivered", unrecorded.clone());
                     job.status.counts.0 += 1;
@@ -358,7 +358,7 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
             Attempt::Refused(why) => (why, None),
         };
         let Some(again) = pause else {
-            shared.turn(shared.said(key), TurnOf::Over);
+            shared.turn(shared.turn_id(key), TurnOf::Over);
             shared.update(key, |job| job.status.gave_up(&why));
             let attempts = if number == 1 { "attempt" } else { "attempts" };
             let what = format!("{why}; given up after {number} {attempts}: {}", notice.lost());
@@ -381,11 +381,11 @@ impl PublishHooks {
         }
     }
 
-    fn said(&self, key: &JobKey) -> Option<String> {
-        self.jobs.lock().get(key).and_then(|job| job.said.clone())
+    fn turn_id(&self, key: &JobKey) -> Option<String> {
+        self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
     }
 
-    /// Writes down that it was told.
+    /// Records that it was sent.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
     }
@@ -421,7 +421,7 @@ impl Job {
     fn new(hook: &HookSettings) -> Self {
         let mut status = HookStatus::default();
         (status.report.target, status.report.state) = (hook.target.to_string(), "idle".to_owned());
-        Self { waiting: None, is_running: false, woken: Arc::default(), asked: None, said: None, status }
+        Self { waiting: None, is_running: false, woken: Arc::default(), asked: None, turn_id: None, status }
     }
 }
 
@@ -443,7 +443,7 @@ impl HookStatus {
         (self.report.state, self.report.trouble) = (state.to_owned(), trouble);
     }
 
-    /// Whether it failed so long ago that what is still so is told again.
+    /// Whether it failed so long ago that an event that lasts is sent again.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)
@@ -482,7 +482,7 @@ impl DeliveryRecord {
         files::replace(&self.path(key), format!("{version}\n").as_bytes())
     }
 
-    /// What was told may be told again.
+    /// Removes the record, so that the same may be sent again.
     fn forget(&self, key: &JobKey) {
         let _ = fs::remove_file(self.path(key));
     }

@@ -27,14 +27,14 @@ pub(crate) struct HookSettings {
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
     pub(crate) trust: Trust,
-    /// The events that it tells of; none of a hook of a site, which tells what is live.
+    /// The events that it is sent for; empty for a hook of a site, which is sent for each version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
     /// The file of the secret by which it is signed, read for each attempt.
     pub(crate) secret: Option<PathBuf>,
 }
 
 word_enum! {
-    /// An event that `[[notify]]` tells of.
+    /// An event that `[[notify]]` sends.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum NotifyEvent {
@@ -44,7 +44,7 @@ word_enum! {
         RolledBack = "rolled-back",
         /// Enforcement of a site, or of every site, is turned off or on: here, or by the document of the fleet.
         Enforcement = "enforcement",
-        /// A replica of the fleet says nothing any more.
+        /// A replica of the fleet is silent.
         ReplicaMissing = "replica-missing",
         /// The config, or a file that it includes, cannot be used.
         ConfigRejected = "config-rejected",
@@ -64,7 +64,7 @@ pub(crate) enum HookHeader {
 pub(crate) struct HookTarget(Uri);
 
 impl HookSettings {
-    /// The mark that tells it from other hooks of a site, also after a restart: a request with the same is the same.
+    /// Identifies it among the hooks of a site, also after a restart: hooks with the same fingerprint send the same request.
     pub(crate) fn fingerprint(&self) -> String {
         let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path());
         for (name, value) in &self.headers {
@@ -74,7 +74,7 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// The mark that tells one of its requests from another: that of the notice, and the hosts if the body names them.
+    /// Identifies one of its requests: the mark of the notice, and the hosts if the body names them.
     pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
@@ -149,7 +149,7 @@ impl fmt::Debug for HookTarget {
     }
 }
 
-/// A version that is live, or an event, for hooks to tell.
+/// A version that is live, or an event, which hooks send.
 #[derive(Clone, Debug)]
 pub(crate) struct Notice {
     /// `None`: a version is live.
@@ -162,13 +162,13 @@ pub(crate) struct Notice {
     pub(crate) hosts: Vec<String>,
     /// Its hash; `none` where there is no robots.txt any more, and empty where the event is about no version.
     pub(crate) version: String,
-    /// What tells it from the one before of its kind.
+    /// Differs from that of the notice before of its kind.
     pub(crate) mark: String,
-    /// What tells it from the same at another time or place; empty where the same is told once.
+    /// Differs for the same notice at another time or replica; empty where the same is sent once.
     pub(crate) occasion: String,
     /// Whether it is about the whole fleet.
     pub(crate) is_of_fleet: bool,
-    /// Whether it is told also where nothing was told of its kind before.
+    /// Whether it is sent also where none of its kind was sent before.
     pub(crate) is_news: bool,
     /// What happened, in one sentence, and the command to run next.
     pub(crate) message: String,
@@ -213,17 +213,17 @@ impl Notice {
         self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
     }
 
-    /// The same wherever the same is told, so that a receiver can leave out what it has: on every replica, but for its own switch.
+    /// The same on every replica, but for the switch of one replica, so that a receiver can drop duplicates.
     pub(crate) fn id(&self) -> String {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }
 
-    /// What comes of it that it is not sent.
+    /// The consequence if it is not sent.
     pub(super) const fn lost(&self) -> &'static str {
-        if self.event.is_some() { "nobody was told" } else { "a cache may keep its copy until that expires" }
+        if self.event.is_some() { "nobody was notified" } else { "a cache may keep its copy until that expires" }
     }
 
-    /// For people, in one word or few.
+    /// For people, in a few words.
     pub(super) fn label(&self) -> String {
         match self.event {
             None => format!("version {}", self.short()),

@@ -6,22 +6,22 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::sender::{Delivery, PublishHooks};
-use super::turns::{Turn, TurnOf, said};
+use super::turns::{Turn, TurnOf, turn_id};
 
-/// How long an answer is waited for. Without one it is told: twice is better than not at all.
+/// How long an answer is waited for. Without one the notification is sent: twice is better than not at all.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// When it is asked again whether the one that tells has done so.
+/// How long until it is asked again whether the other process has sent it.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {
-    /// Whether this process is the one to tell. While another is about to, it waits for what comes of that.
+    /// Whether this process is to send the notification. While another process sends it, this one waits for the outcome.
     pub(super) async fn has_turn(&self, of: &Delivery) -> bool {
         let Delivery { key, notice, .. } = of;
         let Some(turns) = self.turns.as_ref().filter(|_| notice.event.is_some()) else { return true };
-        let id = said(&key.1, notice);
+        let id = turn_id(&key.1, notice);
         let mut before = None;
-        self.update(key, |job| before = job.said.replace(id.clone()));
+        self.update(key, |job| before = job.turn_id.replace(id.clone()));
         self.turn(before.filter(|before| *before != id), TurnOf::Over);
         loop {
             match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {

@@ -1,35 +1,35 @@
-//! Which of several processes tells what all of them see: the first that asks, and another only where that one is gone or gave up.
+//! Which of several processes sends a notification that all of them have: the first that asks; another if that one has ended or gave up.
 
 use tokio::sync::oneshot;
 use tower_robots::live::VersionHash;
 
 use super::settings::Notice;
 
-/// Decides it for all processes.
+/// Decides which process sends.
 pub(crate) trait Turns: Send + Sync {
-    /// It waits for nothing; an answer that does not come is the wish to tell.
+    /// It does not block. A process that gets no answer sends.
     fn ask(&self, id: String, of: TurnOf) -> oneshot::Receiver<Turn>;
 }
 
-/// What a process says of a notice.
+/// What a process reports about a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnOf {
-    /// It wants to tell.
+    /// It asks to send it.
     Wish,
     Sent,
-    /// It was not told, or is over and may be told again.
+    /// It was not sent, or the event is over and may be sent again.
     Over,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     Own,
-    /// Another that lives is about to tell.
+    /// Another process that runs is about to send it.
     Other,
     Sent,
 }
 
-/// What a notice to a receiver is called among all processes.
-pub(super) fn said(hook: &str, notice: &Notice) -> String {
+/// The id of a notification to a receiver, the same in all processes.
+pub(super) fn turn_id(hook: &str, notice: &Notice) -> String {
     format!("{}:{}", notice.id(), VersionHash::of(hook.as_bytes()).short())
 }

@@ -26,7 +26,7 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// How often it is looked whether pages are to be read anew.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether there is something to tell people.
+/// How often events for notifications are collected.
 const NOTICES: Duration = Duration::from_secs(2);
 
 /// How often it is tried whether the state directory can be written.
@@ -50,9 +50,9 @@ pub(super) struct ControlLoop<'a> {
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
-    /// When it is looked whether there is something to tell, and the telling that is under way.
+    /// When notifications are collected, and the task that sends them.
     notices: Interval,
-    telling: Option<AbortHandle>,
+    notifying: Option<AbortHandle>,
     /// Tasks that end with the process.
     background: JoinSet<()>,
     /// Whether a signal to stop has come.
@@ -89,7 +89,7 @@ impl<'a> ControlLoop<'a> {
             reading_pages: None,
             state: ticks(STATE),
             notices: ticks(NOTICES),
-            telling: None,
+            notifying: None,
             background,
             is_stopped: false,
             is_drained: false,
@@ -181,7 +181,7 @@ impl<'a> ControlLoop<'a> {
                 // Another process that has the directory is left alone.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
                 // Another process tells what it serves.
-                _ = self.notices.tick(), if is_serving && !self.upgrade.has_successor => self.tell(),
+                _ = self.notices.tick(), if is_serving && !self.upgrade.has_successor => self.notify(),
                 Some(_) = self.background.join_next() => {}
                 ended = self.active.workers.ended(), if !self.is_drained => match ended {
                     None => {
@@ -223,11 +223,11 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Has people told what is so now and was not told, where they want to be: not on this thread, since it reads files.
-    fn tell(&mut self) {
+    /// Sends the notifications that `[[notify]]` asks for, on another thread because it reads files.
+    fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
-        if !self.active.config.notify.is_empty() && self.telling.as_ref().is_none_or(AbortHandle::is_finished) {
-            self.telling = Some(self.background.spawn_blocking(move || sites.tell(&state.config.report())));
+        if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
+            self.notifying = Some(self.background.spawn_blocking(move || sites.notify(&state.config.report())));
         }
     }
 

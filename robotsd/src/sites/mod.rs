@@ -2,7 +2,7 @@
 //!
 //! [`site_list`] has all sites of a config. [`site_opener`] and [`robots_opener`] open one; [`renewal`] makes the sites of a
 //! config that takes the place of another, and [`reload`] reads files again. [`operator_changes`] is what an operator changes,
-//! [`site_report`] the status and the history, [`site_metrics`] the same facts as metrics, [`notices`] those that people are told. Listeners, workers and the admin interface are other rooms'.
+//! [`site_report`] the status and the history, [`site_metrics`] the same facts as metrics, [`notices`] those that people are notified of. Listeners, workers and the admin interface are other rooms'.
 
 mod gate_settings;
 mod site_documents;

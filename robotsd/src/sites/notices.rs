@@ -1,8 +1,8 @@
-//! What people are to know, as it is now: versions that wait, decisions of operators, switches that are off, a config that is rejected,
-//! a replica that is missing.
+//! The events that people are notified of, as they are now: versions that wait, decisions of operators, switches that are off, a config
+//! that is rejected, a replica that is missing.
 //!
-//! It is looked at anew every few seconds, and whether something was told already is up to the hooks: nothing that is so is missed,
-//! whatever brought it about, nor is it told twice after a restart. A version that an operator rolled back waits too, and is not told of.
+//! They are collected anew every few seconds, and the hooks know which they have sent: no event is missed, whatever its cause, and none is
+//! sent twice after a restart. A version that an operator rolled back waits too, and is left out.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,15 +19,15 @@ use crate::publish_hook::{Notice, NotifyEvent};
 use crate::render::shell_word;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
 
-/// When a version that still waits is told of again.
+/// After how long a version that still waits is sent again.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// How long ago a decision may be that is told where none was told before.
+/// How old a decision may be that is sent where none was sent before.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
-    /// Tells what is so now, and was not told. Blocks: it reads the state directory.
-    pub(crate) fn tell(&self, config: &ConfigReport) {
+    /// Sends notifications of the current events that were not sent. Blocks: it reads the state directory.
+    pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_trouble);
         let of_all = of_all.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
@@ -41,7 +41,7 @@ impl Sites {
             of_fleet(fleet, scopes, &mut notices);
         }
         notices.extend(rejected(config));
-        hooks.tell(&notices);
+        hooks.notify(&notices);
     }
 }
 
@@ -99,7 +99,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
 }
 
-/// The switch of a site, or of all. That it is on is told only once it was off.
+/// The switch of a site, or of all. *On* is sent only after *off*.
 fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str]) -> Notice {
     let (of, site) = match name {
         "" => ("every site".to_owned(), vec![]),

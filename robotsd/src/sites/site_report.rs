@@ -53,7 +53,7 @@ impl Sites {
         self.iter().flat_map(of_site).collect()
     }
 
-    /// The requests that tell people of events, and their troubles.
+    /// The hooks of `[[notify]]`, and their troubles.
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
         let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
         let reports: Vec<_> = status.into_iter().map(|status| status.report).collect();

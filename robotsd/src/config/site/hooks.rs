@@ -1,4 +1,4 @@
-//! The requests that are sent when a version goes live, `[[site.robots.on_publish]]`, and those that tell of events: `[[notify]]`.
+//! The requests that are sent when a version goes live, `[[site.robots.on_publish]]`, and notifications of events: `[[notify]]`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Value for RawHeader {
     }
 }
 
-/// Hooks of one site, and those that tell of events.
+/// Hooks of one site, and of `[[notify]]`.
 const MOST: usize = 16;
 
 /// Header fields of one hook.
@@ -91,11 +91,11 @@ pub(in crate::config) enum HookUse {
     Hosts,
     /// The same of a site of patterns alone.
     Patterns,
-    /// To tell people of events.
+    /// To notify people of events.
     Events,
 }
 
-/// The requests of a site, or those that tell of events.
+/// The requests of a site, or those of `[[notify]]`.
 pub(in crate::config) fn resolve(
     written: &[Spanned<RawHook>],
     of: HookUse,
