@@ -14,6 +14,7 @@ pub(crate) use self::site::{
     PublishHookReport, ReloadCount, RequestsReport, SiteReport, SiteTraffic, TrafficReport, UpstreamReport,
     WatchedPagesReport, is_of,
 };
+use crate::word_enum::word_enum;
 
 /// `GET /status`.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -356,8 +357,8 @@ pub(crate) struct FleetReport {
     /// The one that reports.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// How it stands to the document: `current`, `went-back`, `foreign`, `rejected` or `unknown`.
-    pub(crate) state: String,
+    /// As it says of itself.
+    pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
     /// Of the document in the store; none where that has none.
     pub(crate) rev: Option<u64>,
@@ -391,8 +392,7 @@ pub(crate) struct FleetEntry {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReplica {
     pub(crate) replica: String,
-    /// `synced`, or what is wrong.
-    pub(crate) state: String,
+    pub(crate) state: ReplicaState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
     pub(crate) version: String,
@@ -402,10 +402,48 @@ pub(crate) struct FleetReplica {
     pub(crate) sites: BTreeMap<String, String>,
 }
 
+word_enum! {
+    /// How a replica stands to the document of its fleet.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub(crate) enum ReplicaState {
+        /// It has all that the store has.
+        Synced = "synced",
+        /// It has other marks or accepts than the store.
+        Behind = "behind",
+        /// A version that is accepted has not come to its source.
+        Lacks = "lacks",
+        Missing = "missing",
+        /// It has no store now.
+        Stale = "stale",
+        /// Entries of the store are older than its own, or gone.
+        WentBack = "went-back",
+        /// The document is of another fleet.
+        Foreign = "foreign",
+        /// It cannot read the document.
+        Rejected = "rejected",
+        /// As it says of itself; the document says whether it is synced, behind or lacks a version.
+        Current = "current",
+        /// It has read no document, or is of another version, which has a state more.
+        #[default]
+        #[serde(other)]
+        Unknown = "unknown",
+    }
+}
+
+impl ReplicaState {
+    /// Whether a replica says it of itself.
+    pub(crate) const fn is_own(self) -> bool {
+        matches!(self, Self::WentBack | Self::Foreign | Self::Rejected | Self::Unknown | Self::Current)
+    }
+}
+
 impl FleetReport {
     /// Whether every replica has what the store has.
     pub(crate) fn is_synced(&self) -> bool {
-        self.troubles.is_empty() && self.rev.is_some() && self.replicas.iter().all(|replica| replica.state == "synced")
+        self.troubles.is_empty()
+            && self.rev.is_some()
+            && self.replicas.iter().all(|replica| replica.state == ReplicaState::Synced)
     }
 }
 

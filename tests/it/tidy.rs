@@ -41,7 +41,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("word_enum", &[]),
     ("render", &[]),
     ("exit", &["render"]),
-    ("report", &[]),
+    ("report", &["word_enum"]),
     ("html", &["date", "word_enum"]),
     ("socket", &[]),
     ("target_url", &[]),

@@ -13,6 +13,7 @@ use super::reply::{AdminReply, Answer};
 use super::state::ServerState;
 use crate::fleet::Fleet;
 use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
+use crate::report::ReplicaState;
 
 /// The text in the format and coding that the client prefers. Tens of thousands of sites take a while, so it is made on a thread
 /// that may block, whole, before anything is sent.
@@ -50,22 +51,19 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
     exposition.finish()
 }
 
-/// The words for a replica that stands well or badly to its fleet's document, and those for how others see it.
-const STANDINGS: [&str; 5] = ["current", "went-back", "foreign", "rejected", "unknown"];
-const SEEN: [&str; 9] =
-    ["synced", "behind", "lacks", "missing", "stale", "went-back", "foreign", "rejected", "unknown"];
-
 fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
     let report = fleet.report();
     let of = ("fleet", &*report.name);
-    exposition.state(&family::FLEET_STATE, &[of], &STANDINGS, &report.state);
+    let own = ReplicaState::ALL.into_iter().filter(|state| state.is_own());
+    let own: Vec<_> = own.map(ReplicaState::as_str).collect();
+    exposition.state(&family::FLEET_STATE, &[of], &own, report.state.as_str());
     exposition.holds(&family::FLEET_WRITABLE, &[of], report.troubles.is_empty());
     if let Some(read) = fleet.read().and_then(|read| read.duration_since(SystemTime::UNIX_EPOCH).ok()) {
         exposition.sample(&family::FLEET_READ, &[of], read.as_secs_f64());
     }
-    for state in SEEN {
+    for state in ReplicaState::ALL.into_iter().filter(|state| *state != ReplicaState::Current) {
         let count = report.replicas.iter().filter(|replica| replica.state == state).count();
-        exposition.sample(&family::FLEET_REPLICAS, &[of, ("state", state)], count);
+        exposition.sample(&family::FLEET_REPLICAS, &[of, ("state", state.as_str())], count);
     }
 }
 

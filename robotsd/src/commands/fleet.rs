@@ -26,7 +26,7 @@ use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::fleet::random;
 use crate::render::{plural, short_hash};
-use crate::report::{ChangeReport, FleetReplica, FleetReport, StatusReport};
+use crate::report::{ChangeReport, FleetReplica, FleetReport, ReplicaState, StatusReport};
 
 /// Whether every replica is meant.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -141,10 +141,10 @@ fn document(running: &Running, WaitArg { wait }: WaitArg) -> io::Result<ExitCode
     let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
     let text = |page: &mut Page| {
         let FleetReport { name, store, state, epoch, rev, read, .. } = &report;
-        page.title(&format!("fleet {name} is {state}, as {} sees it", report.replica));
+        page.title(&format!("fleet {name} is {}, as {} sees it", state.as_str(), report.replica));
         let rev = rev.map_or("no document".to_owned(), |rev| format!("rev {rev}"));
         page.line("store", &format!("{store}: {rev}, epoch {}", epoch.as_deref().unwrap_or("none")));
-        let unread = if state == "unknown" {
+        let unread = if *state == ReplicaState::Unknown {
             "never: FLEET UNKNOWN, nothing is enforced"
         } else {
             "not since its start: its own copy is in force"
@@ -174,13 +174,14 @@ fn document(running: &Running, WaitArg { wait }: WaitArg) -> io::Result<ExitCode
 
 fn replica_line(FleetReplica { replica, state, why, .. }: &FleetReplica) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("{replica}: {state}{why}")
+    format!("{replica}: {}{why}", state.as_str())
 }
 
 /// The replicas that do not have what the store has.
 fn say_unsynced(page: &mut Page, report: &FleetReport) {
     report.troubles.iter().for_each(|trouble| page.text(trouble));
-    let (synced, others): (Vec<_>, Vec<_>) = report.replicas.iter().partition(|replica| replica.state == "synced");
+    let (synced, others): (Vec<_>, Vec<_>) =
+        report.replicas.iter().partition(|replica| replica.state == ReplicaState::Synced);
     others.into_iter().for_each(|replica| page.title(&replica_line(replica)));
     page.title(&format!("{} of {} synced", synced.len(), plural(report.replicas.len(), "replica")));
 }

@@ -18,8 +18,8 @@ use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
     ConfigReport, FetchReport, FleetReport, IdentityReport, KindCount, ListenerReport as Listener, NextStep,
-    PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport, RequestsReport, SettingChange,
-    SiteReport, SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
+    PublishedRegistryReport, RateStoreReport, RefusedFileReport, RegistryReport, ReplicaState, RequestsReport,
+    SettingChange, SiteReport, SiteTraffic, StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -234,9 +234,9 @@ fn describe_rate_store(page: &mut Page, store: &RateStoreReport) {
 
 /// The fleet that it is of, as it was seen last.
 fn describe_fleet(page: &mut Page, fleet: &FleetReport) {
-    let synced = fleet.replicas.iter().filter(|replica| replica.state == "synced").count();
+    let synced = fleet.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count();
     let replicas = plural(fleet.replicas.len(), "replica");
-    page.line("fleet", &format!("{} is {}, {synced} of {replicas} synced", fleet.name, fleet.state));
+    page.line("fleet", &format!("{} is {}, {synced} of {replicas} synced", fleet.name, fleet.state.as_str()));
     page.lines("", fleet.read.iter().map(|read| format!("the document was read last {read}")));
     page.lines("", &fleet.troubles);
 }

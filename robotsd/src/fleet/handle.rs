@@ -24,7 +24,7 @@ use crate::date::rfc3339;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::publish_hook::{Turn, TurnOf};
-use crate::report::{FleetEntry, FleetReplica, FleetReport};
+use crate::report::{FleetEntry, FleetReplica, FleetReport, ReplicaState};
 
 /// The file of the state directory that has what the replica knows.
 const FILE: &str = "fleet.json";
@@ -175,10 +175,11 @@ impl Fleet {
         {
             let mut store = self.store.lock();
             if store.standing != seen.standing {
-                let (word, why) = seen.standing.words();
+                let (state, why) = seen.standing.state();
                 let level = if seen.standing == Standing::Current { LogLevel::Info } else { LogLevel::Warn };
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-                self.log.say_at(level, LogEvent::Fleet, format!("fleet {:?} is {word}{why}", self.settings.name));
+                let message = format!("fleet {:?} is {}{why}", self.settings.name, state.as_str());
+                self.log.say_at(level, LogEvent::Fleet, message);
             }
             store.standing = seen.standing;
             store.document = read.ok().flatten();
@@ -372,7 +373,7 @@ impl Fleet {
             let report = beat.report(name, store.now, store.document.as_ref());
             // The others are as they were when it was read last.
             let is_stale = *name == self.replica && store.trouble.is_some();
-            if is_stale { FleetReplica { state: "stale".to_owned(), ..report } } else { report }
+            if is_stale { FleetReplica { state: ReplicaState::Stale, ..report } } else { report }
         };
         let entry = |scope: &str, what: &str, Stamp { rev, by, at, why }: &Stamp| FleetEntry {
             scope: scope.to_owned(),
@@ -386,7 +387,7 @@ impl Fleet {
             name: self.settings.name.clone(),
             replica: self.replica.clone(),
             store: self.settings.store.place(),
-            state: store.standing.words().0.to_owned(),
+            state: store.standing.state().0,
             epoch: member.epoch().map(str::to_owned),
             rev: store.document.as_ref().map(|document| document.rev),
             read: store.read.map(rfc3339),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::Document;
 use super::member::{Member, Standing};
-use crate::report::FleetReplica;
+use crate::report::{FleetReplica, ReplicaState};
 
 /// Seconds of silence after which a replica is missing.
 pub(super) const SILENT: u64 = 15;
@@ -20,8 +20,7 @@ pub(crate) struct Heartbeat {
     pub(super) at: u64,
     pub(super) version: String,
     pub(super) epoch: Option<String>,
-    /// The word for how it stands to the document: `current`, or what is wrong.
-    pub(super) state: String,
+    pub(super) state: ReplicaState,
     pub(super) why: Option<String>,
     pub(super) digest: String,
     /// The accepts whose versions it never had live.
@@ -31,26 +30,29 @@ pub(crate) struct Heartbeat {
 }
 
 impl Standing {
-    /// The word, and what is behind it.
-    pub(super) fn words(&self) -> (&'static str, Option<String>) {
-        match self {
-            Self::Unknown => ("unknown", Some("it has read no document, so it enforces nothing".to_owned())),
-            Self::Current => ("current", None),
-            Self::WentBack(entries) => ("went-back", Some(format!("the store has gone back: {}", entries.join(", ")))),
-            Self::Foreign(epoch) => ("foreign", Some(format!("the document is of another fleet, epoch {epoch}"))),
-            Self::Rejected(why) => ("rejected", Some(why.clone())),
-        }
+    /// The state, and the reason for it.
+    pub(super) fn state(&self) -> (ReplicaState, Option<String>) {
+        let (state, why) = match self {
+            Self::Current => return (ReplicaState::Current, None),
+            Self::Unknown => (ReplicaState::Unknown, "it has read no document, so it enforces nothing".to_owned()),
+            Self::WentBack(entries) => {
+                (ReplicaState::WentBack, format!("the store has gone back: {}", entries.join(", ")))
+            }
+            Self::Foreign(epoch) => (ReplicaState::Foreign, format!("the document is of another fleet, epoch {epoch}")),
+            Self::Rejected(why) => (ReplicaState::Rejected, why.clone()),
+        };
+        (state, Some(why))
     }
 }
 
 impl Heartbeat {
     pub(super) fn of(member: &Member, standing: &Standing, sites: BTreeMap<String, String>) -> Self {
-        let (state, why) = standing.words();
+        let (state, why) = standing.state();
         Self {
             at: 0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             epoch: member.epoch().map(str::to_owned),
-            state: state.to_owned(),
+            state,
             why,
             digest: member.digest(),
             lacks: member.lacking().map(|(site, _)| site.to_owned()).collect(),
@@ -61,7 +63,7 @@ impl Heartbeat {
     /// One of another version of robotsd, which counts as alive.
     pub(super) fn unreadable(now: u64) -> Self {
         let why = Some("its heartbeat cannot be read: it is of another version".to_owned());
-        Self { at: now, state: "unknown".to_owned(), why, ..Self::default() }
+        Self { at: now, state: ReplicaState::Unknown, why, ..Self::default() }
     }
 
     const fn silence(&self, now: u64) -> u64 {
@@ -76,20 +78,20 @@ impl Heartbeat {
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {
-            ("missing", Some(format!("silent for {silent} s")))
-        } else if self.state != "current" {
-            (&*self.state, self.why.clone())
+            (ReplicaState::Missing, Some(format!("silent for {silent} s")))
+        } else if self.state != ReplicaState::Current {
+            (self.state, self.why.clone())
         } else if document.is_some_and(|document| document.digest() != self.digest) {
-            ("behind", Some("it has other marks or accepts than the store".to_owned()))
+            (ReplicaState::Behind, Some("it has other marks or accepts than the store".to_owned()))
         } else if !self.lacks.is_empty() {
             let lacks = self.lacks.join(", ");
-            ("lacks", Some(format!("the version that is accepted has not come to its source: {lacks}")))
+            (ReplicaState::Lacks, Some(format!("the version that is accepted has not come to its source: {lacks}")))
         } else {
-            ("synced", None)
+            (ReplicaState::Synced, None)
         };
         FleetReplica {
             replica: replica.to_owned(),
-            state: state.to_owned(),
+            state,
             why,
             version: self.version.clone(),
             silent_seconds: silent,
