@@ -107,11 +107,13 @@ where
                 return Poll::Ready(BodyStep::Reset);
             }
             Poll::Ready(match ready!(body.as_mut().poll_frame(cx)) {
-                None => BodyStep::End,
+                None => BodyStep::Ended(None),
                 Some(Err(_)) => BodyStep::Failed,
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => BodyStep::Data(data),
-                    Err(frame) => frame.into_trailers().map_or(BodyStep::Data(Bytes::new()), BodyStep::Trailers),
+                    Err(frame) => frame
+                        .into_trailers()
+                        .map_or(BodyStep::Data(Bytes::new()), |fields| BodyStep::Ended(Some(fields))),
                 },
             })
         })
@@ -119,21 +121,17 @@ where
         let data = match step {
             BodyStep::Reset => return,
             BodyStep::Data(data) => data,
-            BodyStep::Trailers(fields) if left.unwrap_or(0) == 0 => {
-                if stream.send_trailers(fields).is_ok() {
+            BodyStep::Ended(trailers) if left.unwrap_or(0) == 0 => {
+                let end = match trailers {
+                    Some(fields) => stream.send_trailers(fields),
+                    None => stream.send_data(Bytes::new(), true),
+                };
+                if end.is_ok() {
                     consumer.note_end();
                 }
                 return;
             }
-            BodyStep::End if left.unwrap_or(0) == 0 => {
-                if stream.send_data(Bytes::new(), true).is_ok() {
-                    consumer.note_end();
-                }
-                return;
-            }
-            BodyStep::End | BodyStep::Trailers(_) | BodyStep::Failed => {
-                return stream.send_reset(Reason::INTERNAL_ERROR);
-            }
+            BodyStep::Ended(_) | BodyStep::Failed => return stream.send_reset(Reason::INTERNAL_ERROR),
         };
         if let Some(left) = &mut left {
             let Some(rest) = left.checked_sub(data.len() as u64) else {
@@ -161,8 +159,7 @@ where
 
 enum BodyStep {
     Data(Bytes),
-    Trailers(HeaderMap),
-    End,
+    Ended(Option<HeaderMap>),
     Failed,
     /// The client does not want the rest.
     Reset,
