@@ -1,14 +1,17 @@
-//! A connected socket, of a client or to an upstream: TCP, a Unix socket, or TLS over TCP.
+//! A connected socket, of a client or to an upstream: TCP, a Unix socket, or TLS over TCP; and how it closes where its peer may
+//! still send.
 
 use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::UnixStream;
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_rustls::TlsStream;
 
 /// A connected socket.
@@ -39,6 +42,55 @@ impl Socket {
             Self::Unix(socket) => socket2::SockRef::from(socket).peek(&mut byte),
             Self::Tls(stream) => socket2::SockRef::from(stream.get_ref().0).peek(&mut byte),
         }
+    }
+}
+
+/// Reads and discards what a peer sends after the last octet to it, until it closes, for a while.
+///
+/// A socket that is closed with octets unread, or to which more come, resets its connection (RFC 9112, section 9.6): the peer loses
+/// what it has not read. Frames and requests that cross the end are usual on HTTP/2, and uploads that are answered early on HTTP/1.1.
+#[derive(Debug)]
+pub(crate) struct LingeringClose {
+    quiet: Pin<Box<Sleep>>,
+    end: Instant,
+    octets: usize,
+}
+
+/// How long a peer may send nothing, and how long it may send.
+const QUIET: Duration = Duration::from_secs(2);
+const LONGEST: Duration = if cfg!(test) { Duration::from_secs(4) } else { Duration::from_secs(10) };
+
+/// Octets that a peer may send: an upload without an end is cut off. How many are read at once, and how often before others
+/// have their turn.
+const DISCARDED: usize = 64 << 20;
+const ROOM: usize = 4 * 1024;
+const READS: usize = 16;
+
+impl LingeringClose {
+    pub(crate) fn new() -> Self {
+        Self { quiet: Box::pin(sleep(QUIET)), end: Instant::now() + LONGEST, octets: DISCARDED }
+    }
+
+    /// Ready when the socket can be closed.
+    pub(crate) fn poll<T: AsyncRead + Unpin>(&mut self, socket: &mut T, cx: &mut Context<'_>) -> Poll<()> {
+        let mut room = [MaybeUninit::uninit(); ROOM];
+        let mut reads = 0;
+        while reads < READS {
+            let mut buffer = ReadBuf::uninit(&mut room);
+            let Poll::Ready(read) = Pin::new(&mut *socket).poll_read(cx, &mut buffer) else { break };
+            self.octets = self.octets.saturating_sub(buffer.filled().len());
+            if read.is_err() || buffer.filled().is_empty() || self.octets == 0 {
+                return Poll::Ready(());
+            }
+            reads += 1;
+        }
+        if reads > 0 {
+            self.quiet.as_mut().reset((Instant::now() + QUIET).min(self.end));
+        }
+        if reads == READS {
+            cx.waker().wake_by_ref();
+        }
+        self.quiet.as_mut().poll(cx)
     }
 }
 

@@ -8,7 +8,7 @@ mod http2_stalls;
 mod interim;
 mod recycling;
 mod requests;
-mod shutdown;
+pub(super) mod shutdown;
 
 use std::convert::Infallible;
 use std::future::{Future, pending};

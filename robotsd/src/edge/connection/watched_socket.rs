@@ -18,7 +18,6 @@
 //! A field section is a request once it is whole.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -32,7 +31,7 @@ use crate::edge::connection_state::{ConnectionState, IdleClose, Unsent};
 use crate::edge::http2::frame_accounting::{FrameAccounting, TooManyFrames};
 use crate::edge::tls::SettledProtocol;
 use crate::exchange::{IdleTimeout, InterimClient, client_does_not_read, frames};
-use crate::socket::poll_write_slices;
+use crate::socket::{LingeringClose, poll_write_slices};
 
 #[derive(Debug)]
 pub(crate) struct WatchedSocket<T> {
@@ -51,6 +50,8 @@ pub(crate) struct WatchedSocket<T> {
     unsent: Unsent,
     /// Likewise; by its number.
     partial: Option<u32>,
+    /// The writing side is closed.
+    lingering: Option<LingeringClose>,
 }
 
 /// The protocol of the connection.
@@ -65,10 +66,6 @@ enum Protocol {
     },
     Http2(FrameAccounting),
 }
-
-/// Octets that are read at once to be thrown away, and how often before others have their turn.
-const DISCARDED: usize = 4 * 1024;
-const DISCARDS: usize = 16;
 
 pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -96,6 +93,7 @@ impl<T> WatchedSocket<T> {
             interim: Bytes::new(),
             unsent: Unsent::Nothing,
             partial: None,
+            lingering: None,
         }
     }
 
@@ -255,22 +253,6 @@ enum ProtocolViolation {
     Flood(TooManyFrames),
 }
 
-impl<T: AsyncRead + Unpin> WatchedSocket<T> {
-    /// Reads what a client sends after the last word, until it closes: a socket that is closed with octets unread takes what has not
-    /// been sent with it.
-    fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut room = [MaybeUninit::uninit(); DISCARDED];
-        for _ in 0..DISCARDS {
-            let mut buffer = ReadBuf::uninit(&mut room);
-            if ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer)).is_err() || buffer.filled().is_empty() {
-                return Poll::Ready(());
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-}
-
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
@@ -354,11 +336,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
-        if this.state.flood().is_some() {
-            ready!(this.poll_discard(cx));
+        if this.lingering.is_none() {
+            ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
-        Poll::Ready(Ok(()))
+        let lingering = this.lingering.get_or_insert_with(LingeringClose::new);
+        // A connection that waits for its slot does not wait for a client that has all.
+        if this.state.is_reclaimed() { Poll::Ready(Ok(())) } else { lingering.poll(&mut this.socket, cx).map(Ok) }
     }
 }
 

@@ -78,13 +78,8 @@ pub(crate) async fn serve<S: EdgeService>(
             Next::Closed(Err(_)) | Next::Overdue if service.connection.has_served() => return Ok(None),
             Next::Closed(Err(error)) => return Err((ConnectionErrorKind::Broken, error.into())),
             Next::Overdue => return Err((ConnectionErrorKind::Slow, "no request in time".into())),
-            Next::Stop => {
+            Next::Stop | Next::Reclaimed => {
                 client.close().await;
-                return Ok(None);
-            }
-            Next::Reclaimed => {
-                // A new connection waits for this one's slot.
-                client.close_now();
                 return Ok(None);
             }
         };

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use crate::date;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::ConnectionState;
 use crate::exchange::{IdleTimeout, InterimClient, InterimQueue, Transfer, client_does_not_read};
-use crate::socket::Socket;
+use crate::socket::{LingeringClose, Socket};
 
 /// Octets read at once, through the stack; a request head that is longer is hyper's.
 pub(crate) const READ: usize = 8 * 1024;
@@ -142,16 +142,23 @@ impl FastSocket {
         self.connection.interim()
     }
 
-    /// Closes the sending side in order.
+    /// Closes the sending side in order, and reads on where the client has sent more. A claim of the slot ends that.
     pub(crate) async fn close(&mut self) {
-        let closing = poll_fn(|cx| Pin::new(&mut self.socket).poll_shutdown(cx));
-        // A client that does not listen is not waited for.
-        let _ = tokio::time::timeout(self.write_idle, closing).await;
-    }
-
-    /// The same without waiting.
-    pub(crate) fn close_now(&mut self) {
-        let _ = Pin::new(&mut self.socket).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+        let (mut lingering, limit) = (None, self.write_idle);
+        let closing = poll_fn(|cx| -> Poll<io::Result<()>> {
+            let shut =
+                if lingering.is_none() { Pin::new(&mut self.socket).poll_shutdown(cx) } else { Poll::Ready(Ok(())) };
+            if self.connection.is_reclaimed() {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(shut)?;
+            if lingering.is_none() && self.poll_left(cx).is_pending() && self.early.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
+        });
+        // A client that does not listen is not waited for. Boxed, so that connections have no room for their end until then.
+        let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
     /// Gives up everything but the socket.

@@ -10,7 +10,7 @@ use crate::exchange::test_peer::frame;
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const ACK: u8 = 1;
 const PRIORITY: u8 = 2;
-const PING: u8 = 6;
+pub(super) const PING: u8 = 6;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 
 /// A request head in the static table's words: `GET` (2) or `POST` (3), the path `/`, http, `h.test`.

@@ -1,6 +1,12 @@
-//! Draining at shutdown.
+//! Draining at shutdown, and the end of connections whose clients still send.
 
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::TcpSocket;
+
+use super::flood::{PING, PREFACE, head, window};
 use super::*;
+use crate::exchange::frames;
+use crate::exchange::test_peer::frame;
 
 #[tokio::test]
 async fn shutdown_closes_idle_connections_and_finishes_requests() {
@@ -114,4 +120,129 @@ async fn where_another_process_accepts_idle_connections_close_in_the_end() {
     soon(edge.served).await.unwrap();
     // Nothing was cut off.
     assert!(edge.reported.lock().is_empty());
+}
+
+/// More than the buffers of a client with [`little_room`] take, and than HTTP/2 takes without a word; the server's take it at once.
+const LATE: usize = 100_000;
+
+/// A connection of a client that takes little ahead of reading it.
+pub(in crate::edge) async fn little_room(address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    soon(socket.connect(address)).await.unwrap()
+}
+
+/// The other answers of an edge whose clients read them with [`read_late`].
+pub(in crate::edge) async fn answer_late(_: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+    tokio::time::sleep(MOMENT).await;
+    Ok(Response::new(Full::from(vec![b'l'; LATE])))
+}
+
+/// Sends a request, is told that the server leaves, and sends more before it reads the answer, as one does whose frames cross
+/// the server's.
+pub(in crate::edge) async fn read_late<S: AsyncRead + AsyncWrite + Unpin>(mut edge: ServedEdge, mut client: Raw<S>) {
+    let settings = frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF]);
+    client.send([PREFACE, &settings, &window(0, 0x7FFF_0000), &head(2, frames::END_STREAM, 1)].concat()).await;
+    let opening = soon(client.frame()).await.unwrap();
+    assert_eq!(opening.kind, frames::SETTINGS);
+    edge.begin_shutdown();
+    loop {
+        let received = soon(client.frame()).await.expect("an open connection");
+        match received.kind {
+            PING => client.send(frame(PING, frames::ACK, 0, &received.payload)).await,
+            frames::GOAWAY if received.payload[..4] == 1_u32.to_be_bytes() => break,
+            frames::DATA => panic!("the answer comes before the GOAWAY"),
+            _ => {}
+        }
+    }
+    // Long enough for the server to answer, and to close.
+    tokio::time::sleep(MOMENT * 2).await;
+    for octets in [window(0, 1), window(1, 1), head(2, frames::END_STREAM, 3), window(0, 1)] {
+        client.try_send(octets).await;
+        tokio::time::sleep(MOMENT / 10).await;
+    }
+    let mut taken = 0;
+    while let Some(received) = soon(client.frame()).await {
+        assert_ne!((received.kind, received.stream), (frames::HEADERS, 3), "a request behind the GOAWAY");
+        taken += if received.kind == frames::DATA { received.payload.len() } else { 0 };
+        if received.stream == 0 {
+            client.send(window(0, 1)).await;
+        }
+    }
+    assert_eq!(taken, LATE);
+    assert_eq!(soon(client.socket.read(&mut [0])).await.unwrap(), 0, "an end in order");
+    drop(client);
+    soon(edge.served).await.unwrap();
+    assert!(edge.reported.lock().is_empty());
+}
+
+#[tokio::test]
+async fn rfc_9112_9_6_what_is_sent_behind_a_goaway_costs_no_answer() {
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(answer_late));
+    let client = Raw::new(little_room(edge.address).await);
+    read_late(edge, client).await;
+}
+
+const UPLOAD: usize = 4 << 20;
+
+fn upload() -> Vec<u8> {
+    let head = format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {UPLOAD}\r\n\r\n");
+    [head.as_bytes(), &vec![b'u'; UPLOAD]].concat()
+}
+
+#[tokio::test]
+async fn rfc_9112_9_6_an_answer_before_the_end_of_a_body_arrives() {
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
+    let mut client = edge.client().await;
+    // It reads only after it has sent all.
+    assert_eq!(client.ask(std::str::from_utf8(&upload()).unwrap()).await.status(), 200);
+    assert_eq!(soon(client.socket.read(&mut [0])).await.unwrap(), 0, "an end in order");
+}
+
+#[tokio::test]
+async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
+    let mut edge = ServedEdge::start(EdgeLimits::default(), service_fn(answer_late));
+    let mut client = Raw::new(little_room(edge.address).await);
+    client.send(GET).await;
+    wait_until(|| edge.edge.traffic().open == 1).await;
+    tokio::time::sleep(MOMENT / 2).await;
+    edge.begin_shutdown();
+    client.send(GET).await;
+    tokio::time::sleep(MOMENT * 2).await;
+    client.try_send(GET).await;
+    let answer = client.message().await;
+    assert_eq!((answer.body.len(), answer.field("connection")), (LATE, Some("close")));
+    assert_eq!(soon(client.socket.read(&mut [0])).await.unwrap(), 0, "an end in order");
+}
+
+/// Whatever a client does behind its last answer, it does it for a bounded time, and gives its slot to another.
+#[tokio::test]
+async fn a_client_that_stays_behind_its_last_answer_is_left() {
+    for sends in [false, true] {
+        let mut edge = ServedEdge::start(brief(|limits| limits.connections = 1), service_fn(mirror));
+        let mut stays = Vec::new();
+        for _ in 0..3 {
+            let mut client = edge.client().await;
+            client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n").await;
+            assert_eq!(client.message().await.status(), 200);
+            stays.push(client);
+        }
+        edge.reports(ConnectionErrorKind::Recycled).await;
+        edge.begin_shutdown();
+        let last = stays.pop().unwrap();
+        let sending = async move {
+            let mut last = last;
+            loop {
+                if sends {
+                    last.try_send("x").await;
+                }
+                tokio::time::sleep(MOMENT / 10).await;
+            }
+        };
+        tokio::select! {
+            served = soon(edge.served) => served.unwrap(),
+            () = sending => {}
+        }
+        assert!(!edge.reported.lock().iter().any(|error| error.kind != ConnectionErrorKind::Recycled));
+    }
 }

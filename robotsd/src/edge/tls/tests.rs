@@ -29,6 +29,7 @@ use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_edge::ServedEdge;
+use crate::edge::tests::shutdown::{answer_late, little_room, read_late};
 use crate::edge::{EdgeLimits, ListenerSettings};
 use crate::exchange::test_authority::TestAuthority;
 use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
@@ -270,6 +271,21 @@ async fn a_client_that_does_not_read_is_cut_off() {
     client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     let message = edge.reports(ConnectionErrorKind::Broken).await;
     assert!(message.contains("connection"), "{message}");
+}
+
+#[tokio::test]
+async fn rfc_9112_9_6_what_is_sent_behind_a_goaway_costs_no_answer() {
+    let authority = TestAuthority::new("ours");
+    let certificates = live(&[&authority.write("a", &["a.test"])]);
+    let settings = ListenerSettings {
+        tls: Some(TlsAcceptor::new(certificates, 1, Duration::from_secs(20))),
+        ..ListenerSettings::default()
+    };
+    let edge = ServedEdge::start_behind(settings, EdgeLimits::default(), service_fn(answer_late));
+    let name = ServerName::try_from("a.test").unwrap();
+    let connecting = TlsConnector::from(authority.client(&[b"h2"])).connect(name, little_room(edge.address).await);
+    let client = Raw::new(soon(connecting).await.unwrap());
+    read_late(edge, client).await;
 }
 
 #[tokio::test]
