@@ -306,8 +306,7 @@ class Http2:
             elif stream in streams and kind in (0, 1):
                 if kind == 0:
                     streams[stream][2] += payload
-                    # A server that leaves may have closed by now, and what is written then ends this connection before all of it is read.
-                    if length and not self.is_last:
+                    if length:
                         self.writer.write(frame(8, 0, 0, struct.pack(">I", length)))
                 elif not streams[stream][1]:
                     streams[stream][1] = status_of(payload)
