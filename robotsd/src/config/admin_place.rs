@@ -1,6 +1,5 @@
 //! Where the admin interface of a robotsd is, as it is written: `--admin` names one, `[fleet]` those of all replicas.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,13 +10,16 @@ use super::AdminSettings;
 use super::admin::PORT;
 
 /// The place of a running robotsd's admin interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
+    #[display("{}", _0.display())]
     Socket(PathBuf),
     /// Every address that the name has.
+    #[display("{_0}:{_1}")]
     Name(String, u16),
     /// Behind TLS: one robotsd, by the host that its certificate is for.
+    #[display("https://{_0}:{_1}")]
     Tls(String, u16),
 }
 
@@ -61,17 +63,6 @@ impl FromStr for AdminPlace {
                 "{text:?} is no place of an admin interface: write an address such as 127.0.0.1:{PORT}, a name such as robotsd-pods:{PORT}, \
                  https://HOST:PORT for one behind TLS, or the path of a socket such as /run/robotsd/admin.sock"
             )),
-        }
-    }
-}
-
-impl fmt::Display for AdminPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(address) => write!(f, "{address}"),
-            Self::Socket(path) => write!(f, "{}", path.display()),
-            Self::Name(host, port) => write!(f, "{host}:{port}"),
-            Self::Tls(host, port) => write!(f, "https://{host}:{port}"),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, fs, iter, mem};
+use std::{fs, iter, mem};
 
 use serde::Serialize;
 use toml::Spanned;
@@ -59,8 +59,9 @@ pub(crate) struct Included {
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// A file that is not in force.
-#[derive(Clone, Debug)]
+/// A file that is not in force; as text on one line, for the log and the status.
+#[derive(Clone, Debug, derive_more::Display)]
+#[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
     pub(crate) path: String,
     pub(crate) error: ConfigError,
@@ -73,13 +74,6 @@ impl RefusedFile {
     pub(crate) fn outcome(&self) -> String {
         let served = if self.is_kept { "its last good copy stays in force" } else { "its sites are not served" };
         format!("{}: the file is refused, and {served}", self.path)
-    }
-}
-
-/// On one line, for the log and the status.
-impl fmt::Display for RefusedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.outcome(), self.error)
     }
 }
 

@@ -2,7 +2,6 @@
 //! configs are compared with all of their sites.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,15 +12,10 @@ use super::{ConfigError, Fault};
 use crate::render::Diagnostic;
 
 /// The files that a joined text is made of: the config, then what it includes.
-#[derive(Clone)]
+// Places are no settings.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Parts")]
 pub(crate) struct Parts(Vec<(PathBuf, Range<usize>)>);
-
-impl fmt::Debug for Parts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Places are no settings.
-        f.debug_struct("Parts").finish_non_exhaustive()
-    }
-}
 
 impl Parts {
     /// A text that is one file's.

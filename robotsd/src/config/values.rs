@@ -29,7 +29,8 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
 }
 
 /// A length of time, written `"1h"`, `"400ms"`, `"2m 30s"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, derive_more::Display)]
+#[display("\"{}\"", humantime::format_duration(self.0))]
 pub(crate) struct Span(pub(crate) Duration);
 
 /// A number of octets, written `65536` or `"64KiB"`.
@@ -139,13 +140,9 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
 }
 
 /// The URL, which may hold a password: a printed config has none.
+#[derive(derive_more::Debug)]
+#[debug("StoreText")]
 pub(crate) struct StoreText(pub(crate) String);
-
-impl fmt::Debug for StoreText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoreText")
-    }
-}
 
 impl Serialize for StoreText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -200,12 +197,6 @@ impl Size {
     fn in_units(self) -> Option<(usize, &'static str)> {
         let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
         UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))
-    }
-}
-
-impl Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", humantime::format_duration(self.0))
     }
 }
 

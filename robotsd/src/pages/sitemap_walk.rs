@@ -1,7 +1,6 @@
 //! From a few sitemaps to the pages that they list, and those that sitemaps in them list.
 
 use std::collections::{HashSet, VecDeque};
-use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -24,9 +23,11 @@ const DEEPEST: usize = 3;
 const NAMED: usize = 3;
 
 /// The place of a sitemap.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum SitemapSource {
+    #[display("{}", printable_path(_0))]
     File(PathBuf),
+    /// Shown without the query, which may hold a secret.
     Url(FetchUrl),
 }
 
@@ -158,16 +159,6 @@ impl SitemapSource {
                 let scheme = if url.is_https() { "https" } else { "http" };
                 format!("{scheme}://{}{}", url.authority(), url.target())
             }
-        }
-    }
-}
-
-impl fmt::Display for SitemapSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => f.write_str(&printable_path(path)),
-            // Without the query, which may hold a secret.
-            Self::Url(url) => write!(f, "{url}"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The settings of a hook, its body with placeholders, and the notice that it sends.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -60,7 +60,9 @@ pub(crate) enum HookHeader {
 }
 
 /// The URL of a hook, which is absolute. It is shown without its path, which may hold a secret.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
+#[debug("{}", self.to_string())]
+#[display("{}://{}", _0.scheme_str().unwrap_or_default(), self.authority())]
 pub(crate) struct HookTarget(Uri);
 
 impl HookSettings {
@@ -134,18 +136,6 @@ impl HookTarget {
 
     pub(super) fn path(&self) -> PathAndQuery {
         self.0.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
-    }
-}
-
-impl fmt::Display for HookTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", self.0.scheme_str().unwrap_or_default(), self.authority())
-    }
-}
-
-impl fmt::Debug for HookTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) struct AnswerLint {
 }
 
 /// Something that was found about the answer of a URL, as text that prints. In JSON the URL stands for a file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, derive_more::Display)]
+#[display("{requested}: {severity}: {message} [{code}]")]
 pub(crate) struct AnswerFinding {
     /// The URL that was requested first.
     #[serde(rename = "file")]
@@ -73,14 +74,6 @@ impl AnswerFinding {
     /// The correction.
     pub(crate) fn help(self, help: &str) -> Self {
         Self { help: Some(printable(help)), ..self }
-    }
-}
-
-/// On one line, as `URL: severity: message [code]`.
-impl fmt::Display for AnswerFinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requested, code, severity, message, .. } = self;
-        write!(f, "{requested}: {severity}: {message} [{code}]")
     }
 }
 

@@ -41,20 +41,24 @@ pub(crate) enum AnswerKind {
     Unreachable(FetchErrorKind),
 }
 
-/// The permission of a crawler after an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The permission of a crawler after an answer; as text it ends the sentence "crawlers …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
 pub(crate) enum CrawlerAccess {
     /// The paths that the rules allow.
     #[serde(rename = "rules")]
+    #[display("go by the rules of the file")]
     Rules,
     #[serde(rename = "allow-all")]
+    #[display("take everything as allowed")]
     Everything,
     #[serde(rename = "disallow-all")]
+    #[display("take the whole site as disallowed")]
     Nothing,
 }
 
 /// The reading of an answer by crawlers.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
+#[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
     /// The behaviour of a crawler by RFC 9309 that has no copy of the file from before; that 429 is read as a server
     /// error, which the RFC does not say, is current practice.
@@ -63,13 +67,6 @@ pub(crate) struct AnswerReading {
     pub(crate) section: &'static str,
     /// How crawlers differ that go by other pages or by older ones.
     pub(crate) other_readings: Option<&'static str>,
-}
-
-/// As in `crawlers take everything as allowed (RFC 9309, section 2.3.1.3)`.
-impl fmt::Display for AnswerReading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "crawlers {} (RFC 9309, section {})", self.crawlers, self.section)
-    }
 }
 
 impl AnswerKind {
@@ -172,17 +169,6 @@ impl fmt::Display for AnswerKind {
             Self::Unreachable(FetchErrorKind::Name) => f.write_str("no address"),
             Self::Unreachable(_) => f.write_str("no connection"),
         }
-    }
-}
-
-/// As it ends the sentence "crawlers …".
-impl fmt::Display for CrawlerAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Rules => "go by the rules of the file",
-            Self::Everything => "take everything as allowed",
-            Self::Nothing => "take the whole site as disallowed",
-        })
     }
 }
 

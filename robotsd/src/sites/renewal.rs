@@ -5,7 +5,6 @@
 //! is served changes until everything new works.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
@@ -49,7 +48,8 @@ pub(crate) struct Renewal {
 }
 
 /// A source that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("site {site:?}: {why}; its source before stays")]
 pub(crate) struct UnusableSource {
     pub(crate) site: String,
     why: String,
@@ -302,12 +302,6 @@ impl Renewal {
             }
             applied = current;
         }
-    }
-}
-
-impl fmt::Display for UnusableSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "site {:?}: {}; its source before stays", self.site, self.why)
     }
 }
 

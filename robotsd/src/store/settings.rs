@@ -6,13 +6,15 @@ use std::time::Duration;
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
 /// The store in which replicas share their buckets.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub struct StoreSettings {
     /// Its URL.
     pub url: StoreUrl,
     /// Takes the place of the password of the URL.
+    #[debug(skip)]
     pub password: Option<String>,
     /// Certificates, in PEM, that are trusted in place of the system's.
+    #[debug(skip)]
     pub ca: Option<Vec<u8>>,
     /// One server, or a cluster.
     pub nodes: StoreNodes,
@@ -36,7 +38,8 @@ pub enum StoreNodes {
 }
 
 /// The URL of a store, `redis://…` or `rediss://…` with TLS.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("{:?}", self.to_string())]
 pub struct StoreUrl(String);
 
 /// The form of a store's URL.
@@ -111,12 +114,6 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-impl fmt::Debug for StoreUrl {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?}", self.to_string())
-    }
-}
-
 impl StoreSettings {
     /// The prefix of keys, by default.
     pub const PREFIX: &str = "robotsd:rate:";
@@ -162,15 +159,6 @@ impl StoreSettings {
         let login = self.url.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
         let written = login.and_then(|(login, _)| login.split_once(':')).map(|(_, password)| password.to_owned());
         [sent, written, self.password.clone()].into_iter().flatten().filter(|secret| !secret.is_empty()).collect()
-    }
-}
-
-impl fmt::Debug for StoreSettings {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, password: _, ca: _, nodes, prefix, deadline, batch } = self;
-        let mut shown = formatter.debug_struct("StoreSettings");
-        shown.field("url", url).field("nodes", nodes).field("prefix", prefix);
-        shown.field("deadline", deadline).field("batch", batch).finish_non_exhaustive()
     }
 }
 

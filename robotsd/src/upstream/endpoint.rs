@@ -18,20 +18,23 @@ pub(crate) struct Endpoint {
 }
 
 /// The address of an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum EndpointAddress {
     Server(ServerAddress),
     /// Everything a name resolves to.
+    #[display("{_0}:{_1}")]
     Name(String, u16),
 }
 
 /// The address on which a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),
     /// `localhost`, which is no matter for a resolver (RFC 6761, section 6.3). Either address of this machine: it is one server
     /// that listens on one of them or on both.
+    #[display("localhost:{_0}")]
     Loopback(u16),
+    #[display("unix:{}", _0.display())]
     Unix(PathBuf),
 }
 
@@ -137,25 +140,6 @@ impl fmt::Display for Endpoint {
         match &self.address {
             EndpointAddress::Server(ServerAddress::Unix(_)) => self.address.fmt(f),
             address => write!(f, "{}://{address}", self.scheme),
-        }
-    }
-}
-
-impl fmt::Display for EndpointAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Server(address) => address.fmt(f),
-            Self::Name(host, port) => write!(f, "{host}:{port}"),
-        }
-    }
-}
-
-impl fmt::Display for ServerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "{address}"),
-            Self::Loopback(port) => write!(f, "localhost:{port}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }

@@ -17,7 +17,9 @@ use super::response_body::ResponseBody;
 use crate::metrics::EventCounter;
 
 /// A request that got no answer from its upstream; left in the response's extensions for logs.
-#[derive(Clone, Debug)]
+// The detail may quote what an upstream sent: one event stays one line.
+#[derive(Clone, Debug, derive_more::Display)]
+#[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
     /// The kind of failure.
     pub(crate) kind: FailureKind,
@@ -51,13 +53,6 @@ impl UpstreamFailure {
         }
         response.extensions_mut().insert(self);
         response
-    }
-}
-
-impl fmt::Display for UpstreamFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The detail may quote what an upstream sent: one event stays one line.
-        write!(f, "{:?}: {}", self.kind, self.detail.escape_debug())
     }
 }
 

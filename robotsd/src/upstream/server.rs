@@ -28,7 +28,8 @@ use crate::socket::Socket;
 use crate::word_enum::word_enum;
 
 /// A server, as all workers know it.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Display)]
+#[display("{address}")]
 pub(super) struct Server {
     pub(super) address: ServerAddress,
     tls: Option<TlsClient>,
@@ -72,12 +73,6 @@ impl Server {
             None => Ok(Socket::Tcp(socket)),
             Some(tls) => Ok(Socket::Tls(Box::new(tls.connect(socket, versions).await?.into()))),
         }
-    }
-}
-
-impl fmt::Display for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.address.fmt(f)
     }
 }
 

@@ -8,10 +8,10 @@
 //! **A lease is a connection or a place on one.** Which of them is settled where a request gets it, so HTTP/1.1 keeps
 //! its types, its pool and its way; balancer, health, permits and the second attempt are the same for both.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use tokio::time::timeout;
 
@@ -45,8 +45,9 @@ pub(super) struct CandidateServer {
     ejections: AtomicU32,
 }
 
-/// A connection for one request.
-#[derive(Debug)]
+/// A connection for one request, which messages about failures name by its server.
+#[derive(Debug, derive_more::Display)]
+#[display("{}", self.candidate.server)]
 pub(super) struct Lease {
     pub(super) connection: LeasedConnection,
     pub(super) candidate: Arc<CandidateServer>,
@@ -188,13 +189,6 @@ impl Lease {
             LeasedConnection::Http1(_) => None,
             LeasedConnection::Http2(slot) => Some(slot),
         }
-    }
-}
-
-impl fmt::Display for Lease {
-    /// The server, as messages about failures name it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.candidate.server.fmt(f)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Why a request is allowed or disallowed: the decision, how it came about, and the host that it holds for.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -239,15 +238,23 @@ impl<'e> Explanation<'e> {
 }
 
 /// The host that an answer holds for. A robots.txt has no host in it: it holds for the one that serves it.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Display)]
 pub(super) enum AssumedHost<'a> {
     /// The URL names it.
+    #[display("{}, as the URL says", printable(_0))]
     OfUrl(&'a [u8]),
     /// The URL names it, and the site of the config does not serve it.
+    #[display(
+        "{}, as the URL says; the site {site:?} serves {}, so another robots.txt may hold there",
+        printable(host),
+        QuotedList::of(hosts.iter())
+    )]
     Foreign { host: &'a [u8], site: &'a str, hosts: &'a [String] },
     /// A path names none: it is the host of the site.
+    #[display("{host}, the host of the site {site:?}")]
     OfSite { host: &'a str, site: &'a str },
     /// A path names none, and there is no config, or its site has several hosts: the answer is the same for each.
+    #[display("any that serves this robots.txt")]
     Any,
 }
 
@@ -268,22 +275,6 @@ impl<'a> AssumedHost<'a> {
             Self::OfUrl(host) | Self::Foreign { host, .. } => Some(printable(host)),
             Self::OfSite { host, .. } => Some((*host).to_owned()),
             Self::Any => None,
-        }
-    }
-}
-
-impl fmt::Display for AssumedHost<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OfUrl(host) => write!(f, "{}, as the URL says", printable(host)),
-            Self::Foreign { host, site, hosts } => write!(
-                f,
-                "{}, as the URL says; the site {site:?} serves {}, so another robots.txt may hold there",
-                printable(host),
-                QuotedList::of(hosts.iter())
-            ),
-            Self::OfSite { host, site } => write!(f, "{host}, the host of the site {site:?}"),
-            Self::Any => f.write_str("any that serves this robots.txt"),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The parts that are appended to a site's robots.txt: `[[site.robots.append]]`.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -27,20 +26,12 @@ pub(crate) struct AppendSettings {
 }
 
 /// The source of such a part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AppendSource {
+    #[display("{}", _0.display())]
     File(PathBuf),
+    #[display("{}", _0.url)]
     Url(PublishedSettings),
-}
-
-/// For people.
-impl fmt::Display for AppendSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => path.display().fmt(f),
-            Self::Url(published) => published.url.fmt(f),
-        }
-    }
 }
 
 /// Parts of one site.

@@ -6,14 +6,15 @@
 //! `traceparent` and `tracestate` are the client's and pass as they came; only the id is read, for logs, and only where the field is
 //! as the standard says: a log is no place for what a client makes up.
 
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Unique to a request. 32 hex digits, or the id that a trusted proxy chose.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug, derive_more::Display)]
+#[debug("RequestId({})", self.as_str())]
+#[display("{}", self.as_str())]
 pub(crate) struct RequestId {
     text: [u8; LONGEST],
     length: u8,
@@ -60,18 +61,6 @@ impl RequestId {
         // Kept out of HPACK's table: no id comes twice, each evicts a field that does, and `h2` compares a value with all of its name there.
         value.set_sensitive(true);
         value
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RequestId({self})")
     }
 }
 
