@@ -4,9 +4,8 @@
 //! own. Of several keys for one value, the first of ours counts.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json_borrow::Value;
 
 use super::clf::{self, LoggedRequest, any_time};
 use crate::log::LogEvent;
@@ -24,30 +23,28 @@ const AGENT: &[&str] = &["http_user_agent", "user_agent", "request_User-Agent", 
 const REFERER: &[&str] = &["http_referer", "referer", "request_Referer", "http_referrer", "referrer"];
 
 pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
-    let Node::Map(mut line) = serde_json::from_slice(line).ok()? else { return None };
+    let Value::Object(line) = serde_json::from_slice(line).ok()? else { return None };
+    let mut line = line.into_vec();
     let is_of_robotsd =
         take(&mut line, "event").and_then(text_of).is_some_and(|event| event == LogEvent::Request.as_str());
     let site = take(&mut line, "site").and_then(text_of).filter(|_| is_of_robotsd).map(octets);
     // Caddy: the request is an object; its keys count before those around it.
     let (mut request, request_line) = match take(&mut line, "request") {
-        Some(Node::Map(request)) => (request, None),
+        Some(Value::Object(request)) => (request.into_vec(), None),
         other => (Vec::new(), other.and_then(text_of)),
     };
     let mut headers = match take(&mut request, "headers") {
-        Some(Node::Map(headers)) => headers,
+        Some(Value::Object(headers)) => headers.into_vec(),
         _ => Vec::new(),
     };
     let time = TIME.iter().find_map(|key| match take(&mut line, key)? {
-        Node::Text(text) => any_time(text.as_bytes()),
+        Value::Str(text) => any_time(text.as_bytes()),
         // Some write milliseconds.
-        Node::Number(seconds) if seconds > 1e11 => Some((seconds / 1000.0) as i64),
-        Node::Number(seconds) => Some(seconds as i64),
-        _ => None,
+        value => value.as_f64().map(|time| (if time > 1e11 { time / 1000.0 } else { time }) as i64),
     });
     let status = STATUS.iter().find_map(|key| match take(&mut line, key)? {
-        Node::Number(number) => Some(number as u16),
-        Node::Text(text) => clf::status(Some(text.as_bytes())),
-        _ => None,
+        Value::Str(text) => clf::status(Some(text.as_bytes())),
+        value => value.as_f64().map(|number| number as u16),
     });
     let mut text = |keys: &[&str]| {
         keys.iter()
@@ -87,89 +84,24 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     if !line.starts_with(br#"{"ts":"#) {
         return false;
     }
-    let Ok(Node::Map(line)) = serde_json::from_slice(line) else { return false };
-    let value = |key: &str| line.iter().find(|(known, _)| known == key).map(|(_, value)| value);
+    let Ok(Value::Object(line)) = serde_json::from_slice(line) else { return false };
     let is_known = |word: &str| LogEvent::ALL.iter().any(|event| *event != LogEvent::Request && event.as_str() == word);
-    value("level").is_some() && matches!(value("event"), Some(Node::Text(event)) if is_known(event))
+    line.contains_key("level") && line.get("event").and_then(Value::as_str).is_some_and(is_known)
 }
 
-/// A JSON value as far as it matters; of a list the first item.
-enum Node<'a> {
-    Text(Cow<'a, str>),
-    Number(f64),
-    Map(Vec<(Cow<'a, str>, Node<'a>)>),
-    Nothing,
-}
-
-fn take<'a>(map: &mut Vec<(Cow<'a, str>, Node<'a>)>, key: &str) -> Option<Node<'a>> {
+/// The value of a key; of a list the first item.
+fn take<'a>(map: &mut Vec<(Cow<'a, str>, Value<'a>)>, key: &str) -> Option<Value<'a>> {
     let at = map.iter().position(|(known, _)| known.eq_ignore_ascii_case(key))?;
-    Some(map.swap_remove(at).1)
+    match map.swap_remove(at).1 {
+        Value::Array(items) => items.into_iter().next(),
+        value => Some(value),
+    }
 }
 
-fn text_of(node: Node<'_>) -> Option<Cow<'_, str>> {
-    match node {
-        Node::Text(text) => Some(text),
+fn text_of(value: Value<'_>) -> Option<Cow<'_, str>> {
+    match value {
+        Value::Str(text) => Some(text),
         _ => None,
-    }
-}
-
-impl<'de> Deserialize<'de> for Node<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
-    }
-}
-
-struct Reader;
-
-impl<'de> Visitor<'de> for Reader {
-    type Value = Node<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Node<'de>, E> {
-        Ok(Node::Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Node<'de>, E> {
-        Ok(Node::Text(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Node<'de>, E> {
-        Ok(Node::Number(number))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Node<'de>, E> {
-        Ok(Node::Number(number as f64))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Node<'de>, E> {
-        Ok(Node::Number(number as f64))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Node<'de>, E> {
-        Ok(Node::Nothing)
-    }
-
-    fn visit_unit<E>(self) -> Result<Node<'de>, E> {
-        Ok(Node::Nothing)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node<'de>, A::Error> {
-        let first = list.next_element()?;
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(first.unwrap_or(Node::Nothing))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node<'de>, A::Error> {
-        let mut entries = Vec::new();
-        while let Some((key, value)) = map.next_entry()? {
-            if let Node::Text(key) = key {
-                entries.push((key, value));
-            }
-        }
-        Ok(Node::Map(entries))
     }
 }
 
