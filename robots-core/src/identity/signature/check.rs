@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use sfv::{Dictionary, InnerList, ListEntry};
+
 use super::components::{Components, CoveredValues};
 use super::directory_url::DirectoryUrl;
 use super::key_set::KeySet;
 use super::message_head::{FieldValue, MessageHead};
 use super::parameters::{self, TAG, ValidityWindow};
-use super::structured_field::{BareItem, Dictionary, InnerList, Member};
+use super::structured_field::{as_received, read, text};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
@@ -51,27 +53,16 @@ pub struct SignatureCheck {
     pub until: Option<SystemTime>,
 }
 
-impl Dictionary<'_> {
-    /// The members that are signatures of Web Bot Auth, the first two of them, each label once.
-    fn own_signatures(&self) -> Vec<(&str, &Member<'_>)> {
-        let mut own: Vec<(&str, &Member<'_>)> = Vec::new();
-        for (label, _) in self.iter() {
-            // Of a repeated label the last member.
-            let Some(member) = self.get(label) else { continue };
-            let parameters = match member {
-                Member::InnerList(list) => &list.parameters,
-                Member::Item(item) => &item.parameters,
-            };
-            let is_new = !own.iter().any(|(found, _)| *found == label);
-            if is_new && parameters.get("tag").and_then(BareItem::as_str) == Some(TAG) {
-                own.push((label, member));
-            }
-            if own.len() == MOST_SIGNATURES {
-                break;
-            }
-        }
-        own
-    }
+/// The members that are signatures of Web Bot Auth, the first two of them.
+fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
+    let is_own = |(_, member): &(&str, &ListEntry)| {
+        let parameters = match member {
+            ListEntry::InnerList(list) => &list.params,
+            ListEntry::Item(item) => &item.params,
+        };
+        parameters.get("tag").and_then(text) == Some(TAG)
+    };
+    input.iter().map(|(label, member)| (label.as_str(), member)).filter(is_own).take(MOST_SIGNATURES).collect()
 }
 
 impl SignatureCandidate {
@@ -82,27 +73,29 @@ impl SignatureCandidate {
         const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
         let Some(input) = message.field("signature-input") else { return Vec::new() };
         let dictionary = match &input {
-            FieldValue::Text(text) => Dictionary::parse(text).ok(),
+            FieldValue::Text(input) => read::<Dictionary>(input).map(|dictionary| (input, dictionary)),
             FieldValue::OtherOctets => None,
         };
-        let Some(dictionary) = dictionary else {
+        let Some((input, dictionary)) = dictionary else {
             // Without `Signature-Agent` nothing says that the signature is meant for this.
             let is_meant = message.field("signature-agent").is_some();
             return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
         };
-        let own = dictionary.own_signatures();
+        let own = own_signatures(&dictionary);
         if own.is_empty() {
             return Vec::new();
         }
         let signatures = message.field("signature");
         let signatures = match &signatures {
             None => Ok(Dictionary::default()),
-            Some(FieldValue::Text(text)) => Dictionary::parse(text).map_err(|_| UNPARSABLE),
+            Some(FieldValue::Text(signatures)) => read(signatures).ok_or(UNPARSABLE),
             Some(FieldValue::OtherOctets) => Err(UNPARSABLE),
         };
-        let candidate = |(label, member): (&str, &Member<'_>)| {
-            let Member::InnerList(list) = member else { return Err(UNPARSABLE) };
-            Self::of(message, label, list, signatures.as_ref().map_err(|error| *error)?, now)
+        let candidate = |(label, member): (&str, &ListEntry)| {
+            let (ListEntry::InnerList(list), Some(raw)) = (member, as_received(input, label)) else {
+                return Err(UNPARSABLE);
+            };
+            Self::of(message, label, (list, raw), signatures.as_ref().map_err(|error| *error)?, now)
         };
         own.into_iter().map(candidate).collect()
     }
@@ -110,20 +103,18 @@ impl SignatureCandidate {
     fn of(
         message: &MessageHead<'_>,
         label: &str,
-        list: &InnerList<'_>,
-        signatures: &Dictionary<'_>,
+        (list, raw): (&InnerList, &str),
+        signatures: &Dictionary,
         now: SystemTime,
     ) -> Result<Self, MethodOutcome> {
-        let (keyid, window) = parameters::required(&list.parameters, now).map_err(MethodOutcome::Failed)?;
+        let (keyid, window) = parameters::required(&list.params, now).map_err(MethodOutcome::Failed)?;
         let signature = match signatures.get(label) {
             None => return Err(MethodOutcome::Failed(Refutation::NoSignatureForLabel)),
-            Some(Member::Item(item)) => match &item.value {
-                BareItem::Bytes(octets) => octets.clone(),
-                _ => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
-            },
-            Some(Member::InnerList(_)) => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
+            Some(ListEntry::Item(item)) => item.bare_item.as_byte_sequence(),
+            Some(ListEntry::InnerList(_)) => None,
         };
-        let components = Components::of(list).map_err(MethodOutcome::Failed)?;
+        let signature = signature.ok_or(MethodOutcome::Failed(Refutation::Unparsable))?.to_vec();
+        let components = Components::of(list, raw).map_err(MethodOutcome::Failed)?;
         if !components.cover_target() {
             return Err(MethodOutcome::Failed(Refutation::TargetNotCovered));
         }

@@ -1,7 +1,9 @@
 //! The signed data: the components of a request, and the signature base that they make (RFC 9421, section 2).
 
+use sfv::{Dictionary, FieldType as _, InnerList, Item, ListSerializer};
+
 use super::message_head::{FieldValue, MessageHead};
-use super::structured_field::{BareItem, Dictionary, InnerList, Item, SyntaxError};
+use super::structured_field::{read, text};
 use crate::agent::Refutation;
 
 /// More components than any signer names; each costs a pass over the fields.
@@ -11,40 +13,41 @@ const MOST_COMPONENTS: usize = 32;
 const MOST_OCTETS: usize = 64 * 1024;
 
 /// The components that a signature covers, none of them twice.
-pub(super) struct Components<'l, 'a> {
-    list: &'l InnerList<'a>,
+pub(super) struct Components<'l> {
+    list: &'l InnerList,
+    /// The list with its parameters, as received.
+    raw: &'l str,
 }
 
-impl<'l, 'a> Components<'l, 'a> {
-    pub(super) fn of(list: &'l InnerList<'a>) -> Result<Self, Refutation> {
-        if list.items.len() > MOST_COMPONENTS || list.items.iter().any(|item| item.value.as_str().is_none()) {
+impl<'l> Components<'l> {
+    pub(super) fn of(list: &'l InnerList, raw: &'l str) -> Result<Self, Refutation> {
+        if list.items.len() > MOST_COMPONENTS || list.items.iter().any(|item| text(&item.bare_item).is_none()) {
             return Err(Refutation::Unparsable);
         }
-        let mut identifiers: Vec<String> = list.items.iter().map(ToString::to_string).collect();
+        let mut identifiers: Vec<String> = list.items.iter().map(Item::serialize).collect();
         identifiers.sort_unstable();
         if identifiers.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Refutation::ComponentRepeated);
         }
-        Ok(Self { list })
+        Ok(Self { list, raw })
     }
 
     /// Whether the signature is for one site: it covers the authority, by itself or in the URI.
     pub(super) fn cover_target(&self) -> bool {
-        let is_target = |item: &Item<'_>| {
-            item.parameters.0.is_empty() && matches!(item.value.as_str(), Some("@authority" | "@target-uri"))
-        };
+        let is_target =
+            |item: &Item| item.params.is_empty() && matches!(text(&item.bare_item), Some("@authority" | "@target-uri"));
         self.list.items.iter().any(is_target)
     }
 
     /// The covered members of a dictionary field, by their keys; `None` for the field as a whole.
     pub(super) fn members_of(&self, field: &str) -> Vec<Option<&str>> {
-        let items = self.list.items.iter().filter(|item| item.value.as_str() == Some(field));
-        items.map(|item| item.parameters.get("key").and_then(BareItem::as_str)).collect()
+        let items = self.list.items.iter().filter(|item| text(&item.bare_item) == Some(field));
+        items.map(|item| item.params.get("key").and_then(text)).collect()
     }
 
     /// The names of the components.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.list.items.iter().filter_map(|item| item.value.as_str())
+        self.list.items.iter().filter_map(|item| text(&item.bare_item))
     }
 
     /// The signature base: a line for each component, and the parameters exactly as received.
@@ -53,18 +56,18 @@ impl<'l, 'a> Components<'l, 'a> {
         let mut budget = MOST_OCTETS;
         for item in &self.list.items {
             let value = value(item, message, &mut budget)?;
-            base.push_str(&format!("{item}: {value}\n"));
+            base.push_str(&format!("{}: {value}\n", item.serialize()));
         }
         base.push_str("\"@signature-params\": ");
-        base.push_str(self.list.raw);
+        base.push_str(self.raw);
         Ok(base)
     }
 }
 
-fn value(item: &Item<'_>, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
-    let name = item.value.as_str().ok_or(Refutation::Unparsable)?;
+fn value(item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
+    let name = text(&item.bare_item).ok_or(Refutation::Unparsable)?;
     let value = if name.starts_with('@') {
-        if !item.parameters.0.is_empty() {
+        if !item.params.is_empty() {
             return Err(Refutation::ComponentUnsupported);
         }
         derived(name, message)?
@@ -92,10 +95,9 @@ fn derived(name: &str, message: &MessageHead<'_>) -> Result<String, Refutation> 
 }
 
 /// RFC 9421, section 2.1: a field, or with `;key` a member of one that is a dictionary.
-fn field(name: &str, item: &Item<'_>, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
+fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
     let is_name_octet = |octet: u8| octet.is_ascii_graphic() && !octet.is_ascii_uppercase();
-    let is_supported = |key: &str| key == "key";
-    if name.is_empty() || !name.bytes().all(is_name_octet) || !item.parameters.keys().all(is_supported) {
+    if name.is_empty() || !name.bytes().all(is_name_octet) || !item.params.keys().all(|key| key.as_str() == "key") {
         return Err(Refutation::ComponentUnsupported);
     }
     let value = match message.field(name) {
@@ -104,10 +106,12 @@ fn field(name: &str, item: &Item<'_>, message: &MessageHead<'_>, budget: &mut us
         Some(FieldValue::Text(value)) => value,
     };
     *budget = budget.checked_sub(value.len()).ok_or(Refutation::ComponentUnsupported)?;
-    let Some(key) = item.parameters.get("key") else { return Ok(value) };
-    let key = key.as_str().ok_or(Refutation::ComponentUnsupported)?;
-    let dictionary = Dictionary::parse(&value).map_err(|SyntaxError| Refutation::Unparsable)?;
-    Ok(dictionary.get(key).ok_or(Refutation::ComponentMissing)?.to_string())
+    let Some(key) = item.params.get("key") else { return Ok(value) };
+    let key = text(key).ok_or(Refutation::ComponentUnsupported)?;
+    let dictionary: Dictionary = read(&value).ok_or(Refutation::Unparsable)?;
+    let mut member = ListSerializer::new();
+    member.members([dictionary.get(key).ok_or(Refutation::ComponentMissing)?]);
+    Ok(member.finish().unwrap_or_default())
 }
 
 /// The fields of a signature. Results are kept by all of them, so they are not compared again.

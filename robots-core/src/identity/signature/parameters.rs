@@ -2,10 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
+use sfv::{Dictionary, Item, ListEntry, Parameters};
+
 use super::components::Components;
 use super::directory_url::{DirectoryUrl, DirectoryUrlError};
 use super::message_head::{FieldValue, MessageHead};
-use super::structured_field::{BareItem, Dictionary, Item, Member, Parameters};
+use super::structured_field::{read, text};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
@@ -27,15 +29,15 @@ pub(super) struct ValidityWindow {
 
 /// The `keyid` of parameters that hold now, and when they do.
 pub(super) fn required<'p>(
-    parameters: &'p Parameters<'_>,
+    parameters: &'p Parameters,
     now: SystemTime,
 ) -> Result<(&'p str, ValidityWindow), Refutation> {
-    let required = |key| parameters.get(key).ok_or(Refutation::MissingParameter);
+    let required = |key: &str| parameters.get(key).ok_or(Refutation::MissingParameter);
     let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
-    let created = created.as_integer().ok_or(Refutation::Unparsable)?;
-    let expires = expires.as_integer().ok_or(Refutation::Unparsable)?;
-    let keyid = keyid.as_str().ok_or(Refutation::Unparsable)?;
-    match parameters.get("alg").map(BareItem::as_str) {
+    let created = created.as_integer().ok_or(Refutation::Unparsable)?.into();
+    let expires = expires.as_integer().ok_or(Refutation::Unparsable)?.into();
+    let keyid = text(keyid).ok_or(Refutation::Unparsable)?;
+    match parameters.get("alg").map(text) {
         None | Some(Some("ed25519")) => {}
         Some(Some(_)) => return Err(Refutation::AlgMismatch),
         Some(None) => return Err(Refutation::Unparsable),
@@ -80,7 +82,7 @@ const FIELD: &str = "signature-agent";
 pub(super) fn directory(
     message: &MessageHead<'_>,
     label: &str,
-    components: &Components<'_, '_>,
+    components: &Components<'_>,
 ) -> Result<DirectoryUrl, MethodOutcome> {
     let value = match message.field(FIELD) {
         None => return Err(MethodOutcome::Undecided(UndecidedReason::AgentAbsent)),
@@ -93,7 +95,7 @@ pub(super) fn directory(
 fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<DirectoryUrl, Refutation> {
     // The oldest form is a String for all signatures.
     if value.starts_with('"') {
-        let item = Item::parse(value).map_err(|_| Refutation::Unparsable)?;
+        let item: Item = read(value).ok_or(Refutation::Unparsable)?;
         return match covered {
             [] => Err(Refutation::AgentNotCovered),
             [None] => url(&item),
@@ -101,31 +103,28 @@ fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<Directory
             _ => Err(Refutation::Unparsable),
         };
     }
-    let dictionary = Dictionary::parse(value).map_err(|_| Refutation::Unparsable)?;
+    let dictionary: Dictionary = read(value).ok_or(Refutation::Unparsable)?;
     let own = match covered {
         [] => return Err(Refutation::AgentNotCovered),
         covered if covered.contains(&Some(label)) => dictionary.get(label),
-        [Some(key)] => dictionary.get(key),
+        [Some(key)] => dictionary.get(*key),
         // The whole field is covered, and so the signer's member.
-        covered if covered.contains(&None) => {
-            let mut members = dictionary.iter();
-            match (dictionary.get(label), members.next(), members.next()) {
-                (Some(own), _, _) => Some(own),
-                (None, Some((_, only)), None) => Some(only),
-                _ => return Err(Refutation::AgentNotCovered),
-            }
-        }
+        covered if covered.contains(&None) => match dictionary.get(label) {
+            None if dictionary.len() == 1 => dictionary.values().next(),
+            None => return Err(Refutation::AgentNotCovered),
+            own => own,
+        },
         _ => return Err(Refutation::AgentNotCovered),
     };
     match own.ok_or(Refutation::ComponentMissing)? {
-        Member::Item(item) => url(item),
-        Member::InnerList(_) => Err(Refutation::Unparsable),
+        ListEntry::Item(item) => url(item),
+        ListEntry::InnerList(_) => Err(Refutation::Unparsable),
     }
 }
 
 /// Parameters such as `type` say nothing that the URL does not.
-fn url(item: &Item<'_>) -> Result<DirectoryUrl, Refutation> {
-    DirectoryUrl::parse(item.value.as_str().ok_or(Refutation::Unparsable)?).map_err(|error| match error {
+fn url(item: &Item) -> Result<DirectoryUrl, Refutation> {
+    DirectoryUrl::parse(text(&item.bare_item).ok_or(Refutation::Unparsable)?).map_err(|error| match error {
         DirectoryUrlError::NotHttps => Refutation::AgentNotHttps,
         DirectoryUrlError::Malformed => Refutation::Unparsable,
     })

@@ -2,23 +2,37 @@
 
 use std::time::{Duration, SystemTime};
 
+use sfv::{Dictionary, FieldType, Item, ListEntry};
+
 use super::check::SignatureCandidate;
 use super::directory_url::DirectoryUrl;
 use super::message_head::MessageHead;
-use super::structured_field::{BareItem, Dictionary, Item, Member};
+use super::structured_field::{as_received, read};
 
-/// A field that is read has one written form, and that form is read as the same.
+/// A field that is read has one written form, and that form is read as the same; so is each member of a dictionary, alone and as it
+/// was received.
 pub fn structured_field(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else { return };
-    if let Ok(dictionary) = Dictionary::parse(text) {
-        let form = written(&dictionary);
-        let again = Dictionary::parse(&form).map(|dictionary| written(&dictionary));
-        assert_eq!(again.as_deref(), Ok(form.as_str()), "{text:?}");
+    if let Some(dictionary) = read::<Dictionary>(text) {
+        let form = dictionary.serialize().unwrap_or_default();
+        assert_eq!(read::<Dictionary>(&form).as_ref(), Some(&dictionary), "{text:?}");
+        for (key, member) in &dictionary {
+            match as_received(text, key.as_str()) {
+                Some(value) => {
+                    let alone = read::<Dictionary>(&format!("x={value}"));
+                    let alone = alone.as_ref().map(|alone| (alone.len(), alone.get("x")));
+                    assert_eq!(alone, Some((1, Some(member))), "{text:?}");
+                }
+                // `key;parameters`, which is true.
+                None => assert!(
+                    matches!(member, ListEntry::Item(item) if item.bare_item.as_boolean() == Some(true)),
+                    "{text:?}"
+                ),
+            }
+        }
     }
-    if let Ok(item) = Item::parse(text) {
-        let form = item.to_string();
-        let again = Item::parse(&form).map(|item| item.to_string());
-        assert_eq!(again.as_deref(), Ok(form.as_str()), "{text:?}");
+    if let Some(item) = read::<Item>(text) {
+        assert_eq!(read::<Item>(&item.serialize()).as_ref(), Some(&item), "{text:?}");
     }
 }
 
@@ -42,8 +56,8 @@ pub fn signature_base(octets: &[u8]) {
         let lines: Vec<&str> = candidate.base.split('\n').collect();
         let (parameters, components) = lines.split_last().map_or(("", &lines[..]), |(last, rest)| (*last, rest));
         let list = parameters.strip_prefix("\"@signature-params\": ").unwrap_or_default();
-        let covered = Dictionary::parse(&format!("a={list}")).ok().and_then(|dictionary| match dictionary.get("a") {
-            Some(Member::InnerList(list)) => Some(list.items.len()),
+        let covered = read::<Dictionary>(&format!("a={list}")).and_then(|dictionary| match dictionary.get("a") {
+            Some(ListEntry::InnerList(list)) => Some(list.items.len()),
             _ => None,
         });
         assert_eq!(covered, Some(components.len()), "{:?}", candidate.base);
@@ -52,25 +66,4 @@ pub fn signature_base(octets: &[u8]) {
         assert_eq!(DirectoryUrl::parse(candidate.directory.as_str()).as_ref(), Ok(&candidate.directory));
         assert!(candidate.until() >= now);
     }
-}
-
-/// RFC 9651, section 4.1.2: of a repeated key the last value, in the place of the first.
-pub(super) fn written(dictionary: &Dictionary<'_>) -> String {
-    let mut form = String::new();
-    let mut keys: Vec<&str> = Vec::new();
-    for (key, _) in dictionary.iter() {
-        let Some(member) = dictionary.get(key).filter(|_| !keys.contains(&key)) else { continue };
-        if !keys.is_empty() {
-            form.push_str(", ");
-        }
-        keys.push(key);
-        form.push_str(key);
-        match member {
-            Member::Item(Item { value: BareItem::Boolean(true), parameters }) => {
-                form.push_str(&parameters.to_string());
-            }
-            member => form.push_str(&format!("={member}")),
-        }
-    }
-    form
 }

@@ -11,10 +11,10 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 use ring::signature::Ed25519KeyPair;
+use sfv::{Dictionary, Item, ListEntry};
 
 use super::components::Components;
-use super::structured_field::{Dictionary, Item, Member};
-use super::test_octets::written;
+use super::structured_field::{as_received, read};
 use super::*;
 use crate::agent::Refutation::{self, *};
 use crate::agent::UndecidedReason;
@@ -168,12 +168,13 @@ fn published_vectors_verify() {
     assert_eq!(published.len(), 3);
     for vector in published {
         let text = |key: &str| vector[key].as_str().expect(key);
-        let input = Dictionary::parse(text("input")).expect("a dictionary");
-        let Some(Member::InnerList(list)) = input.get("sig2") else { panic!("{vector}") };
+        let input: Dictionary = read(text("input")).expect("a dictionary");
+        let Some(ListEntry::InnerList(list)) = input.get("sig2") else { panic!("{vector}") };
         let fields = [("signature-agent", text("agent"))];
         let fields = fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(text("authority")), "/", &fields);
-        let components = Components::of(list).expect("components");
+        let raw = as_received(text("input"), "sig2").expect("its octets");
+        let components = Components::of(list, raw).expect("components");
         let base = components.base(&message).expect("a base");
         let directory = super::parameters::directory(&message, "sig2", &components).expect("a directory");
         assert!(directory.as_str().starts_with("https://signature-agent.test/"));

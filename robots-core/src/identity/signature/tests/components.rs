@@ -81,10 +81,10 @@ fn targets_have_their_standard_form() {
     let check = |target: &str, component: &str, value: &str| {
         let fields: &[(&str, &str)] = &[];
         let message = MessageHead::new("GET", "https", Some("Example.COM:443"), target, &fields);
-        let list = format!("a=(\"{component}\")");
-        let input = Dictionary::parse(&list).expect("a dictionary");
-        let Some(Member::InnerList(list)) = input.get("a") else { panic!("{component}") };
-        let base = Components::of(list).and_then(|components| components.base(&message)).expect("a base");
+        let raw = format!("(\"{component}\")");
+        let input: Dictionary = read(&format!("a={raw}")).expect("a dictionary");
+        let Some(ListEntry::InnerList(list)) = input.get("a") else { panic!("{component}") };
+        let base = Components::of(list, &raw).and_then(|components| components.base(&message)).expect("a base");
         assert_eq!(base, format!("\"{component}\": {value}\n\"@signature-params\": (\"{component}\")"), "{target}");
     };
     check("/", "@query", "?");
