@@ -82,7 +82,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
         ],
     ),
     ("expectations", &["render", "input", "target_url", "config"]),
-    ("log", &["date", "exchange", "edge", "config", "word_enum"]),
+    ("log", &["date", "exchange", "edge", "render", "config", "word_enum"]),
     ("fleet", &["audit", "date", "files", "render", "report", "store", "publish_hook", "config", "log"]),
     ("counting", &["metrics", "word_enum"]),
     ("request", &["shared_rate", "counting"]),

@@ -19,11 +19,11 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::entry::escaped;
 use super::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::config::{AccessFormat, AccessSettings};
 use crate::date;
 use crate::edge::{AccessRecord, OnAccess};
+use crate::render;
 
 /// Requests that wait to be written.
 const QUEUE: usize = 16 * 1024;
@@ -265,8 +265,7 @@ fn escape(value: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_json(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>) {
-    let json = serde_json::to_string(&Line { record, privacy }).unwrap_or_default();
-    out.extend_from_slice(escaped(json).as_bytes());
+    out.extend_from_slice(render::json_text(&Line { record, privacy }).as_bytes());
     out.push(b'\n');
 }
 

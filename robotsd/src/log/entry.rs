@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::event::{LogEvent, LogLevel};
 use crate::config::LogFormat;
+use crate::render;
 
 /// Octets of nearly every line.
 const LINE: usize = 640;
@@ -134,9 +135,7 @@ impl LogEntry<'_> {
             });
         }
         if let Some(message) = &self.message {
-            let shown = |char: char| if is_plain(char) { char.to_string() } else { char.escape_debug().to_string() };
-            let printable: String = message.chars().map(shown).collect();
-            let _ = write!(out, ": {printable}");
+            let _ = write!(out, ": {}", render::printable(message));
         }
     }
 
@@ -188,26 +187,11 @@ fn push_plain(out: &mut String, key: &str, value: Option<impl AsRef<str>>) {
 
 /// A text in quotes, with everything escaped that is no part of a line of plain text.
 fn push_json(out: &mut String, text: &str) {
-    out.push('"');
     if is_plain_ascii(text.as_bytes()) {
-        out.push_str(text);
+        out.extend(["\"", text, "\""]);
     } else {
-        for char in text.chars() {
-            match char {
-                '"' => out.push_str("\\\""),
-                '\\' => out.push_str("\\\\"),
-                '\u{8}' => out.push_str("\\b"),
-                '\t' => out.push_str("\\t"),
-                '\n' => out.push_str("\\n"),
-                '\u{c}' => out.push_str("\\f"),
-                '\r' => out.push_str("\\r"),
-                '\0'..'\u{20}' => push_escape(out, char),
-                _ if speaks(char) => push_escape(out, char),
-                _ => out.push(char),
-            }
-        }
+        out.push_str(&render::json_text(text));
     }
-    out.push('"');
 }
 
 /// Whether every octet stands for itself in JSON: printable, and neither a quote nor a backslash. Eight at a time, without a branch
@@ -226,34 +210,6 @@ fn is_plain_ascii(text: &[u8]) -> bool {
     let mut last = [b' '; 8];
     last[..rest.len()].copy_from_slice(rest);
     words.iter().chain([&last]).all(|word| is_plain(u64::from_ne_bytes(*word)))
-}
-
-fn push_escape(out: &mut String, char: char) {
-    let _ = write!(out, "\\u{:04x}", u32::from(char));
-}
-
-/// Whether JSON lets a character stand that terminals act upon: controls from 0x7F, and marks that turn the direction
-/// of text.
-fn speaks(char: char) -> bool {
-    matches!(char,
-        '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// JSON in which terminals find nothing to act upon either.
-pub(super) fn escaped(json: String) -> String {
-    if json.bytes().all(|byte| byte < 0x7F) {
-        return json;
-    }
-    let mut out = String::with_capacity(json.len());
-    for char in json.chars() {
-        if speaks(char) { push_escape(&mut out, char) } else { out.push(char) }
-    }
-    out
-}
-
-/// Quotes are plain in a message; characters that a terminal acts upon are not.
-fn is_plain(char: char) -> bool {
-    matches!(char, '"' | '\'' | '\\') || char.escape_debug().len() == 1
 }
 
 /// A plain word as it is, anything else in quotes with what does not print escaped.

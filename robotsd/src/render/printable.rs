@@ -116,6 +116,12 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     out.write_all(b"\n")
 }
 
+/// The JSON of a value as [`write_json`] writes it, without a line end. It costs half of that where everything prints.
+pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
+    let json = serde_json::to_string(value).unwrap_or_default();
+    if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
+}
+
 /// As [`write_json`], over several lines for people.
 pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
