@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use tokio_rustls::rustls::crypto::ring;
 
 use crate::files;
@@ -25,8 +26,8 @@ pub(crate) fn new_token() -> Result<(String, String), String> {
     let mut secret = [0; DIGITS / 2];
     let random = ring::default_provider().secure_random;
     random.fill(&mut secret).map_err(|_| "the system has no randomness to give".to_owned())?;
-    let token = with_checksum(&hex(&secret));
-    let hash = format!("sha256:{}", hex(&hmac_sha256::Hash::hash(token.as_bytes())));
+    let token = with_checksum(&HEXLOWER.encode(&secret));
+    let hash = format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(token.as_bytes())));
     Ok((token, hash))
 }
 
@@ -56,12 +57,8 @@ fn is_whole(token: &str) -> bool {
 
 fn with_checksum(digits: &str) -> String {
     let token = format!("{PREFIX}{digits}");
-    let checksum = hex(&hmac_sha256::Hash::hash(token.as_bytes()));
+    let checksum = HEXLOWER.encode(&hmac_sha256::Hash::hash(token.as_bytes()));
     token + &checksum[..CHECKED]
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 #[cfg(test)]

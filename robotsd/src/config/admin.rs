@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use http::HeaderName;
 use toml::Spanned;
 use tower_robots::policy::Network;
@@ -374,8 +375,7 @@ fn socket_name(path: &Path) -> String {
         return "admin.sock".to_owned();
     }
     let hash = hmac_sha256::Hash::hash(path.as_os_str().as_encoded_bytes());
-    let digits: String = hash.iter().take(4).map(|octet| format!("{octet:02x}")).collect();
-    format!("admin-{digits}.sock")
+    format!("admin-{}.sock", HEXLOWER.encode(&hash[..4]))
 }
 
 /// The path from the root. Links of its folder are followed; one that is the file itself may lead elsewhere tomorrow.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use toml::Spanned;
 use toml::value::Datetime;
 
@@ -205,12 +206,8 @@ fn grant(
 
 /// The octets of `sha256:` and 64 hex digits.
 fn hash(text: &str) -> Option<[u8; 32]> {
-    let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64 && digits.is_ascii())?;
-    let mut hash = [0; 32];
-    for (octet, at) in hash.iter_mut().zip((0..64).step_by(2)) {
-        *octet = u8::from_str_radix(digits.get(at..at + 2).filter(|pair| !pair.starts_with('+'))?, 16).ok()?;
-    }
-    Some(hash)
+    let digits = text.strip_prefix("sha256:")?;
+    HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()?.try_into().ok()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
 /// The scope of a mark that is about every site.
@@ -124,7 +125,7 @@ pub(super) fn digest(marks: &BTreeMap<String, Mark>, accepts: &BTreeMap<String, 
     let mut add = |words: [&str; 3]| words.iter().for_each(|word| hash.update([word.as_bytes(), b"\n"].concat()));
     marks.iter().for_each(|(id, mark)| add(["off", &mark.scope, id]));
     accepts.iter().for_each(|(site, accept)| add([site, &accept.id, &accept.stamp.rev.to_string()]));
-    hash.finalize()[..8].iter().map(|octet| format!("{octet:02x}")).collect()
+    HEXLOWER.encode(&hash.finalize()[..8])
 }
 
 /// A change to one entry.

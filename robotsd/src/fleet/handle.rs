@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::rustls::crypto::ring;
@@ -420,5 +421,5 @@ pub(crate) fn random() -> String {
     let mut octets = [0; 8];
     // Without randomness no connection with TLS is made either; a tag that repeats only delays a reader.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    HEXLOWER.encode(&octets)
 }

@@ -7,8 +7,9 @@
 //! **A TAT further ahead than any bucket is of another clock**, or of another delay: the script takes the bucket for
 //! full, because to clamp it to empty would refuse requests for a clock that jumped.
 
-use std::fmt::Write as _;
 use std::time::Duration;
+
+use data_encoding::HEXLOWER;
 
 /// A rate: one request an interval, and so many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,10 +94,7 @@ impl SharedKey {
     pub fn name(self, prefix: &str) -> String {
         let mut name = String::with_capacity(prefix.len() + 32);
         name.push_str(prefix);
-        for octet in self.hash {
-            // Writing to a string never fails.
-            let _ = write!(name, "{octet:02x}");
-        }
+        HEXLOWER.encode_append(&self.hash, &mut name);
         name
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
+use data_encoding::HEXLOWER;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -136,10 +137,7 @@ impl PairVersion {
 pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
     let parsed = EndEntityCert::try_from(certificate).ok();
     let name = parsed.as_ref().and_then(|parsed| parsed.valid_dns_names().next().map(str::to_owned));
-    name.unwrap_or_else(|| {
-        let hash = hmac_sha256::Hash::hash(certificate);
-        format!("sha256:{:016x}", hash.iter().take(8).fold(0, |sum: u64, octet| sum << 8 | u64::from(*octet)))
-    })
+    name.unwrap_or_else(|| format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(certificate)[..8])))
 }
 
 /// The one of ring, passed explicitly: the process has no default that a library could change.
