@@ -38,7 +38,8 @@ pub(crate) fn is_clock_set() -> bool {
     is_sayable(SystemTime::now())
 }
 
-fn is_sayable(time: SystemTime) -> bool {
+/// Whether the formats here have this time.
+pub(crate) fn is_sayable(time: SystemTime) -> bool {
     sayable(time) == time
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use tokio::task::spawn_blocking;
@@ -16,10 +16,8 @@ use tower_http::services::ServeDir;
 use tower_http::services::fs::{Backend, DefaultServeDirFallback, File, Metadata};
 
 use crate::config::{Dotfiles, StaticFiles};
+use crate::date;
 use crate::files;
-
-/// The seconds of the years 1970 to 9999: an HTTP date has no others (RFC 9110, section 5.6.7).
-const DATES: std::ops::Range<Duration> = Duration::ZERO..Duration::from_secs(253_402_300_800);
 
 /// The one folder with a dot that is there to be served (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
@@ -108,8 +106,7 @@ impl Metadata for Dated {
 
     fn modified(&self) -> io::Result<SystemTime> {
         let modified = self.0.modified()?;
-        let is_date = modified.duration_since(UNIX_EPOCH).is_ok_and(|since| DATES.contains(&since));
-        if is_date { Ok(modified) } else { Err(io::ErrorKind::Unsupported.into()) }
+        if date::is_sayable(modified) { Ok(modified) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
     fn len(&self) -> u64 {
@@ -145,6 +142,7 @@ impl AsyncSeek for OpenFile {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use http::header::{ETAG, LAST_MODIFIED, LOCATION};
     use http::{HeaderMap, Method, Request};
@@ -228,15 +226,15 @@ mod tests {
         let folder = site(&["file"]);
         let files = serving(folder.path(), Dotfiles::Hide);
         let file = fs::File::options().write(true).open(folder.path().join("file")).unwrap();
-        let second = Duration::from_secs(1);
+        let (second, last) = (Duration::from_secs(1), Duration::from_secs(253_402_300_799));
         for (time, is_date) in [
             (UNIX_EPOCH - second, false),
             (UNIX_EPOCH - Duration::from_nanos(1), false),
             (UNIX_EPOCH - 100_000_000 * second, false),
             (UNIX_EPOCH, true),
             (UNIX_EPOCH + 1_700_000_000 * second, true),
-            (UNIX_EPOCH + DATES.end - second, true),
-            (UNIX_EPOCH + DATES.end, false),
+            (UNIX_EPOCH + last, true),
+            (UNIX_EPOCH + last + second, false),
         ] {
             // Not every file system has every date.
             if file.set_modified(time).is_err() || file.metadata().unwrap().modified().unwrap() != time {
