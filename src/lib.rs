@@ -73,6 +73,7 @@ pub mod internals {
     pub use crate::layer::record::text;
     pub use crate::live::state::disk::folder_name;
     pub use robots_core::debug_as;
+    pub use robots_core::internals::first_few;
 }
 
 /// The code of the project's page, which the tests of the documentation compile.

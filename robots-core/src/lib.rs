@@ -46,4 +46,5 @@ pub mod internals {
     #[cfg(feature = "signatures")]
     pub use crate::identity::signature::kept_checks::KeptChecks;
     pub use crate::policy::grace::Grace;
+    pub use crate::rules::keyword::first_few;
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tower_robots::agent::{Crawler, NamedAs, Recognizer, Registry};
+use tower_robots::internals::first_few;
 use tower_robots::rules::{ProductToken, RobotsTxt};
 
 /// The nearest of the known words, without case; none where all of them are another word.
@@ -31,25 +32,9 @@ pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k s
 const LISTED: usize = 8;
 
 /// Names in a message, of which there may be thousands, as in `"a", "b" and 3 more`.
-#[derive(Debug)]
-pub(crate) struct QuotedList<N>(Vec<N>);
-
-impl<N> QuotedList<N> {
-    pub(crate) fn of(names: impl IntoIterator<Item = N>) -> Self {
-        Self(names.into_iter().collect())
-    }
-}
-
-impl<N: AsRef<str>> fmt::Display for QuotedList<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, name) in self.0.iter().take(LISTED).enumerate() {
-            write!(f, "{}{:?}", if at == 0 { "" } else { ", " }, name.as_ref())?;
-        }
-        match self.0.len().saturating_sub(LISTED) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
+pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
+    let names: Vec<N> = names.into_iter().collect();
+    first_few(names.iter().map(|name| format!("{:?}", name.as_ref())), LISTED)
 }
 
 /// A name that neither the registry nor a robots.txt has, and the one that was probably meant: most are slips, and a slip must not look
@@ -162,7 +147,7 @@ mod tests {
 
     #[test]
     fn names_are_quoted_and_counted_past_the_eighth() {
-        let list = |count: usize| QuotedList::of((0..count).map(|number| format!("s\u{1b}{number}"))).to_string();
+        let list = |count: usize| quoted_list((0..count).map(|number| format!("s\u{1b}{number}")));
         assert_eq!(list(0), "");
         assert_eq!(list(2), r#""s\u{1b}0", "s\u{1b}1""#);
         assert!(list(8).ends_with(r#", "s\u{1b}7""#), "{}", list(8));

@@ -14,7 +14,7 @@ pub(super) use super::checked_file::CheckedFile;
 pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
 pub(super) use super::finding::{Finding, Severity, Sink};
 pub(super) use super::fixes::Edit;
-pub(super) use super::quote::{Quoted, QuotedList};
+pub(super) use super::quote::{Quoted, quoted_list};
 pub(super) use crate::agent::{Category, Crawler, Obeys};
 pub(super) use crate::rules::{
     Access, Directive, Fallback, Field, Group, Line, LineKind, Name, PathPattern, ProductToken, Reading, RequestPath,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::rules::keyword::first_few;
+
 /// Characters of a value that a message shows.
 const SHOWN: usize = 60;
 
@@ -31,21 +33,9 @@ pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     QUOTES.iter().find_map(inner).filter(|inner| !inner.is_empty())
 }
 
-/// The first few of several values, and how many more there are.
-pub(super) struct QuotedList<I>(pub(super) I);
-
-impl<'a, I: ExactSizeIterator<Item = &'a [u8]> + Clone> fmt::Display for QuotedList<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 3;
-        for (at, value) in self.0.clone().take(SHOWN).enumerate() {
-            let separator = if at == 0 { "" } else { ", " };
-            write!(f, "{separator}{}", Quoted(value))?;
-        }
-        match self.0.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
+/// The first three of several values, quoted, and how many more there are.
+pub(super) fn quoted_list<'a>(values: impl ExactSizeIterator<Item = &'a [u8]>) -> String {
+    first_few(values.map(Quoted), 3)
 }
 
 /// The characters of a text, and the octets that are no part of one.

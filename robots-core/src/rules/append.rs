@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::document::{Name, RobotsTxt};
-use super::keyword::ValueError;
+use super::keyword::{ValueError, first_few};
 use super::line::{Directive, Field, LineKind, bom_length};
 use super::token::ProductToken;
 
@@ -310,11 +310,7 @@ fn key(name: Name<'_>) -> NameKey {
 
 fn listed(names: &[Name<'_>]) -> String {
     let short = |name: &Name<'_>| String::from_utf8_lossy(name.value()).chars().take(MOST_LETTERS).collect::<String>();
-    let list = names.iter().take(MOST_LISTED).map(short).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MOST_LISTED) {
-        0 => list,
-        more => format!("{list} and {more} more"),
-    }
+    first_few(names.iter().map(short), MOST_LISTED)
 }
 
 /// Characters of a title that are kept.

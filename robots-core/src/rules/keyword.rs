@@ -1,4 +1,5 @@
-//! Values that have one written form each, the same in text, on a command line, in a configuration and with serde.
+//! Values that have one written form each, the same in text, on a command line, in a configuration and with serde; and the few of many
+//! that a message lists.
 
 use std::error::Error;
 use std::fmt;
@@ -123,6 +124,14 @@ impl fmt::Display for ValueError {
 crate::debug_as_displayed!(ValueError);
 
 impl Error for ValueError {}
+
+/// The first few of several values, and how many more there are, as in `a, b and 3 more`.
+#[doc(hidden)]
+pub fn first_few<T: ToString>(values: impl ExactSizeIterator<Item = T>, few: usize) -> String {
+    let more = values.len().saturating_sub(few);
+    let list = values.take(few).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+    if more == 0 { list } else { format!("{list} and {more} more") }
+}
 
 #[cfg(test)]
 mod tests {

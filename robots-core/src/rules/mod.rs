@@ -28,7 +28,7 @@ mod delays;
 mod document;
 mod extension;
 mod index;
-mod keyword;
+pub(crate) mod keyword;
 mod line;
 mod path;
 mod path_form;

@@ -22,7 +22,7 @@ use super::diff::{DiffNames, write_effects};
 use crate::evaluator::{Evaluator, MOST_TIME};
 use crate::exit::{self, complain};
 use crate::input::{self, InputSource};
-use crate::names::QuotedList;
+use crate::names::quoted_list;
 use crate::render::{printable, stderr, stdout};
 use crate::retrieval::{is_url, shown_url};
 use crate::selector::Selector;
@@ -123,7 +123,7 @@ impl EditArgs {
                     let crawlers = selector.of(&evaluator.settings.registry)?.into_iter();
                     let (named, nameless): (Vec<_>, Vec<_>) = crawlers.partition(|crawler| can_be_named(crawler));
                     if !nameless.is_empty() {
-                        let names = QuotedList::of(nameless.iter().map(|crawler| &crawler.name));
+                        let names = quoted_list(nameless.iter().map(|crawler| &crawler.name));
                         complain(&format_args!("left out, because no line of a robots.txt can name them: {names}"));
                     }
                     named.into_iter().map(Agent::from).collect()
@@ -190,7 +190,7 @@ fn write_effect(
     } else {
         write_effects(out, &DiffNames::new(&format!("{name} (before)"), name), diff, &[])?;
         if !edited.kept.is_empty() {
-            let kept = QuotedList::of(&edited.kept);
+            let kept = quoted_list(&edited.kept);
             writeln!(out, "named, so that they keep the rules that they had: {kept}")?;
         }
         let crawlers = diff.effects.iter().flat_map(|effect| &effect.crawlers);
@@ -198,7 +198,7 @@ fn write_effect(
             crawlers.filter(|crawler| crawler.is_index_engine).filter_map(|one| one.name.as_ref()).collect();
         match engines.is_empty() {
             true => writeln!(out, "no search engine is touched")?,
-            false => writeln!(out, "search engines that are touched: {}", QuotedList::of(engines))?,
+            false => writeln!(out, "search engines that are touched: {}", quoted_list(engines))?,
         }
     }
     let changed = diff.effects.iter().flat_map(|effect| &effect.crawlers).filter_map(|subject| subject.name.as_deref());
@@ -207,7 +207,7 @@ fn write_effect(
     let already = wanted.iter().filter(|(agent, access)| *access == Access::Disallow && !is_new(agent));
     let already: Vec<_> = already.filter_map(|(agent, _)| agent.crawler()).collect();
     if !diff.is_empty() && !already.is_empty() {
-        writeln!(out, "shut out already: {}", QuotedList::of(already))?;
+        writeln!(out, "shut out already: {}", quoted_list(already))?;
     }
     if wanted.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
         writeln!(
@@ -219,7 +219,7 @@ fn write_effect(
         || wanted.iter().filter(|(_, access)| *access == Access::Disallow).filter_map(|(agent, _)| agent.registered());
     let tokens: Vec<_> = shut().filter(|crawler| crawler.is_control).map(|crawler| &crawler.name).collect();
     if !tokens.is_empty() {
-        let tokens = QuotedList::of(tokens);
+        let tokens = quoted_list(tokens);
         writeln!(out, "tokens of robots.txt that no request names, so that a server cannot refuse by them: {tokens}")?;
     }
     let categories: Vec<Category> = shut().map(|crawler| crawler.category).collect();
@@ -230,7 +230,7 @@ fn write_effect(
         };
         let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();
         if !others.is_empty() {
-            let others = QuotedList::of(others);
+            let others = quoted_list(others);
             writeln!(out, "not meant by this, and others use for {category} what they collect: {others}")?;
         }
     }

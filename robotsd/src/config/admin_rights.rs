@@ -14,7 +14,7 @@ use toml::value::Datetime;
 
 use super::site::end;
 use super::{Fault, Placed, fits, tables, words};
-use crate::names::QuotedList;
+use crate::names::quoted_list;
 
 tables! {
     /// A token for clients over TCP: `robotsd token new NAME` makes one.
@@ -148,7 +148,7 @@ impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.role.as_str())?;
         if !self.covers(None) {
-            write!(f, " for {}", QuotedList::of(self.sites.iter()))?;
+            write!(f, " for {}", quoted_list(self.sites.iter()))?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::config::{Config, SiteConfig};
 use crate::log::{LogEntry, LogEvent, LogLevel};
-use crate::names::QuotedList;
+use crate::names::quoted_list;
 use crate::report::{ChangeReport, NextStep};
 
 /// Why nothing was changed.
@@ -152,7 +152,7 @@ impl Sites {
             None => {
                 let off = self.switched_off();
                 if !off.is_empty() {
-                    let _ = write!(message, "; off still by a switch of their own: {}", QuotedList::of(off));
+                    let _ = write!(message, "; off still by a switch of their own: {}", quoted_list(off));
                 }
             }
         }
@@ -200,7 +200,7 @@ pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -
 
 /// The message about a name that none of these is.
 pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
-    format!("there is no site {name:?}; there is {}", QuotedList::of(known))
+    format!("there is no site {name:?}; there is {}", quoted_list(known))
 }
 
 fn accept(

@@ -16,7 +16,7 @@ use super::site_list::Sites;
 use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
-use crate::names::QuotedList;
+use crate::names::quoted_list;
 use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
     RecordedReload, RequestsReport, SiteReport, SiteTraffic, UpstreamReport,
@@ -309,7 +309,7 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
         "tagged, not refused, because a refused page leaves the index: {}; \"index\" in [site.modes] says otherwise; \
          sites: {}",
         names.join(", "),
-        QuotedList::of(sites)
+        quoted_list(sites)
     ))
 }
 

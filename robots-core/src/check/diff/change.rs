@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::subject::{FirstCrawlers, Subject, sorted};
+use super::subject::{Subject, first_crawlers, sorted};
 use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Selection, Verdict};
 
 /// A path with another verdict than before.
@@ -137,7 +137,7 @@ impl DelayChange {
 /// As in `"ClaudeBot": one request in 10 s instead of none`.
 impl fmt::Display for DelayChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", FirstCrawlers(&self.crawlers), self.effect())
+        write!(f, "{}: {}", first_crawlers(&self.crawlers), self.effect())
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::change::{self, Change, DelayChange};
-use super::subject::{self, FirstCrawlers, Subject, sorted};
+use super::subject::{self, Subject, first_crawlers, sorted};
 use super::witness;
 use crate::agent::{Recognizer, Registry};
 use crate::check::quote::Quoted;
@@ -327,5 +327,5 @@ fn write_change(f: &mut fmt::Formatter<'_>, effect: &Effect, change: &Change) ->
         Access::Allow => "allowed",
         Access::Disallow => "disallowed",
     };
-    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), FirstCrawlers(&effect.crawlers))
+    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), first_crawlers(&effect.crawlers))
 }

@@ -1,10 +1,10 @@
 //! The crawlers that a change is shown for: those of the registry, names of the files, and one that no group names.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use crate::agent::{Agents, Category, Crawler, NamedAs, Registry};
 use crate::check::quote::Quoted;
+use crate::rules::keyword::first_few;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
 /// Crawlers of one change that a sentence names.
@@ -93,22 +93,12 @@ impl Subject {
 }
 
 /// The first few of several crawlers, and how many more there are.
-pub(super) struct FirstCrawlers<'a>(pub(super) &'a [Subject]);
-
-impl fmt::Display for FirstCrawlers<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, crawler) in self.0.iter().take(NAMES).enumerate() {
-            f.write_str(if at == 0 { "" } else { ", " })?;
-            match crawler.name.as_deref() {
-                Some(name) => write!(f, "{}", Quoted(name.as_bytes()))?,
-                None => f.write_str("crawlers that no group names")?,
-            }
-        }
-        match self.0.len().saturating_sub(NAMES) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
+pub(super) fn first_crawlers(crawlers: &[Subject]) -> String {
+    let shown = |crawler: &Subject| match &crawler.name {
+        Some(name) => Quoted(name.as_bytes()).to_string(),
+        None => "crawlers that no group names".to_owned(),
+    };
+    first_few(crawlers.iter().map(shown), NAMES)
 }
 
 /// Crawlers by their rank.

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::compare::Pair;
-use super::subject::{self, FirstCrawlers, Subject, sorted};
+use super::subject::{self, Subject, first_crawlers, sorted};
 use super::witness;
 use crate::agent::{Category, Obeys, Registry};
 use crate::check::file_kind::FileKind;
@@ -223,7 +223,7 @@ impl fmt::Display for Upheaval {
             Self::EveryoneShutOut => f.write_str("everyone is shut out: no crawler may fetch anything"),
             Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is shut out"),
             Self::SearchEnginesShutOut { engines } => {
-                write!(f, "search engines that were let in are shut out: {}", FirstCrawlers(engines))
+                write!(f, "search engines that were let in are shut out: {}", first_crawlers(engines))
             }
             Self::SiteOpened => f.write_str("the site was closed and is opened to every crawler"),
             Self::GroupsLost { of } => {
@@ -235,7 +235,7 @@ impl fmt::Display for Upheaval {
                     f,
                     "{} of {of} crawlers that were shut out are let in: {}",
                     crawlers.len(),
-                    FirstCrawlers(crawlers)
+                    first_crawlers(crawlers)
                 )
             }
         }

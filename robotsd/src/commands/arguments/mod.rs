@@ -8,7 +8,7 @@ use tower_robots::source::HostMap;
 
 use crate::config::{Config, SiteConfig};
 use crate::input::named;
-use crate::names::QuotedList;
+use crate::names::quoted_list;
 use crate::render::printable_path;
 use crate::report::is_of;
 use crate::retrieval::is_url;
@@ -116,8 +116,8 @@ impl SiteHosts {
         self.owners.iter().all(|(owners, _)| owners.len() == 1 && owners.any().is_some())
     }
 
-    pub(in crate::commands) fn list(&self) -> QuotedList<&String> {
-        QuotedList::of(self.patterns.iter())
+    pub(in crate::commands) fn list(&self) -> String {
+        quoted_list(self.patterns.iter())
     }
 }
 

@@ -20,7 +20,7 @@ use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, 
 use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES};
 use crate::exit::complain;
 use crate::input::{self, ReadInput};
-use crate::names::QuotedList;
+use crate::names::quoted_list;
 use crate::render::{finding_line, printable, printable_path};
 use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::sites;
@@ -327,7 +327,7 @@ impl ConfiguredSite {
         let (appended, places) = robots.append(&fragments);
         let first = robots.lines().map(|line| line.number).find(|line| !places.is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
-        let titles = QuotedList::of(fragments.iter().map(|fragment| &*fragment.title));
+        let titles = quoted_list(fragments.iter().map(|fragment| &*fragment.title));
         complain(&format_args!("{}: lines from {first} on are appended, from {titles}", printable(&name)));
         Ok(RobotsFile { name, bytes: appended.to_vec() })
     }
@@ -350,7 +350,7 @@ impl ConfiguredSite {
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
-        let list = || QuotedList::of(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
+        let list = || quoted_list(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
         let Some(host) = &self.host else {
             let message = format!("the site {name:?} has a robots.txt for each host: name one with --site: {}", list());
             return Err(io::Error::other(message));
@@ -375,7 +375,7 @@ fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
 
 /// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.
 fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
-    let names = || QuotedList::of(config.sites.iter().map(|site| &site.name));
+    let names = || quoted_list(config.sites.iter().map(|site| &site.name));
     let found = |site: &config::SiteConfig, host: Option<&str>| ConfiguredSite {
         site: site.clone(),
         host: host.map(Into::into),

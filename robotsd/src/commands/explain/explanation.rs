@@ -13,7 +13,7 @@ use crate::commands::agents::AgentSummary;
 use crate::commands::arguments::site::SelectedSite;
 use crate::commands::claim::CheckedClaim;
 use crate::evaluator::{Evaluator, KnownSender};
-use crate::names::QuotedList;
+use crate::names::quoted_list;
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 
@@ -247,7 +247,7 @@ pub(super) enum AssumedHost<'a> {
     #[display(
         "{}, as the URL says; the site {site:?} serves {}, so another robots.txt may hold there",
         printable(host),
-        QuotedList::of(hosts.iter())
+        quoted_list(hosts.iter())
     )]
     Foreign { host: &'a [u8], site: &'a str, hosts: &'a [String] },
     /// A path names none: it is the host of the site.

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use tower_robots::agent::{Agent, Identity, Obeys};
+use tower_robots::internals::first_few;
 use tower_robots::policy::{Action, RateMode, Reason};
 use tower_robots::rules::{Access, Fallback, Group, Line, PathForm, ProductToken, Rule, Trace, Verdict};
 
@@ -260,11 +261,7 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     if token.is_none() && group.is_global() {
         return "every other crawler (`*`)".to_owned();
     }
-    let shown: Vec<_> = group.names().take(NAMES).map(|name| printable(name.value())).collect();
-    match group.names().len().saturating_sub(NAMES) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    first_few(group.names().map(|name| printable(name.value())), NAMES)
 }
 
 /// Which form of the path the rule matches, where it is not the one that was given.

@@ -13,6 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, InconsistentKeys};
+use tower_robots::internals::first_few;
 use webpki::EndEntityCert;
 
 use crate::date;
@@ -111,13 +112,9 @@ tower_robots::internals::debug_as!(|it| CertificatePair { names: it.names, valid
 /// The names of the certificate and its end, in a few words.
 impl fmt::Display for CertificatePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 5;
         match &*self.names {
             [] => f.write_str("no DNS name")?,
-            names => f.write_str(&names[..names.len().min(SHOWN)].join(", "))?,
-        }
-        if let Some(more) = self.names.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-            write!(f, " and {more} more")?;
+            names => f.write_str(&first_few(names.iter(), 5))?,
         }
         self.validity.map_or(Ok(()), |validity| write!(f, ", until {}", validity.last_day()))
     }

@@ -47,7 +47,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
     for (rule, paths) in closing.into_values() {
         let severity = if paths.contains(&FILES[0]) { Severity::Warning } else { Severity::Note };
-        let list = QuotedList(paths.iter().map(|path| path.as_bytes()));
+        let list = quoted_list(paths.iter().map(|path| path.as_bytes()));
         sink.report_at(
             severity,
             rule.range(),

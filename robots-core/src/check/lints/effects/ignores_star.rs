@@ -43,7 +43,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             rule.range(),
             format_args!(
                 "the group for \"*\" does not reach {}",
-                QuotedList(deaf.iter().map(|crawler| crawler.name.as_bytes()))
+                quoted_list(deaf.iter().map(|crawler| crawler.name.as_bytes()))
             ),
         )
         .of_agent(first.name.as_bytes())

@@ -95,8 +95,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             _ => ("are open to", Severity::Warning),
         };
         let rest = if dropped.is_rest { ", and this group repeats only a part of it" } else { "" };
-        let names = QuotedList(dropping.iter().map(|name| name.value()));
-        let paths = QuotedList(rules.iter().map(|rule| rule.pattern()));
+        let names = quoted_list(dropping.iter().map(|name| name.value()));
+        let paths = quoted_list(rules.iter().map(|rule| rule.pattern()));
         sink.report_at(
             severity,
             first.range(),

@@ -58,7 +58,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             format_args!(
                 "{} is disallowed for {}: the site will leave the index",
                 extent(&search),
-                QuotedList(search.iter().map(|(name, _)| name.value()))
+                quoted_list(search.iter().map(|(name, _)| name.value()))
             ),
         )
         .of_agent(first.value())
@@ -71,7 +71,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             format_args!(
                 "{} is disallowed for {}",
                 extent(&shut),
-                QuotedList(shut.iter().map(|(name, _)| name.value()))
+                quoted_list(shut.iter().map(|(name, _)| name.value()))
             ),
         )
         .of_agent(first.value());
