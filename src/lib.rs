@@ -1,34 +1,7 @@
-#![cfg_attr(
-    // The crate's page is also that of the registry, where links lead to docs.rs. Here they lead to the items: of two
-    // definitions of a link the first counts.
-    all(feature = "axum08", feature = "watch"),
-    doc = "[`Policy`]: crate::policy::Policy
-[`Mode`]: crate::policy::Mode
-[`Record`]: crate::layer::Record
-[`RobotsTxt`]: crate::rules::RobotsTxt
-[`LiveRobots`]: crate::live::LiveRobots
-[`LiveRobots::file`]: crate::live::LiveRobots::file
-[`LiveRobots::inline`]: crate::live::LiveRobots::inline
-[`LiveRobots::publish`]: crate::live::LiveRobots::publish
-[`RobotsLayer`]: crate::layer::RobotsLayer
-[`RobotsLayer::for_axum08`]: crate::layer::RobotsLayer::for_axum08
-[`RobotsLayer::new`]: crate::layer::RobotsLayer::new
-[`HostMap`]: crate::source::HostMap
-[`Sites`]: crate::source::Sites
-[`Directory`]: crate::source::Directory
-[`Gate`]: crate::live::Gate
-[`StateDir`]: crate::live::StateDir
-[`rules`]: mod@crate::rules
-[`agent`]: mod@crate::agent
-[`check`]: mod@crate::check
-[`policy`]: mod@crate::policy
-[`live`]: mod@crate::live
-[`source`]: mod@crate::source
-[`layer`]: mod@crate::layer
-[`docs`]: mod@crate::docs
-[`docs::reload`]: mod@crate::docs::reload
-"
-)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// The crate's page is also that of the registry, where links lead to docs.rs. Here they lead to the items: of two definitions
+// of a link the first counts.
+#![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("docs/crate_links.md"))]
 #![cfg_attr(
     all(feature = "axum08", feature = "watch", feature = "tls"),
     doc = "[`docs::crawlers`]: mod@crate::docs::crawlers\n"
@@ -38,7 +11,6 @@
     not(all(feature = "axum08", feature = "watch")),
     doc = "Serve, check, reload and enforce a site's robots.txt. The whole page, and the chapters, are there with all features."
 )]
-#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(all(feature = "layer", feature = "watch"))]
 pub mod docs;

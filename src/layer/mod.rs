@@ -47,25 +47,23 @@
 //! Networks are exempt by the client's address, which [`RobotsLayer::address_from`] finds: with
 //! `into_make_service_with_connect_info::<SocketAddr>()` it is in
 //! `extensions.get::<ConnectInfo<SocketAddr>>()`, where no proxy is in front.
-#![cfg_attr(
-    feature = "axum08",
-    doc = r#"
-```
-use axum::Router;
-use axum::routing::get;
-use tower_robots::layer::RobotsLayer;
-# use tower_robots::live::LiveRobots;
-# use tower_robots::policy::{Mode, Policy};
-# let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n")
-#     .policy(Policy::builder().mode(Mode::Refuse).build())
-#     .open()?;
-
-let blog = Router::new().route("/drafts/{page}", get(async || "a draft"));
-let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum08(live));
-# Ok::<(), tower_robots::live::Rejection>(())
-```
-"#
-)]
+//!
+//! ```
+//! # #[cfg(feature = "axum08")] {
+//! use axum::Router;
+//! use axum::routing::get;
+//! use tower_robots::layer::RobotsLayer;
+//! # use tower_robots::live::LiveRobots;
+//! # use tower_robots::policy::{Mode, Policy};
+//! # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n")
+//! #     .policy(Policy::builder().mode(Mode::Refuse).build())
+//! #     .open()?;
+//!
+//! let blog = Router::new().route("/drafts/{page}", get(async || "a draft"));
+//! let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum08(live));
+//! # }
+//! # Ok::<(), tower_robots::live::Rejection>(())
+//! ```
 //!
 //! A handler learns which crawler sends a request from `axum08::Crawler`, in any other framework from the [`Record`] in the
 //! extensions, where [`RobotsLayer::with_crawler_extension`] is set.
