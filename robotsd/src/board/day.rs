@@ -124,9 +124,10 @@ impl DayRows {
         }
     }
 
-    /// Whether it has hours that are not folded.
-    pub(super) fn has_hours(&self) -> bool {
-        !self.rows.is_empty()
+    /// Whether nothing was counted, seen or lost.
+    pub(super) fn is_empty(&self) -> bool {
+        let is_counted = self.count() > 0 || !self.requested.is_empty() || !self.visitors.is_empty();
+        !is_counted && self.watches.is_empty() && self.lost.is_empty()
     }
 
     /// How many rows there are.

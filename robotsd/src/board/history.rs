@@ -208,7 +208,7 @@ impl History {
     /// Blocks.
     pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
         match day::read(&file.path, file.day) {
-            Ok((rows, Damage::None, _)) if !rows.has_hours() => Ok(Added::Whole),
+            Ok((rows, Damage::None, _)) if rows.rows.is_empty() => Ok(Added::Whole),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Added::Whole),
             _ => rewrite(&file.path, file.day, DayRows::fold),
         }

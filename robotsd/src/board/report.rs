@@ -165,9 +165,7 @@ impl Judged {
     pub(crate) const fn total(&self) -> u64 {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
-}
 
-impl Judged {
     /// As in `10 although it had read that they are, 2 without a read seen here`; none where there are none.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [

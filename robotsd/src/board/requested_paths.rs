@@ -28,7 +28,7 @@ pub(crate) struct RequestedPaths {
 struct PathCount {
     count: u64,
     /// How many of them may have been for other paths.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "super::row::is_zero")]
     error: u64,
 }
 
@@ -70,28 +70,22 @@ impl RequestedPaths {
         self.paths.len() <= MOST && self.paths.iter().all(is_sound)
     }
 
-    fn add(&mut self, path: &str, added: PathCount) {
+    fn add(&mut self, path: &str, mut added: PathCount) {
         if let Some(held) = self.paths.get_mut(path) {
             held.count += added.count;
             held.error += added.error;
             return;
         }
-        let mut added = added;
-        if self.paths.len() >= MOST {
-            // One of the least requested gives its place up; as many requests may have been for the new one before.
-            let least =
-                self.paths.iter().min_by_key(|(_, held)| held.count).map(|(path, held)| (path.clone(), held.count));
-            if let Some((least, count)) = least {
-                self.paths.remove(&least);
-                added = PathCount { count: added.count + count, error: added.error + count };
-            }
+        // One of the least requested gives its place up; as many requests may have been for the new one before.
+        if self.paths.len() >= MOST
+            && let Some((least, count)) = self.paths.iter().min_by_key(|(_, held)| held.count)
+        {
+            let (least, count) = (least.clone(), count.count);
+            self.paths.remove(&least);
+            added = PathCount { count: added.count + count, error: added.error + count };
         }
         self.paths.insert(path.to_owned(), added);
     }
-}
-
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

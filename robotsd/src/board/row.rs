@@ -234,7 +234,7 @@ impl Case {
     }
 }
 
-const fn is_zero(count: &u64) -> bool {
+pub(super) const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

@@ -22,8 +22,8 @@ use super::history::{Added, History, Retention, mark_folded, unfolded};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, cut, row_of, standing, written};
 use super::report::{RecentTraffic, TrafficTotals, TrafficWindow};
 use super::requested_paths::RequestedPaths;
-use super::row::{DAY, HOUR, MINUTE, Row, RowKey, Second, day_of, hour_of};
-use super::visitors::{SentVisitors, Service};
+use super::row::{DAY, HOUR, MINUTE, RowKey, Second, day_of, hour_of};
+use super::visitors::Service;
 use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
 use crate::counting::{PageTotals, VisitorTotals};
@@ -68,9 +68,8 @@ struct Table {
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    rows: BTreeMap<RowKey, Row>,
-    requested: BTreeMap<Second, RequestedPaths>,
-    visitors: SentVisitors,
+    /// What was counted and is not written yet, without its watches.
+    counted: DayRows,
     /// How many each service had sent at the last moment, since the process began.
     visitors_before: VisitorTotals,
     /// How many pages each crawler had got then.
@@ -87,22 +86,22 @@ struct SiteTable {
 impl SiteTable {
     /// Whether there is something to write.
     fn is_changed(&self) -> bool {
-        let is_counted = !self.rows.is_empty() || !self.requested.is_empty() || !self.visitors.is_empty();
-        is_counted || self.watches.are_changed()
+        !self.counted.is_empty() || self.watches.are_changed()
     }
 
     /// The rows that are not written yet.
     fn day_rows(&self) -> DayRows {
-        let (watches, lost) = (self.watches.list.clone(), self.watches.lost.clone());
-        let (rows, requested, visitors) = (self.rows.clone(), self.requested.clone(), self.visitors.clone());
-        DayRows { watches, lost, rows, requested, visitors, ..DayRows::default() }
+        self.with_watches(self.counted.clone())
+    }
+
+    fn with_watches(&self, counted: DayRows) -> DayRows {
+        DayRows { watches: self.watches.list.clone(), lost: self.watches.lost.clone(), ..counted }
     }
 
     /// Takes what was counted; its watches stay until they are written.
     fn take(&mut self) -> DayRows {
-        let (rows, requested) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.requested));
-        let visitors = std::mem::take(&mut self.visitors);
-        DayRows { rows, requested, visitors, ..self.day_rows() }
+        let counted = std::mem::take(&mut self.counted);
+        self.with_watches(counted)
     }
 
     /// Adds the visitors since the last moment. If another site took over the name, its counts begin anew. While enforcement is
@@ -111,7 +110,7 @@ impl SiteTable {
         for (service, total) in &totals {
             let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);
             if *total > before && sight == Sight::Clear {
-                self.visitors.add(hour_of(now), Service::from(&**service), total - before);
+                self.counted.visitors.add(hour_of(now), Service::from(&**service), total - before);
             }
         }
         self.visitors_before = totals;
@@ -124,7 +123,7 @@ impl SiteTable {
             let pages = total - before.unwrap_or(0);
             if pages > 0 {
                 let key = RowKey { begin: hour_of(now), crawler: cut(name).to_owned(), identity: standing(*identity) };
-                let row = self.rows.entry(key).or_insert_with(|| row_of(agent));
+                let row = self.counted.rows.entry(key).or_insert_with(|| row_of(agent));
                 row.pages = row.pages.saturating_add(pages);
             }
         }
@@ -146,19 +145,12 @@ impl UnregisteredNames {
         if hour > self.hour {
             *self = Self { hour, names: HashSet::new() };
         }
-        if self.names.contains(crawler) {
-            return true;
-        }
-        let is_room = self.names.len() < MOST_UNKNOWN;
-        if is_room {
-            self.names.insert(crawler.to_owned());
-        }
-        is_room
+        self.names.contains(crawler) || self.names.len() < MOST_UNKNOWN && self.names.insert(crawler.to_owned())
     }
 }
 
 /// A site at a moment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SiteMoment {
     pub(crate) site: String,
     pub(crate) counted: Vec<Counted>,
@@ -192,19 +184,7 @@ pub(crate) struct SiteNow {
 impl SiteMoment {
     pub(crate) fn new(site: &str, counted: Vec<Counted>, content: Option<Arc<Content>>, sight: Sight) -> Self {
         let version = content.as_ref().map(|content| written(content.hash()));
-        let (site, visitors, pages) = (site.to_owned(), VisitorTotals::new(), PageTotals::new());
-        Self {
-            site,
-            counted,
-            version,
-            content,
-            traffic: None,
-            visitors,
-            pages,
-            registry: None,
-            sight,
-            has_new_hosts: false,
-        }
+        Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
     /// With what the site has counted, at the moments at which that is wanted.
@@ -278,11 +258,7 @@ impl Board {
                 if let Some(unwritten) = &mut unwritten {
                     // A later day that is written does not vouch for the one that is not.
                     unwritten.append(&mut rows.watches);
-                    if !rows.has_hours()
-                        && rows.lost.is_empty()
-                        && rows.requested.is_empty()
-                        && rows.visitors.is_empty()
-                    {
+                    if rows.is_empty() {
                         continue;
                     }
                 }
@@ -306,22 +282,18 @@ impl Board {
         self.table.lock().sites.retain(|_, held| !held.is_gone || held.is_changed());
         let BoardConfig { keep, keep_days, size, .. } = self.settings;
         let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
-        let pruned = match &self.folder {
-            None => history.prune(now, retention, MOST_LIVE),
-            Some(_) => Ok(()),
-        };
+        let mut pruned = Ok(());
+        if self.folder.is_none() {
+            pruned = history.prune(now, retention, MOST_LIVE);
+        }
         drop(history);
         // Not locked: nobody who reads waits for old files. Each of them is removed or replaced as a whole, and this thread alone
         // writes.
-        let pruned = match &self.folder {
-            Some(folder) if must_prune && !self.is_ending() => {
-                let mut files = History::Files(folder.clone());
-                let pruned = files.prune(now, retention, MOST_LIVE);
-                outcome = outcome.and(self.fold(now, &mut files));
-                pruned
-            }
-            _ => pruned,
-        };
+        if let Some(folder) = self.folder.as_ref().filter(|_| must_prune && !self.is_ending()) {
+            let mut files = History::Files(folder.clone());
+            pruned = files.prune(now, retention, MOST_LIVE);
+            outcome = outcome.and(self.fold(now, &mut files));
+        }
         outcome = outcome.and(pruned.map_err(|error| format!("old files of the board are not removed: {error}")));
         self.table.lock().trouble = outcome.as_ref().err().cloned();
         outcome
@@ -435,19 +407,19 @@ impl Table {
         for counted in moment.counted {
             lost += counted.lost;
             if !counted.requested.is_empty() {
-                site.requested.entry(day_of(now)).or_default().merge(&counted.requested);
+                site.counted.requested.entry(day_of(now)).or_default().merge(&counted.requested);
             }
             for (mut key, row) in counted.rows {
                 if row.operator.is_empty() && !site.unregistered.admit(key.begin, &key.crawler) {
                     UNKNOWN.clone_into(&mut key.crawler);
                 }
-                if self.rows >= MOST_LIVE && !site.rows.contains_key(&key) {
+                if self.rows >= MOST_LIVE && !site.counted.rows.contains_key(&key) {
                     lost += row.allowed + row.disallowed + row.reads.iter().map(|read| read.count).sum::<u64>();
                     continue;
                 }
-                let rows = site.rows.len();
-                site.rows.entry(key).or_default().merge(&row);
-                self.rows += site.rows.len() - rows;
+                let rows = site.counted.rows.len();
+                site.counted.rows.entry(key).or_default().merge(&row);
+                self.rows += site.counted.rows.len() - rows;
             }
         }
         if let Some(totals) = moment.traffic {
@@ -455,9 +427,9 @@ impl Table {
         }
         site.live = moment.content;
         site.add_visitors(now, moment.sight, moment.visitors);
-        let rows = site.rows.len();
+        let rows = site.counted.rows.len();
         site.add_pages(now, moment.pages);
-        self.rows += site.rows.len() - rows;
+        self.rows += site.counted.rows.len() - rows;
         if let Some(registry) = moment.registry {
             site.registry = registry;
         }
@@ -478,16 +450,10 @@ impl Table {
 
     fn put_back(&mut self, site: &str, rows: DayRows) {
         let held = self.sites.entry(site.to_owned()).or_default();
-        let before = held.rows.len();
-        for (key, row) in rows.rows {
-            held.rows.entry(key).or_default().merge(&row);
-        }
-        self.rows += held.rows.len() - before;
-        for (day, requested) in rows.requested {
-            held.requested.entry(day).or_default().merge(&requested);
-        }
-        held.visitors.merge(&rows.visitors);
+        let before = held.counted.rows.len();
         held.watches.put_back_lost(rows.lost);
+        held.counted.merge(&DayRows { site: None, lost: Vec::new(), ..rows });
+        self.rows += held.counted.rows.len() - before;
     }
 }
 

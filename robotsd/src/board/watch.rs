@@ -41,8 +41,9 @@ pub(crate) struct Lost {
 }
 
 /// Whether reads are seen at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
+    #[default]
     Clear,
     /// Enforcement is off, or counts were lost.
     Blind,
