@@ -8,9 +8,10 @@
 use std::ops::Range;
 
 use super::name_index::{Kinds, WordHash, is_blank, is_joint};
+use crate::rules::starts_with;
 
 /// A header taken apart.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
@@ -190,8 +191,7 @@ impl<'h> Header<'h> {
     pub(super) fn contains(&self, needle: &[u8]) -> bool {
         let Some(first) = needle.first() else { return true };
         let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
-        memchr::memchr2_iter(lower, upper, self.bytes)
-            .any(|at| self.bytes[at..].get(..needle.len()).is_some_and(|text| text.eq_ignore_ascii_case(needle)))
+        memchr::memchr2_iter(lower, upper, self.bytes).any(|at| starts_with(&self.bytes[at..], needle))
     }
 }
 

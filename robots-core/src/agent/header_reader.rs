@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::header::{Header, Marks, Part, Word, WordRole};
-use super::name_index::{Kinds, WordHash, is_blank, is_joint, is_word_byte, kinds, starts_with};
+use super::name_index::{Kinds, WordHash, is_blank, is_joint, is_word_byte, kinds};
+use crate::rules::starts_with;
 
 impl<'h> Header<'h> {
     pub(super) fn read(bytes: &'h [u8]) -> Self {
@@ -12,6 +13,7 @@ impl<'h> Header<'h> {
 }
 
 /// A header, read up to a place.
+#[derive(Default)]
 struct HeaderReader<'h> {
     header: Header<'h>,
     at: usize,
@@ -29,8 +31,9 @@ struct HeaderReader<'h> {
     brackets_close: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Mute {
+    #[default]
     Nothing,
     /// The next word.
     Word,
@@ -43,19 +46,7 @@ impl<'h> HeaderReader<'h> {
         // A header has a word every five octets or so; capped, because one of 64 KiB need not.
         let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
         let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
-        Self {
-            header: Header { bytes, words, parts, browser: None, kinds: Kinds::default(), has_named_version: false },
-            at: 0,
-            depth: 0,
-            comments: 0,
-            marks: Marks::default(),
-            address: 0..0,
-            first_word: 0,
-            inherited: Marks::default(),
-            inherited_outside: Marks::default(),
-            mute: Mute::Nothing,
-            brackets_close: true,
-        }
+        Self { header: Header { bytes, words, parts, ..Header::default() }, brackets_close: true, ..Self::default() }
     }
 
     fn read(mut self) -> Header<'h> {

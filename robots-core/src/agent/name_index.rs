@@ -33,12 +33,6 @@ pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Whether a text starts so, whatever the case.
-#[inline]
-pub(super) fn starts_with(text: &[u8], start: &[u8]) -> bool {
-    text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
-}
-
 /// Whether a text ends so, whatever the case.
 pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))

@@ -5,8 +5,9 @@
 //! crawler.
 
 use super::header::{Header, Marks, Part};
-use super::name_index::{Kinds, ends_with, is_forge, starts_with};
+use super::name_index::{Kinds, ends_with, is_forge};
 use super::purpose::{crawls, ends_as_program, is_host_of_media};
+use crate::rules::starts_with;
 
 /// Whether the part holds a contact, or the next one is its contact.
 pub(super) fn has_contact(part: &Part) -> bool {

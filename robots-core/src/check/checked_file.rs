@@ -31,6 +31,7 @@ pub(super) struct CheckedFile<'a> {
 }
 
 /// The groups of a file, and which of them are for the same crawlers.
+#[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// For each group the first one with the same names.
@@ -230,14 +231,7 @@ impl<'a> CheckedFile<'a> {
 
 impl<'a> AlikeGroups<'a> {
     fn of(robots: &'a RobotsTxt) -> Self {
-        let groups: Vec<Group<'a>> = robots.groups().collect();
-        let mut all = Self {
-            first_alike: Vec::new(),
-            alike: HashMap::new(),
-            repeated: HashSet::new(),
-            is_named: Vec::new(),
-            groups,
-        };
+        let mut all = Self { groups: robots.groups().collect(), ..Self::default() };
         let mut by_names: HashMap<Vec<Option<ProductToken>>, usize> = HashMap::new();
         for (at, group) in all.groups.iter().enumerate() {
             let mut seen = HashSet::new();

@@ -77,12 +77,8 @@ impl<'r> CrawlersByToken<'r> {
 
     /// The crawlers that are probably meant.
     fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
-        let of_brand = ENDINGS.iter().filter_map(|ending| {
-            self.by_token()
-                .get([token.as_bytes(), ending.as_bytes()].concat().as_slice())
-                .map(|crawler| crawler.name.as_str())
-        });
-        let of_brand: Vec<_> = of_brand.collect();
+        let named = |ending: &&str| self.by_token().get(&*[token.as_bytes(), ending.as_bytes()].concat());
+        let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| crawler.name.as_str()).collect();
         if of_brand.is_empty() { self.nearest(token).map(|nearest| vec![nearest]) } else { Some(of_brand) }
     }
 

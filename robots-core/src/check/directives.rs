@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::rules::{Directive, Field, LineKind, RobotsTxt};
+use crate::rules::{Directive, Field, LineKind, RobotsTxt, starts_with};
 
 /// Names longer than this are text, not misspellings.
 const LONGEST_GUESS: usize = 24;
@@ -15,8 +15,8 @@ pub(super) fn is_known(field: &Field<'_>) -> bool {
 /// Whether a name is a directive in its right spelling.
 pub(super) fn is_spelled(name: &[u8]) -> bool {
     // The Automated Content Access Protocol has a whole family of them.
-    let acap = name.get(..5).is_some_and(|head| head.eq_ignore_ascii_case(b"acap-"));
-    acap || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
+    starts_with(name, b"acap-")
+        || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// The directive at the start of a name that has swallowed part of the value, because the colon after it is missing
@@ -50,9 +50,7 @@ pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
 
 /// Whether a value begins as a whole URL does.
 pub(super) fn is_url(value: &[u8]) -> bool {
-    [&b"http://"[..], b"https://"]
-        .iter()
-        .any(|scheme| value.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
+    [&b"http://"[..], b"https://"].iter().any(|scheme| starts_with(value, scheme))
 }
 
 /// The text before the first blank.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::directives::is_robots_txt;
-use crate::rules::RobotsTxt;
+use crate::rules::{RobotsTxt, starts_with};
 
 /// Octets that are looked at where no mark says it.
 const SAMPLE: usize = 64;
@@ -149,8 +149,7 @@ pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     let file = robots.bytes();
     let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file).trim_ascii_start();
     let start = file.len() - text.len();
-    let begins =
-        |beginning: &&[u8]| text.get(..beginning.len()).is_some_and(|head| head.eq_ignore_ascii_case(beginning));
+    let begins = |beginning: &&[u8]| starts_with(text, beginning);
     let length = match BEGINNINGS.iter().find(|beginning| begins(beginning)) {
         Some(beginning) => beginning.len(),
         None if is_tag(text) && !is_robots_txt(robots) => {

@@ -89,7 +89,7 @@ pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {
     /// Reports a finding with the severity of the lint.
-    pub(super) fn report(&mut self, span: Range<usize>, message: fmt::Arguments<'_>) -> ReportedFinding<'_> {
+    pub(super) fn report(&mut self, span: Range<usize>, message: impl fmt::Display) -> ReportedFinding<'_> {
         self.report_at(self.severity, span, message)
     }
 
@@ -98,7 +98,7 @@ impl Sink {
         &mut self,
         severity: Severity,
         span: Range<usize>,
-        message: fmt::Arguments<'_>,
+        message: impl fmt::Display,
     ) -> ReportedFinding<'_> {
         if self.is_allowed(span.start) {
             return ReportedFinding(None);
@@ -141,7 +141,7 @@ impl ReportedFinding<'_> {
     }
 
     /// Says what would be right.
-    pub(super) fn help(self, help: fmt::Arguments<'_>) {
+    pub(super) fn help(self, help: impl fmt::Display) {
         if let Some(finding) = self.0 {
             finding.help = Some(help.to_string());
         }

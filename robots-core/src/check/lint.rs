@@ -18,7 +18,7 @@ pub(super) use super::quote::{Quoted, quoted_list};
 pub(super) use crate::agent::{Category, Crawler, Obeys};
 pub(super) use crate::rules::{
     Access, Directive, Fallback, Field, Group, Line, LineKind, Name, PathPattern, ProductToken, Reading, RequestPath,
-    Rule, crawl_delay,
+    Rule, crawl_delay, starts_with,
 };
 
 /// One check, as data: what `--explain` shows, and what runs.
@@ -58,6 +58,10 @@ pub(super) enum Pass {
     File(fn(&CheckedFile<'_>, &mut Sink)),
     /// Once, where the file is this. The other passes are only over text: to most of them every line of a web page is wrong.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
+    /// At every group.
+    Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
+    /// At every name of a group.
+    Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
     /// At every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
     /// At every line that is a field.

@@ -163,6 +163,8 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
         match lint.pass {
             Pass::File(run) if kind.is_text() => run(&file, &mut sink),
             Pass::OfKind(of, run) if kind == of => run(&file, &mut sink),
+            Pass::Group(run) if kind.is_text() => robots.groups().for_each(|group| run(&file, group, &mut sink)),
+            Pass::Name(run) if kind.is_text() => file.names().for_each(|name| run(&file, name, &mut sink)),
             Pass::Line(run) if kind.is_text() => at_lines.push((run, sinks.len())),
             Pass::Field(run) if kind.is_text() => at_fields.push((None, run, sinks.len())),
             Pass::Named(name, run) if kind.is_text() => at_fields.push((Some(name), run, sinks.len())),

@@ -125,9 +125,8 @@ impl Directive {
     ];
 
     pub(super) fn of(name: &[u8]) -> Self {
-        let has_prefix =
-            |known: &str| name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known.as_bytes()));
-        let known = NAMES.iter().find(|(known, _)| has_prefix(known)).map(|(_, directive)| *directive);
+        let known =
+            NAMES.iter().find(|(known, _)| starts_with(name, known.as_bytes())).map(|(_, directive)| *directive);
         let is_whole = |(spelling, _): &&(&str, Self)| name.eq_ignore_ascii_case(spelling.as_bytes());
         let whole = || Self::SPELLINGS.iter().find(is_whole).map(|(_, directive)| *directive);
         known.or_else(whole).unwrap_or(Self::Other)
@@ -211,6 +210,12 @@ impl<'a> Iterator for Lines<'a> {
         self.next = end.map(|end| end + if self.file[end..].starts_with(b"\r\n") { 2 } else { 1 });
         Some(Line { file: self.file, number: self.number, range: start..end.unwrap_or(self.file.len()) })
     }
+}
+
+/// Whether a text starts so, whatever the case.
+#[inline]
+pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
+    text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
 }
 
 /// How many octets of a byte order mark stand at the start; the reference parser drops a partial one too.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::authority::{Authority, Port};
-use super::line::is_space;
+use super::line::{is_space, starts_with};
 
 /// The value of a host line: one host name, perhaps with scheme and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +84,9 @@ pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
 
 /// Whether a host stands behind `http://` or `https://`.
 pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
-    [&b"http://"[..], b"https://"].iter().any(|scheme| {
-        address.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme))
-            && !matches!(address[scheme.len()..], [] | [b'/' | b'?' | b'#', ..])
-    })
+    [&b"http://"[..], b"https://"]
+        .iter()
+        .any(|scheme| starts_with(address, scheme) && !matches!(address[scheme.len()..], [] | [b'/' | b'?' | b'#', ..]))
 }
 
 /// A name as in a URL, ASCII only, not an address in numbers.

@@ -141,19 +141,14 @@ impl fmt::Display for DelayChange {
     }
 }
 
-impl Delay {
-    fn of(delay: &CrawlDelay<'_>) -> Self {
-        Self { line: delay.line(), interval: delay.interval() }
-    }
-}
-
 /// The delays that change for these crawlers, of which those in one class obey the same groups. A line that only moved
 /// changes nothing.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {
         let Some(first) = class.first() else { continue };
-        let delays = rules.map(|rules| first.select(rules).crawl_delay().as_ref().map(Delay::of));
+        let delay = |delay: CrawlDelay<'_>| Delay { line: delay.line(), interval: delay.interval() };
+        let delays = rules.map(|rules| first.select(rules).crawl_delay().map(delay));
         let [before, after] = delays.map(|delay| delay.map(|delay| delay.interval));
         if before != after {
             found.entry(delays).or_default().extend_from_slice(class);

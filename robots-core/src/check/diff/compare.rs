@@ -133,7 +133,7 @@ impl Diff {
             over.set(over.get() || !goes_on());
             !over.get()
         };
-        let pair = Pair::read_as(options.reading, old, new, &options.registry);
+        let pair = Pair::new(options.reading, old, new, &options.registry);
         let classes = pair.classes(subject::all(options.reading, old, new, &options.registry));
         let delays = change::changes([&pair.old, &pair.new], &classes);
         let (mut effects, mut spared) = (Vec::new(), Vec::new());
@@ -216,12 +216,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Both files as they are enforced.
-    pub(super) fn new(old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Self {
-        Self::read_as(Reading::Standard, old, new, registry)
-    }
-
-    fn read_as(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Self {
+    pub(super) fn new(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Self {
         let compile = |robots: &RobotsTxt| robots.compile_with(reading, |name| registry.stands_for(name.value()));
         Self { old: compile(old), new: compile(new) }
     }

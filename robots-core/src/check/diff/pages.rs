@@ -8,7 +8,7 @@ use super::compare::Pair;
 use super::subject::{Subject, first_crawlers};
 use crate::agent::{Obeys, Registry};
 use crate::check::quote::Quoted;
-use crate::rules::{Access, RequestPath, RobotsTxt};
+use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
 /// A page of a site: its path and query, as a request has them. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,7 +93,7 @@ impl PageLoss {
     ///
     /// [`Crawler::is_index_engine`]: crate::agent::Crawler::is_index_engine
     pub fn between(old: &RobotsTxt, new: &RobotsTxt, pages: &[Page], registry: &Registry) -> Vec<Self> {
-        let pair = Pair::new(old, new, registry);
+        let pair = Pair::new(Reading::Standard, old, new, registry);
         let crawlers = registry.crawlers().filter(|crawler| crawler.is_index_engine && !crawler.is_control);
         let crawlers = crawlers.filter(|crawler| crawler.obeys_robots != Obeys::No);
         let classes = pair.classes(crawlers.map(|crawler| Subject::of(crawler, false)));

@@ -176,10 +176,10 @@ impl Upheaval {
     pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
         let Some(old) = old else {
             // Compared with itself: only the state now counts.
-            let pair = Pair::new(new, new, registry);
+            let pair = Pair::new(Reading::Standard, new, new, registry);
             return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Self::EveryoneShutOut));
         };
-        let pair = Pair::new(old, new, registry);
+        let pair = Pair::new(Reading::Standard, old, new, registry);
         let [was, is] = pair.extents(&Subject::unnamed());
         let engines: Vec<Subject> = engines(registry).filter(|engine| pair.shuts_out(engine)).collect();
         let mut found = Vec::new();

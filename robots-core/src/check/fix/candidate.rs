@@ -9,7 +9,7 @@ use crate::check::finding::Finding;
 use crate::check::fixes::{Edit, Safety};
 use crate::check::lint::LintFix;
 use crate::check::options::Options;
-use crate::rules::{Line, RobotsTxt};
+use crate::rules::{Line, RobotsTxt, starts_with};
 
 /// Lines of a file that is corrected: more have four octets each in the largest, and take a hundred each in memory.
 const MOST_LINES: usize = 1 << 21;
@@ -91,7 +91,7 @@ fn is_exported(line: Line<'_>) -> bool {
     let text = line.bytes().trim_ascii_start();
     let text = text.strip_prefix(b"\"").or_else(|| text.strip_prefix(b"'")).unwrap_or(text);
     ["user-agent", "disallow"].iter().any(|name| {
-        text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
+        starts_with(text, name.as_bytes())
             && matches!(text[name.len()..].trim_ascii_start(), [b':' | b';' | b',' | b'|' | b'=', ..])
     })
 }

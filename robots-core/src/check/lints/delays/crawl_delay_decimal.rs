@@ -21,7 +21,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             field.value_range.clone(),
             format_args!("some crawlers do not read {}, because of its point", Quoted(value)),
         )
-        .help(format_args!("write whole seconds"));
+        .help("write whole seconds");
     }
 }
 

@@ -28,8 +28,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             }
             Directive::Allow | Directive::Disallow => in_names = false,
             _ if is_named(&field, "crawl-delay") && ignored == Some(true) => {
-                sink.report(field.range(), format_args!("no crawler this group names reads Crawl-delay"))
-                    .help(format_args!("slow it down in the search engine's own console, or answer 429"));
+                sink.report(field.range(), "no crawler this group names reads Crawl-delay")
+                    .help("slow it down in the search engine's own console, or answer 429");
             }
             _ => {}
         }

@@ -35,7 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Quoted(field.value)
         ),
     )
-    .help(format_args!("{help}"));
+    .help(help);
 }
 
 fn enforced(value: &[u8]) -> Option<String> {

@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if crawl_delay(field.value).is_none() {
         sink.report(field.value_or_name(), format_args!("{} is not a number of seconds", Quoted(field.value)))
-            .help(format_args!("write a number, such as \"10\""));
+            .help("write a number, such as \"10\"");
     }
 }
 

@@ -16,7 +16,6 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if crawl_delay(field.value).is_some_and(|delay| delay.is_zero()) {
-        sink.report(field.range(), format_args!("a delay of 0 seconds is no delay"))
-            .help(format_args!("drop the line"));
+        sink.report(field.range(), "a delay of 0 seconds is no delay").help("drop the line");
     }
 }

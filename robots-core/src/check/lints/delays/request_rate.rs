@@ -26,9 +26,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             format_args!("{} is not a number of pages, a slash and a time", Quoted(value)),
         )
     } else {
-        sink.report(span, format_args!("few crawlers read Request-rate, and no large search engine"))
+        sink.report(span, "few crawlers read Request-rate, and no large search engine")
     };
-    finding.help(format_args!("write \"Crawl-delay\" with a number of seconds"));
+    finding.help("write \"Crawl-delay\" with a number of seconds");
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

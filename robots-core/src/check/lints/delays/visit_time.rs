@@ -25,7 +25,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             format_args!("{} is not two times of the day such as \"0600-0845\"", Quoted(value)),
         )
     } else {
-        sink.report(span, format_args!("few crawlers read Visit-time, and no large search engine"))
+        sink.report(span, "few crawlers read Visit-time, and no large search engine")
     };
-    finding.help(format_args!("to spread a crawler's requests over the day, give its group a Crawl-delay"));
+    finding.help("to spread a crawler's requests over the day, give its group a Crawl-delay");
 }

@@ -11,7 +11,7 @@ pub(crate) const LINT: Lint = Lint {
           as /assets/ and /static/, are only noted.",
     bad: Example::new(b"User-agent: *\nDisallow: /*.css$\n"),
     good: Example::new(b"User-agent: ExampleBot\nDisallow: /*.css$\n\nUser-agent: *\nDisallow: /private/\n"),
-    pass: Pass::File(run),
+    pass: Pass::Group(run),
     fix: None,
 };
 
@@ -19,20 +19,18 @@ const CERTAIN: [&str; 8] =
     ["/js/", "/css/", "/javascript/", "/javascripts/", "/scripts/", "/styles/", "/stylesheets/", "/wp-includes/"];
 const LIKELY: [&str; 3] = ["/assets/", "/static/", "/dist/"];
 
-fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for group in file.robots.groups() {
-        if !group.names().any(|name| file.crawlers.is_read_by_search(name)) {
-            continue;
-        }
-        for rule in group.rules().filter(|rule| rule.access() == Access::Disallow) {
-            let Some(severity) = severity(rule.pattern()) else { continue };
-            sink.report_at(
-                severity,
-                rule.range(),
-                format_args!("{} keeps search engines from scripts or styles", Quoted(rule.pattern())),
-            )
-            .help(format_args!("allow what pages are rendered with"));
-        }
+fn run(file: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
+    if !group.names().any(|name| file.crawlers.is_read_by_search(name)) {
+        return;
+    }
+    for rule in group.rules().filter(|rule| rule.access() == Access::Disallow) {
+        let Some(severity) = severity(rule.pattern()) else { continue };
+        sink.report_at(
+            severity,
+            rule.range(),
+            format_args!("{} keeps search engines from scripts or styles", Quoted(rule.pattern())),
+        )
+        .help("allow what pages are rendered with");
     }
 }
 

@@ -47,6 +47,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             ),
         )
         .of_agent(first.name.as_bytes())
-        .help(format_args!("name them in user-agent lines of their own"));
+        .help("name them in user-agent lines of their own");
     }
 }

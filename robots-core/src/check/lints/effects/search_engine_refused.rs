@@ -33,9 +33,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             continue;
         }
         let is_for = |group: &Group<'_>| {
-            let named = group.names().any(|name| {
-                !name.is_star() && file.crawlers.named(name).is_some_and(|other| shares_token(other, crawler))
-            });
+            let of = |name: Name<'_>| file.crawlers.named(name).filter(|_| !name.is_star())?.tokens.first();
+            let named = group.names().filter_map(of).any(|token| crawler.tokens.contains(token));
             named || (selection.is_star() && group.is_global())
         };
         let refusing = |rule: &Rule<'_>| {
@@ -64,7 +63,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         };
         sink.report(rule.range(), format_args!("{refused} what {rules}: refused pages leave the index"))
             .of_agent(name)
-            .help(format_args!("below the override that refuses them, write \"index\" = \"tag\" in [site.modes]"));
+            .help("below the override that refuses them, write \"index\" = \"tag\" in [site.modes]");
     }
 }
 
@@ -74,10 +73,6 @@ struct Refusals<'a> {
     /// How many more rules there are by which one of them is refused.
     others: usize,
     engines: Vec<&'a str>,
-}
-
-fn shares_token(named: &Crawler, crawler: &Crawler) -> bool {
-    named.tokens.first().is_some_and(|own| crawler.tokens.contains(own))
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
+const HELP: &str = "\"Disallow:\" without a path disallows nothing";
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut everyone = Reach::default();
     let mut named: HashMap<ProductToken, (Name<'_>, Reach<'_>)> = HashMap::new();
@@ -38,7 +40,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             everyone.rule.range(),
             format_args!("{} is disallowed for every crawler without a group of its own", everyone.extent),
         )
-        .help(format_args!("\"Disallow:\" without a path disallows nothing"));
+        .help(HELP);
     }
     // One finding for all of them: a list of unwanted crawlers is ordinary, and often long.
     let mut shut: Vec<(Name<'_>, Shut<'_>)> = named
@@ -51,30 +53,17 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let crawler = file.crawlers.named(*name);
         crawler.is_some_and(|crawler| crawler.category == Category::Search && crawler.is_index_engine)
     };
-    let (search, shut): (Vec<_>, Vec<_>) = shut.into_iter().partition(is_search);
-    if let Some((first, by)) = search.first() {
-        sink.report(
-            by.rule.range(),
-            format_args!(
-                "{} is disallowed for {}: the site will leave the index",
-                extent(&search),
-                quoted_list(search.iter().map(|(name, _)| name.value()))
-            ),
-        )
-        .of_agent(first.value())
-        .help(format_args!("\"Disallow:\" without a path disallows nothing"));
-    }
-    if let Some((first, by)) = shut.first() {
-        sink.report_at(
-            Severity::Note,
-            by.rule.range(),
-            format_args!(
-                "{} is disallowed for {}",
-                extent(&shut),
-                quoted_list(shut.iter().map(|(name, _)| name.value()))
-            ),
-        )
-        .of_agent(first.value());
+    let (search, others): (Vec<_>, Vec<_>) = shut.into_iter().partition(is_search);
+    for (shut, severity) in [(search, Severity::Warning), (others, Severity::Note)] {
+        let Some((first, by)) = shut.first() else { continue };
+        let names = quoted_list(shut.iter().map(|(name, _)| name.value()));
+        let effect = if severity == Severity::Warning { ": the site will leave the index" } else { "" };
+        let all = extent(&shut);
+        let draft = sink.report_at(severity, by.rule.range(), format_args!("{all} is disallowed for {names}{effect}"));
+        let draft = draft.of_agent(first.value());
+        if severity == Severity::Warning {
+            draft.help(HELP);
+        }
     }
 }
 

@@ -48,7 +48,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     } else if is_spelled(word) {
         draft.help(format_args!("write {}", Quoted(&[word, b":", &text[word.len()..]].concat())));
     } else {
-        draft.help(format_args!("begin a comment with \"#\""));
+        draft.help("begin a comment with \"#\"");
     }
 }
 

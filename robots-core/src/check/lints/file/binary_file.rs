@@ -16,6 +16,5 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, sink: &mut Sink) {
-    sink.report(0..1, format_args!("the file is not text: crawlers find no rule in it"))
-        .help(format_args!("write it as UTF-8, and not packed"));
+    sink.report(0..1, "the file is not text: crawlers find no rule in it").help("write it as UTF-8, and not packed");
 }

@@ -24,13 +24,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         MARK => sink
             .report(
                 0..MARK,
-                format_args!(
-                    "the file begins with a byte order mark: crawlers that do not skip it misread the first line"
-                ),
+                "the file begins with a byte order mark: crawlers that do not skip it misread the first line",
             )
-            .help(format_args!("save the file as UTF-8 without a byte order mark")),
+            .help("save the file as UTF-8 without a byte order mark"),
         part => sink
-            .report_at(Severity::Warning, 0..part, format_args!("the file begins with part of a byte order mark"))
+            .report_at(Severity::Warning, 0..part, "the file begins with part of a byte order mark")
             .help(format_args!("remove the first {part} octets of the file")),
     }
 }

@@ -24,8 +24,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         if ends_file && memchr::memchr(b'\n', file).is_some() {
             return;
         }
-        sink.report(at..at + 1, format_args!("the line ends with CR alone: many parsers do not see that it ends"))
-            .help(format_args!("end lines with LF or CRLF"));
+        sink.report(at..at + 1, "the line ends with CR alone: many parsers do not see that it ends")
+            .help("end lines with LF or CRLF");
     }
 }
 

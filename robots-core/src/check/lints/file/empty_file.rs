@@ -17,11 +17,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if file.robots.lines().all(|line| line.kind() == LineKind::Blank) {
-        sink.report(
-            0..0,
-            format_args!("the file is empty: it allows everything, and looks like one that was cut off while written"),
-        )
-        .help(format_args!("{}", FileKind::NO_RESTRICTIONS));
+        sink.report(0..0, "the file is empty: it allows everything, and looks like one that was cut off while written")
+            .help(FileKind::NO_RESTRICTIONS);
     }
 }
 

@@ -20,6 +20,6 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     let start = line.range.start + error.valid_up_to();
     let length = error.error_len().unwrap_or(line.bytes().len() - error.valid_up_to());
     let severity = if start < line.content().end { LINT.severity } else { Severity::Note };
-    sink.report_at(severity, start..start + length, format_args!("the line is not UTF-8 from here on"))
-        .help(format_args!("save the file as UTF-8, and write letters outside ASCII as \"%\" escapes in paths"));
+    sink.report_at(severity, start..start + length, "the line is not UTF-8 from here on")
+        .help("save the file as UTF-8, and write letters outside ASCII as \"%\" escapes in paths");
 }

@@ -19,5 +19,5 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let line = file.robots.lines().next().map_or(0..0, |line| line.content());
-    sink.report(line, format_args!("{}", FileKind::NO_ROBOTS_TXT)).help(format_args!("{}", FileKind::NO_RESTRICTIONS));
+    sink.report(line, FileKind::NO_ROBOTS_TXT).help(FileKind::NO_RESTRICTIONS);
 }

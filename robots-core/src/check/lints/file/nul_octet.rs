@@ -18,8 +18,8 @@ pub(crate) const LINT: Lint = Lint {
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     if let Some(at) = memchr::memchr(0, line.bytes()) {
         let start = line.range.start + at;
-        sink.report(start..start + 1, format_args!("the line holds a NUL octet: crawlers ignore it from there on"))
-            .help(format_args!("save the file as plain UTF-8 text"));
+        sink.report(start..start + 1, "the line holds a NUL octet: crawlers ignore it from there on")
+            .help("save the file as plain UTF-8 text");
     }
 }
 

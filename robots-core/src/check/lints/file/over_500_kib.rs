@@ -30,7 +30,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                  here on do not count"
             ),
         )
-        .help(format_args!("shorten the file: one pattern with \"*\" often stands for many rules"));
+        .help("shorten the file: one pattern with \"*\" often stands for many rules");
     }
 }
 

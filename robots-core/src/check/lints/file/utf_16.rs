@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if let Some(form) = utf_16_form(file.bytes()) {
         sink.report(0..2, format_args!("the file is {form}: crawlers find no rule in it"))
-            .help(format_args!("save it as UTF-8 without a byte order mark"));
+            .help("save it as UTF-8 without a byte order mark");
     }
 }
 

@@ -24,9 +24,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 Directive::Allow | Directive::Disallow if in_group && blank => {
                     sink.report(
                         field.name_range,
-                        format_args!("a blank line parts this rule from its group: old parsers end the group there"),
+                        "a blank line parts this rule from its group: old parsers end the group there",
                     )
-                    .help(format_args!("remove the blank line above it"));
+                    .help("remove the blank line above it");
                     // The lines that follow are cut off with it.
                     in_group = false;
                 }

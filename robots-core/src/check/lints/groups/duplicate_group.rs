@@ -33,7 +33,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let (value, line) = (Quoted(name.value()), first.line());
         if known == group {
             sink.report(name.range(), format_args!("{value} stands in line {line} of the same group already"))
-                .help(format_args!("remove one of the lines"));
+                .help("remove one of the lines");
         } else {
             sink.report(
                 name.range(),

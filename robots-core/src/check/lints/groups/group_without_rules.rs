@@ -30,7 +30,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 Quoted(name.value())
             ),
         )
-        .help(format_args!("add a rule, or \"Disallow:\" to show that everything is allowed"));
+        .help("add a rule, or \"Disallow:\" to show that everything is allowed");
     }
 }
 

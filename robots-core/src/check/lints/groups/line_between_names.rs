@@ -29,9 +29,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                             Quoted(between.name)
                         ),
                     )
-                    .help(format_args!(
-                        "put it below all user-agent lines of the group, or give each group a rule of its own"
-                    ));
+                    .help("put it below all user-agent lines of the group, or give each group a rule of its own");
                 }
                 named = true;
             }

@@ -24,7 +24,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             field.range(),
             format_args!("{} stands before any user-agent line: crawlers ignore it", Quoted(field.name)),
         )
-        .help(format_args!("put \"User-agent: *\" above it if it is for every crawler"));
+        .help("put \"User-agent: *\" above it if it is for every crawler");
     }
 }
 

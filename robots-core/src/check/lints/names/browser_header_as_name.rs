@@ -12,31 +12,25 @@ pub(crate) const LINT: Lint = Lint {
         b"User-agent: Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)\nDisallow: /private/\n",
     ),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
-    pass: Pass::File(run),
+    pass: Pass::Name(run),
     fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| file.crawlers.declared_by(value)))),
 };
 
-fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for name in file.names().filter(|name| is_header(name.value())) {
-        let cut = ProductToken::cut(name.value()).as_bytes().len();
-        let draft = sink.report(
-            name.range(),
-            format_args!(
-                "{} is a whole header, not a product token: crawlers that cut it read {}",
-                Quoted(name.value()),
-                Quoted(&name.value()[..cut])
-            ),
-        );
-        draft.help_with(|| {
-            let token = file.crawlers.declared_by(name.value())?;
-            Some(format!("write {}", Quoted(token.as_bytes())))
-        });
+fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
+    let value = name.value();
+    if !is_header(value) {
+        return;
     }
+    let cut = &value[..ProductToken::cut(value).as_bytes().len()];
+    let (whole, cut) = (Quoted(value), Quoted(cut));
+    let message = format_args!("{whole} is a whole header, not a product token: crawlers that cut it read {cut}");
+    sink.report(name.range(), message).help_with(|| {
+        let token = file.crawlers.declared_by(value)?;
+        Some(format!("write {}", Quoted(token.as_bytes())))
+    });
 }
 
 /// How browsers begin, whatever a crawler made of it.
 pub(super) fn is_header(value: &[u8]) -> bool {
-    [&b"mozilla/"[..], b"opera/"]
-        .iter()
-        .any(|start| value.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)))
+    [&b"mozilla/"[..], b"opera/"].iter().any(|start| starts_with(value, start))
 }

@@ -11,21 +11,17 @@ pub(crate) const LINT: Lint = Lint {
           bears the name, so a server cannot enforce them.",
     bad: Example::new(b"User-agent: Google-Extended\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
-    pass: Pass::File(run),
+    pass: Pass::Name(run),
     fix: None,
 };
 
-fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for name in file.names() {
-        let Some(crawler) = file.crawlers.named(name).filter(|crawler| crawler.is_control) else { continue };
-        let operator = if crawler.operator.is_empty() { "its operator" } else { &crawler.operator };
-        sink.report(
-            name.range(),
-            format_args!(
-                "no request bears the name {}: {operator} reads the rules, but they cannot be enforced",
-                Quoted(name.value())
-            ),
-        )
-        .of_agent(name.value());
-    }
+fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
+    let Some(crawler) = file.crawlers.named(name).filter(|crawler| crawler.is_control) else { return };
+    let operator = if crawler.operator.is_empty() { "its operator" } else { &crawler.operator };
+    let named = Quoted(name.value());
+    sink.report(
+        name.range(),
+        format_args!("no request bears the name {named}: {operator} reads the rules, but they cannot be enforced"),
+    )
+    .of_agent(name.value());
 }

@@ -16,41 +16,39 @@ pub(crate) const LINT: Lint = Lint {
           which are cut as they were meant.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
-    pass: Pass::File(run),
+    pass: Pass::Name(run),
     fix: Some(LintFix::new(fix)),
 };
 
 /// Names of one line that are told apart.
 const MOST_NAMES: usize = 16;
 
-fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for name in file.names() {
-        let value = name.value();
-        let kept = &value[..ProductToken::cut(value).as_bytes().len()];
-        if name.is_star() || kept.len() == value.len() || is_header(value) || is_registered(file, value) {
-            continue;
-        }
-        let as_meant = is_cut_as_meant(value, kept);
-        let severity = if as_meant || is_one_word(value) { Severity::Note } else { Severity::Warning };
-        let read = if kept.is_empty() { "nothing".to_owned() } else { Quoted(kept).to_string() };
-        let draft = sink.report_at(
-            severity,
-            name.range(),
-            format_args!("{} is not a product token: crawlers that cut it read {read}", Quoted(value)),
-        );
-        let draft = draft.of_agent(value);
-        if as_meant {
-            draft.help(format_args!("write {}", Quoted(kept)));
-        } else if let Some(names) = several(value, &file.crawlers) {
-            let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
-            draft.help(format_args!("a line holds one name: write {}", lines.join(" and ")));
-        } else if let Some(name) = unquoted(value) {
-            draft.help(format_args!("write {}", Quoted(name)));
-        } else if value.starts_with(b"*") {
-            draft.help(format_args!("write \"*\" for every crawler, or the name of one"));
-        } else {
-            draft.help(format_args!("use the name the crawler documents; standard ones are letters, \"_\" and \"-\""));
-        }
+fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
+    let value = name.value();
+    let kept = &value[..ProductToken::cut(value).as_bytes().len()];
+    if name.is_star() || kept.len() == value.len() || is_header(value) || is_registered(file, value) {
+        return;
+    }
+    let as_meant = is_cut_as_meant(value, kept);
+    let severity = if as_meant || is_one_word(value) { Severity::Note } else { Severity::Warning };
+    let read = if kept.is_empty() { "nothing".to_owned() } else { Quoted(kept).to_string() };
+    let draft = sink.report_at(
+        severity,
+        name.range(),
+        format_args!("{} is not a product token: crawlers that cut it read {read}", Quoted(value)),
+    );
+    let draft = draft.of_agent(value);
+    if as_meant {
+        draft.help(format_args!("write {}", Quoted(kept)));
+    } else if let Some(names) = several(value, &file.crawlers) {
+        let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
+        draft.help(format_args!("a line holds one name: write {}", lines.join(" and ")));
+    } else if let Some(name) = unquoted(value) {
+        draft.help(format_args!("write {}", Quoted(name)));
+    } else if value.starts_with(b"*") {
+        draft.help("write \"*\" for every crawler, or the name of one");
+    } else {
+        draft.help("use the name the crawler documents; standard ones are letters, \"_\" and \"-\"");
     }
 }
 

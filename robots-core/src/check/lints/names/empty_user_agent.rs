@@ -16,8 +16,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if field.directive == Directive::UserAgent && field.value.is_empty() {
-        sink.report(field.range(), format_args!("the user-agent line names no crawler"))
-            .help(format_args!("write \"User-agent: *\" if the group is for every crawler"));
+        sink.report(field.range(), "the user-agent line names no crawler")
+            .help("write \"User-agent: *\" if the group is for every crawler");
     }
 }
 

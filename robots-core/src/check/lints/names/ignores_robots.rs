@@ -10,22 +10,20 @@ pub(crate) const LINT: Lint = Lint {
           vain; only a server that enforces the file holds them to it.",
     bad: Example::new(b"User-agent: Pingdom\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
-    pass: Pass::File(run),
+    pass: Pass::Group(run),
     fix: None,
 };
 
-fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for group in file.robots.groups() {
-        let restricts = group.rules().any(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty());
-        for name in group.names().filter(|_| restricts) {
-            let crawler = file.crawlers.named(name);
-            if crawler.is_some_and(|crawler| crawler.obeys_robots == Obeys::No && !crawler.is_control) {
-                sink.report(
-                    name.range(),
-                    format_args!("{} does not obey robots.txt: only enforcing keeps it out", Quoted(name.value())),
-                )
-                .of_agent(name.value());
-            }
+fn run(file: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
+    let restricts = group.rules().any(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty());
+    for name in group.names().filter(|_| restricts) {
+        let crawler = file.crawlers.named(name);
+        if crawler.is_some_and(|crawler| crawler.obeys_robots == Obeys::No && !crawler.is_control) {
+            sink.report(
+                name.range(),
+                format_args!("{} does not obey robots.txt: only enforcing keeps it out", Quoted(name.value())),
+            )
+            .of_agent(name.value());
         }
     }
 }

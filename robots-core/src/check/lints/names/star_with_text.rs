@@ -10,17 +10,16 @@ pub(crate) const LINT: Lint = Lint {
           is for every crawler. Others compare the whole value and find that it names no crawler.",
     bad: Example::new(b"User-agent: * bots\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
-    pass: Pass::File(run),
+    pass: Pass::Name(run),
     fix: Some(LintFix::choice(|file, finding| file.with_value(finding, |_| Some("*")))),
 };
 
-fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let names = file.names();
-    for name in names.filter(|name| name.is_star() && name.value() != b"*") {
+fn run(_: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
+    if name.is_star() && name.value() != b"*" {
         sink.report(
             name.range(),
             format_args!("{} names every crawler to some crawlers and none to others", Quoted(name.value())),
         )
-        .help(format_args!("write \"*\" for every crawler, or the name of one"));
+        .help("write \"*\" for every crawler, or the name of one");
     }
 }

@@ -28,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_end(pattern, at) {
         draft.help(format_args!("write {}", Quoted(&pattern[..=at])));
     } else {
-        draft.help(format_args!("write \"%24\" for a dollar sign, and \"$\" only at the end"));
+        draft.help("write \"%24\" for a dollar sign, and \"$\" only at the end");
     }
 }
 

@@ -20,7 +20,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value)))
-        .help(format_args!("put a blank before a comment, and write \"%23\" for a \"#\" in a path"));
+        .help("put a blank before a comment, and write \"%23\" for a \"#\" in a path");
 }
 
 fn fix(_: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

@@ -31,7 +31,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         ),
     );
     if pattern[at..].trim_ascii_start().starts_with(b"/") {
-        draft.help(format_args!("give each path a line of its own"));
+        draft.help("give each path a line of its own");
     } else {
         let words: Vec<&[u8]> = pattern.split(is_blank).filter(|word| !word.is_empty()).collect();
         draft.help(format_args!("write {}", Quoted(&words.join(&b"%20"[..]))));

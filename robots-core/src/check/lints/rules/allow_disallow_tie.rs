@@ -59,7 +59,7 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
             Quoted(allow.pattern())
         ),
     )
-    .help(format_args!("remove the one that is not meant"));
+    .help("remove the one that is not meant");
 }
 
 /// The places of groups that a crawler reads as one, and the name that they share. Names with the same groups come once.

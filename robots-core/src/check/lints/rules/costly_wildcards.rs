@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             };
             let message = format_args!("{what} {wildcards} wildcards: more than {most} take long to compare");
             let draft = sink.report(line.content(), message);
-            draft.help(format_args!("shorten the pattern to its longest literal parts, or name directories instead"));
+            draft.help("shorten the pattern to its longest literal parts, or name directories instead");
         }
     }
 }

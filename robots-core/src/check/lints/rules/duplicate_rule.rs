@@ -13,30 +13,25 @@ pub(crate) const LINT: Lint = Lint {
           an editor changes one of the two and nothing happens.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
-    pass: Pass::File(run),
+    pass: Pass::Group(run),
     fix: Some(LintFix::DROP_FIELD),
 };
 
-fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for group in file.robots.groups() {
-        let mut seen: HashMap<(Access, Canonical), Rule<'_>> = HashMap::new();
-        for rule in group.rules() {
-            let Some(pattern) = Canonical::of(rule.pattern()) else { continue };
-            let first = *seen.entry((rule.access(), pattern)).or_insert(rule);
-            if first.range() == rule.range() {
-                continue;
-            }
-            let (pattern, line) = (Quoted(rule.pattern()), first.line());
-            if first.pattern() == rule.pattern() {
-                sink.report(rule.range(), format_args!("{pattern} stands in line {line} already"))
-                    .help(format_args!("remove one of the lines"));
-            } else {
-                sink.report(
-                    rule.range(),
-                    format_args!("{pattern} matches what {} in line {line} matches", Quoted(first.pattern())),
-                )
-                .help(format_args!("remove one of the lines"));
-            }
+fn run(_: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
+    let mut seen: HashMap<(Access, Canonical), Rule<'_>> = HashMap::new();
+    for rule in group.rules() {
+        let Some(pattern) = Canonical::of(rule.pattern()) else { continue };
+        let first = *seen.entry((rule.access(), pattern)).or_insert(rule);
+        if first.range() == rule.range() {
+            continue;
         }
+        let (pattern, line) = (Quoted(rule.pattern()), first.line());
+        let draft = if first.pattern() == rule.pattern() {
+            sink.report(rule.range(), format_args!("{pattern} stands in line {line} already"))
+        } else {
+            let other = Quoted(first.pattern());
+            sink.report(rule.range(), format_args!("{pattern} matches what {other} in line {line} matches"))
+        };
+        draft.help("remove one of the lines");
     }
 }

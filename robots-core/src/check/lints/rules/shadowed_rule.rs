@@ -60,7 +60,7 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
                 Quoted(by.pattern())
             ),
         )
-        .help(format_args!("remove it, or make it longer than the other by what it is about"));
+        .help("remove it, or make it longer than the other by what it is about");
     }
 }
 

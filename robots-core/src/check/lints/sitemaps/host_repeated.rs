@@ -18,6 +18,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let Some((first, _)) = hosts.next() else { return };
     for (_, field) in hosts {
         sink.report(field.range(), format_args!("line {first} names the host already: only that one counts"))
-            .help(format_args!("keep one of them"));
+            .help("keep one of them");
     }
 }

@@ -24,7 +24,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_host(value) {
         let span = field.value_or_name();
         sink.report(span, format_args!("{} is not a host", Quoted(value)))
-            .help(format_args!("write the name alone, such as \"example.com\" or \"https://example.com\""));
+            .help("write the name alone, such as \"example.com\" or \"https://example.com\"");
         return;
     }
     if !is_url(value) && file.hosts_with_tls().contains(&value.to_ascii_lowercase()) {

@@ -21,8 +21,8 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     if address.is_empty() {
-        sink.report(field.range(), format_args!("the sitemap line has no address"))
-            .help(format_args!("write the whole URL, such as \"Sitemap: https://YOUR-SITE/sitemap.xml\""));
+        sink.report(field.range(), "the sitemap line has no address")
+            .help("write the whole URL, such as \"Sitemap: https://YOUR-SITE/sitemap.xml\"");
         return;
     }
     sink.report(field.value_range.clone(), format_args!("{} is not an absolute http or https URL", Quoted(address)))

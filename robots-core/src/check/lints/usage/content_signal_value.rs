@@ -22,7 +22,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let span = field.value_or_name();
     let help = "write signals such as \"search=yes, ai-input=yes, ai-train=no\"";
     if let Some(item) = first_wrong(field.value, &["yes", "no"]) {
-        sink.report(span, format_args!("{} is not a content signal", Quoted(item))).help(format_args!("{help}"));
+        sink.report(span, format_args!("{} is not a content signal", Quoted(item))).help(help);
         return;
     }
     let keys = field.value.split(|octet| matches!(octet, b',' | b' ' | b'\t')).filter_map(|item| {
@@ -31,6 +31,6 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     });
     let known = |key: &[u8]| SIGNALS.iter().any(|signal| signal.as_bytes() == key);
     if let Some(key) = keys.into_iter().find(|key| !known(key)) {
-        sink.report(span, format_args!("{} is not a known content signal", Quoted(key))).help(format_args!("{help}"));
+        sink.report(span, format_args!("{} is not a known content signal", Quoted(key))).help(help);
     }
 }

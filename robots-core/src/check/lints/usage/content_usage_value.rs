@@ -19,7 +19,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let span = field.value_or_name();
     if let Some(item) = first_wrong(field.value, &["y", "n"]) {
         sink.report(span, format_args!("{} is not a preference", Quoted(item)))
-            .help(format_args!("write keys with \"y\" or \"n\", such as \"train-ai=n, search=y\""));
+            .help("write keys with \"y\" or \"n\", such as \"train-ai=n, search=y\"");
     }
 }
 

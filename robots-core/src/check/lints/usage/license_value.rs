@@ -18,7 +18,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_url(field.value) {
         let span = field.value_or_name();
         sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value)))
-            .help(format_args!("write the whole address, beginning with \"https://\""));
+            .help("write the whole address, beginning with \"https://\"");
     }
 }
 

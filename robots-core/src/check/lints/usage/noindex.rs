@@ -16,6 +16,6 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    sink.report(field.name_range.clone(), format_args!("no crawler reads Noindex in a robots.txt"))
-        .help(format_args!("answer with \"X-Robots-Tag: noindex\", and let crawlers fetch the page"));
+    sink.report(field.name_range.clone(), "no crawler reads Noindex in a robots.txt")
+        .help("answer with \"X-Robots-Tag: noindex\", and let crawlers fetch the page");
 }
