@@ -1,6 +1,5 @@
 //! The layer, how it is built, and its judgement of a request before that is answered.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 #[cfg(feature = "tracing")]
@@ -394,11 +393,4 @@ impl Judgement {
     }
 }
 
-impl fmt::Debug for Judgement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.judged {
-            Judged::Answer(answer) => answer.fmt(f),
-            Judged::Paced(paced) => paced.request.fmt(f),
-        }
-    }
-}
+robots_core::debug_as!(|it| Judgement { paced: it.paced() });

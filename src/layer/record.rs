@@ -138,9 +138,11 @@ impl Record {
             let name = verdict.and_then(|verdict| verdict.name()).or_else(|| rule.group().names().next());
             text(name.map_or(&b"*"[..], |name| name.value())).into_owned()
         });
+        let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            token: if agent.crawler().is_some() { None } else { token_name(agent) },
+            // The product token it obeys is the name of an agent that has no other.
+            token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
             reason: decision.reason,
@@ -216,11 +218,6 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
         turn: 0,
     };
     (!decision.wait.is_zero()).then(|| Box::new(limit()))
-}
-
-/// The product token it obeys: the name of an agent that has no other.
-fn token_name(agent: &Agent) -> Option<String> {
-    agent.tokens().first().map(|token| cut(&token.to_string()).to_owned())
 }
 
 /// Octets as text. Nearly all are, which is seen at a glance; looking for those that are none costs more.

@@ -57,18 +57,21 @@ impl SenderCheck {
         agents: &[Agent],
         address: impl FnOnce() -> Option<IpAddr>,
     ) -> Sender {
-        let Some(signed) = Signed::of(request, agents) else { return Sender::checked(Identity::Unclaimed) };
+        let is_signed = is_signed(request);
+        if !is_signed && !agents.iter().any(is_crawler) {
+            return Sender::checked(Identity::Unclaimed);
+        }
         let listener = self.listener_from.as_ref().and_then(|listener| listener(request.extensions));
         let site = self.site.as_deref().unwrap_or(origin);
         let path = ClaimPath { site, listener: listener.as_deref().unwrap_or_default() };
         let now = self.verifier.now();
-        match signed {
-            Signed::No => Sender::checked(self.verifier.identify_unsigned(agents, address(), path, now)),
-            Signed::Yes => signed.with_request(self, request, agents, address(), |request| {
-                let found = self.verifier.identify(request, path, now);
-                Sender { identity: Some(found.identity), signer: found.signer.cloned() }
-            }),
+        if !is_signed {
+            return Sender::checked(self.verifier.identify_unsigned(agents, address(), path, now));
         }
+        self.with_signed(request, agents, address(), |request| {
+            let found = self.verifier.identify(request, path, now);
+            Sender { identity: Some(found.identity), signer: found.signer.cloned() }
+        })
     }
 
     /// Whether evidence about the sender is on its way.
@@ -78,55 +81,37 @@ impl SenderCheck {
         agents: &[Agent],
         address: impl FnOnce() -> Option<IpAddr>,
     ) -> bool {
-        let Some(signed) = Signed::of(request, agents) else { return false };
-        let now = self.verifier.now();
-        signed.with_request(self, request, agents, address(), |request| self.verifier.is_awaited(request, now))
-    }
-}
-
-robots_core::debug_as!(|it| SenderCheck { site: it.site });
-
-/// Whether a request is signed.
-#[derive(Clone, Copy)]
-enum Signed {
-    Yes,
-    No,
-}
-
-impl Signed {
-    /// `None` where a request claims nothing, by its agents or by a signature: nothing is to be checked.
-    fn of(request: &OriginalRequest<'_>, agents: &[Agent]) -> Option<Self> {
-        // Requests have few fields: looking at each costs less than looking one up that nearly never is there.
-        let is_signed = request.headers.keys().any(|name| *name == SIGNATURE_INPUT);
-        match is_signed {
-            true => Some(Self::Yes),
-            false => agents.iter().any(is_crawler).then_some(Self::No),
+        let is_awaited = |request: &IdentityRequest<'_>| self.verifier.is_awaited(request, self.verifier.now());
+        if is_signed(request) {
+            return self.with_signed(request, agents, address(), is_awaited);
         }
+        let unsigned = || IdentityRequest::new(agents, self.verifier.public_address(address()));
+        agents.iter().any(is_crawler) && is_awaited(&unsigned())
     }
 
-    fn with_request<T>(
-        self,
-        check: &SenderCheck,
+    fn with_signed<T>(
+        &self,
         original: &OriginalRequest<'_>,
         agents: &[Agent],
         address: Option<IpAddr>,
         read: impl FnOnce(&IdentityRequest<'_>) -> T,
     ) -> T {
-        let address = check.verifier.public_address(address);
-        let request = IdentityRequest::new(agents, address);
-        match self {
-            Self::No => read(&request),
-            Self::Yes => {
-                let scheme = original.scheme().unwrap_or(Scheme::Https);
-                let target = String::from_utf8_lossy(original.target());
-                let fields = Fields(original.headers);
-                let method = original.method.as_str();
-                let message = MessageHead::new(method, scheme.as_str(), original.host(), &target, &fields);
-                let signers = check.verifier.signers();
-                read(&request.signed(&message, &signers))
-            }
-        }
+        let request = IdentityRequest::new(agents, self.verifier.public_address(address));
+        let scheme = original.scheme().unwrap_or(Scheme::Https);
+        let target = String::from_utf8_lossy(original.target());
+        let fields = Fields(original.headers);
+        let method = original.method.as_str();
+        let message = MessageHead::new(method, scheme.as_str(), original.host(), &target, &fields);
+        let signers = self.verifier.signers();
+        read(&request.signed(&message, &signers))
     }
+}
+
+robots_core::debug_as!(|it| SenderCheck { site: it.site });
+
+/// Requests have few fields: looking at each costs less than looking one up that nearly never is there.
+fn is_signed(request: &OriginalRequest<'_>) -> bool {
+    request.headers.keys().any(|name| *name == SIGNATURE_INPUT)
 }
 
 struct Fields<'a>(&'a HeaderMap);

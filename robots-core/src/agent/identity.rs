@@ -177,21 +177,7 @@ impl Refutation {
         match self {
             Self::NotListed => IdentityMethod::Range,
             Self::NoName | Self::OtherName | Self::NotConfirmed => IdentityMethod::Rdns,
-            Self::BadSignature
-            | Self::Unparsable
-            | Self::NoSignatureForLabel
-            | Self::MissingParameter
-            | Self::AlgMismatch
-            | Self::WindowNegative
-            | Self::WindowTooLong
-            | Self::CreatedInFuture
-            | Self::Expired
-            | Self::TargetNotCovered
-            | Self::AgentNotCovered
-            | Self::AgentNotHttps
-            | Self::ComponentMissing
-            | Self::ComponentUnsupported
-            | Self::ComponentRepeated => IdentityMethod::Signature,
+            _ => IdentityMethod::Signature,
         }
     }
 }

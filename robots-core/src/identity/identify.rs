@@ -93,49 +93,37 @@ impl<'a> IdentityRequest<'a> {
         #[cfg(feature = "signatures")] checks: &[SignatureCheck],
         now: SystemTime,
     ) -> Identified<'a> {
-        let claim = Claim::of(agent);
-        let kind = match claim {
-            Claim::Registered(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,
-            Claim::Registered(_) | Claim::Unregistered(_) => ClaimKind::Crawler,
+        let registered = agent.and_then(Agent::registered);
+        // A crawler by its own words.
+        let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
+        let kind = match registered {
+            Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,
+            Some(_) => ClaimKind::Crawler,
+            None if declared.is_some() => ClaimKind::Crawler,
             #[cfg(feature = "signatures")]
             // Without a signature there is nothing to look at.
-            Claim::None if !checks.is_empty() && self.signed.is_some_and(|(message, _)| message.names_signer()) => {
+            None if !checks.is_empty() && self.signed.is_some_and(|(message, _)| message.names_signer()) => {
                 ClaimKind::Signer
             }
-            Claim::None => ClaimKind::Unclaimed,
+            None => ClaimKind::Unclaimed,
         };
         let mut examination = Examination::of(kind);
         #[cfg(feature = "signatures")]
         let signed_by = self.signed.and_then(|(_, signers)| {
-            let directories = match claim {
-                Claim::Registered(crawler) => Some(signers.of_claim(crawler)),
-                Claim::Unregistered(_) | Claim::None => None,
-            };
-            examination = examination.signatures(checks, directories);
+            examination = examination.signatures(checks, registered.map(|crawler| signers.of_claim(crawler)));
             let valid = checks.iter().find(|check| check.outcome == MethodOutcome::Verified)?;
             signers.agent(valid.directory.as_ref()?)
         });
         #[cfg(not(feature = "signatures"))]
         let signed_by: Option<&'a Agent> = None;
-        if let Claim::Registered(crawler) = claim {
+        if let Some(crawler) = registered {
             self.examine_address(&mut examination, crawler, evidence, now);
         }
         let identity = examination.conclude();
-        let signed_by = signed_by.filter(|_| matches!(identity, Identity::Verified(_)));
-        let (claimed, signer) = match claim {
-            Claim::Registered(crawler) => (Some(crawler.name.as_str()), None),
-            Claim::Unregistered(name) => (name, signed_by),
-            Claim::None => (None, signed_by),
-        };
-        Identified {
-            identity,
-            crawler: signer.and_then(Agent::crawler).or(claimed),
-            signer,
-            registered: match claim {
-                Claim::Registered(crawler) => Some(crawler.name.as_str()),
-                Claim::Unregistered(_) | Claim::None => None,
-            },
-        }
+        let signer = signed_by.filter(|_| registered.is_none() && matches!(identity, Identity::Verified(_)));
+        let registered = registered.map(|crawler| crawler.name.as_str());
+        let claimed = registered.or_else(|| declared?.crawler());
+        Identified { identity, crawler: signer.and_then(Agent::crawler).or(claimed), signer, registered }
     }
 
     fn examine_address(
@@ -157,28 +145,6 @@ impl<'a> IdentityRequest<'a> {
                 Some(address) => evidence.rdns(crawler, address, now),
                 None => (!crawler.reverse_dns.is_empty()).then_some(NO_ADDRESS),
             };
-        }
-    }
-}
-
-/// The sender that a `User-Agent` line names.
-#[derive(Clone, Copy)]
-enum Claim<'a> {
-    Registered(&'a Crawler),
-    /// A crawler by its own words.
-    Unregistered(Option<&'a str>),
-    None,
-}
-
-impl<'a> Claim<'a> {
-    fn of(agent: Option<&'a Agent>) -> Self {
-        match agent {
-            None => Self::None,
-            Some(agent) => match (agent.registered(), agent.class()) {
-                (Some(crawler), _) => Self::Registered(crawler),
-                (None, Class::Declared) => Self::Unregistered(agent.crawler()),
-                (None, _) => Self::None,
-            },
         }
     }
 }

@@ -86,11 +86,11 @@ impl FromStr for NamePattern {
 }
 
 /// Hyphens and underscores are octets of names in the DNS, whatever their place.
-const fn is_label_octet(octet: u8) -> bool {
+pub(super) const fn is_label_octet(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
 }
 
-fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
+pub(super) fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
     let is_label = |label: &str| (1..=LONGEST_LABEL).contains(&label.len()) && label.bytes().all(&is_octet);
     name.len() <= LONGEST_NAME && name.split('.').all(is_label)
 }

@@ -118,11 +118,6 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         Self { starts: starts.into(), ends: ends.into() }
     }
 
-    #[cfg(test)]
-    fn contains(&self, address: T) -> bool {
-        self.iter().any(|(first, last)| (first..=last).contains(&address.into()))
-    }
-
     /// Whether the range before this place reaches an address.
     #[inline]
     fn ends_after(&self, place: usize, address: T) -> bool {
@@ -213,6 +208,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    impl Ranges<u32> {
+        fn contains(&self, address: u32) -> bool {
+            self.iter().any(|(first, last)| (first..=last).contains(&address.into()))
+        }
+    }
 
     fn set(prefixes: &[&str]) -> RangeSet {
         prefixes.iter().map(|text| text.parse::<Network>().expect(text)).collect()

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::SystemTime;
 
-use super::decision::{Action, Decision, IdentityRules, Reason};
+use super::decision::{Action, Decision, IdentityRules, Impostors, Reason};
 use super::facts::RequestFacts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
@@ -188,7 +188,7 @@ impl Policy {
     /// Whether impostors among these agents would be tagged or refused, if their claims were checked.
     #[doc(hidden)]
     pub fn heeds_claims(&self, agents: &[Agent]) -> bool {
-        self.identity.heed(agents)
+        self.identity.impostors != Impostors::Observe && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
     /// Whether a group of these rules is for an agent, for the methods that the groups for `*` hold for.

@@ -131,16 +131,9 @@ impl Reason {
     /// Whether the observers of disallowed requests (`RobotsLayer::observe`) are
     /// notified of a decision for this reason.
     pub const fn is_reported(self) -> bool {
-        matches!(
+        !matches!(
             self,
-            Self::Disallowed
-                | Self::SearchEngine
-                | Self::Grace
-                | Self::Observed
-                | Self::SuspectHuman
-                | Self::Impostor
-                | Self::Limited
-                | Self::LimitObserved
+            Self::NothingKnown | Self::KillSwitch | Self::Exempt | Self::NoGroup | Self::Allowed | Self::Off
         )
     }
 }
@@ -276,11 +269,6 @@ pub(super) struct IdentityRules {
 }
 
 impl IdentityRules {
-    /// Whether an identity of one of these agents would change the action for impostors.
-    pub(super) fn heed(self, agents: &[Agent]) -> bool {
-        self.impostors != Impostors::Observe && agents.iter().any(|agent| agent.class().is_crawler())
-    }
-
     /// Whether what is granted to the name of a crawler is granted to this request.
     pub(super) const fn believe(self, identity: Identity) -> bool {
         match (identity, self.needed) {

@@ -4,7 +4,6 @@
 //! about disallowed requests where something ends. No timer republishes anything.
 
 use std::cell::OnceCell;
-use std::fmt;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
@@ -56,20 +55,16 @@ impl<'a> RequestFacts<'a> {
         }
     }
 
+    fn target(&self) -> &[u8] {
+        match &self.path {
+            FactsPath::Read(path) => path.as_bytes(),
+            FactsPath::Unread { target, .. } => target,
+        }
+    }
+
     pub(super) fn now(&self) -> Option<SystemTime> {
         self.clock.map(|clock| clock())
     }
 }
 
-impl fmt::Debug for RequestFacts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let target = match &self.path {
-            FactsPath::Read(path) => path.as_bytes(),
-            FactsPath::Unread { target, .. } => target,
-        };
-        f.debug_struct("RequestFacts")
-            .field("method", &self.method)
-            .field("target", &target.escape_ascii().to_string())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_as!(|it| RequestFacts::<'_> { method: it.method, target: it.target().escape_ascii().to_string() });

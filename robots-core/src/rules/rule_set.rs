@@ -157,12 +157,6 @@ impl RuleSet {
         let section = named.or(star);
         Selection { rules: self, section, star: named.is_none() && section.is_some() }
     }
-
-    /// The name that makes a group of a section one for the section's token.
-    fn name_in(&self, section: Section, group: usize) -> Option<usize> {
-        let place = self.sets[section.number].binary_search(&group).ok()?;
-        self.names.get(section.names + place).copied()
-    }
 }
 
 crate::debug_as!(|it| RuleSet { document: it.document, reading: it.reading });
@@ -281,8 +275,9 @@ impl<'r> Verdict<'r> {
 
     /// The name that makes [`group`](Self::group) one for this agent: the first in it that stands for its token, or `*`.
     pub fn name(&self) -> Option<Name<'r>> {
-        let name = self.rules.name_in(self.section?, self.group()?.index)?;
-        Some(self.rules.document.name(name))
+        let Section { number, names } = self.section?;
+        let place = self.rules.sets[number].binary_search(&self.group()?.index).ok()?;
+        self.rules.names.get(names + place).map(|name| self.rules.document.name(*name))
     }
 
     /// The form of the path that decided.

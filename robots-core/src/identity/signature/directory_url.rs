@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::Ipv6Addr;
 
+use crate::identity::name_pattern::{is_label_octet, is_name};
 use crate::rules::{Authority, Port};
 
 /// The path of a directory that only an origin is named for.
@@ -97,11 +98,7 @@ fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {
         return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
     }
-    let is_label = |label: &str| {
-        let is_octet = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
-        (1..=63).contains(&label.len()) && label.bytes().all(is_octet)
-    };
-    host.len() <= 253 && host.split('.').all(is_label)
+    is_name(host, is_label_octet)
 }
 
 impl fmt::Display for DirectoryUrl {
