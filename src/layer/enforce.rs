@@ -13,7 +13,6 @@ use std::sync::Once;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::header::{HeaderName, USER_AGENT};
 use http::{Extensions, HeaderValue, Uri};
 
 use super::answer::{Answer, Outcome};
@@ -39,9 +38,6 @@ use crate::rules::RequestPath;
 use crate::source::Sites;
 #[cfg(feature = "verify")]
 use crate::source::evidence::Verifier;
-
-/// In one place, because a constant is made anew, and dropped, wherever it is looked up.
-static AGENT_FIELD: HeaderName = USER_AGENT;
 
 /// The sites and the callbacks of a layer, which it shares with its services.
 #[derive(Clone)]
@@ -131,7 +127,7 @@ impl Enforcer {
             Judged::Paced(paced) => *paced,
         };
         let live = paced.live.clone();
-        passed_if_it_panics(&live, || self.answer_paced(paced, request, wait))
+        passed_if_it_panics(&live, std::convert::identity, || self.answer_paced(paced, request, wait))
     }
 
     fn answer_paced(&self, paced: Paced, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
@@ -171,7 +167,7 @@ impl Enforcer {
             });
             return Judged::Answer(Answer::pass());
         };
-        passed_if_it_panics(live, || self.judge_for(live, request, robots_txt))
+        passed_if_it_panics(live, Judged::Answer, || self.judge_for(live, request, robots_txt))
     }
 
     /// Judges, has what has a pace counted, and answers.
@@ -491,18 +487,11 @@ impl Enforcer {
         judge: impl FnOnce(&[Agent]) -> T,
     ) -> T {
         let kept = self.kept_lines(request);
-        let own = request.headers.get_all(&AGENT_FIELD);
-        let (first, has_others) = match kept {
-            [] => {
-                let mut own = own.iter();
-                (own.next(), own.next().is_some())
-            }
-            [first, others @ ..] => (Some(first), !others.is_empty()),
-        };
-        if !has_others {
-            return judge(&content.cached_agents(first.map(HeaderValue::as_bytes).unwrap_or_default(), lookups));
+        if let Some(line) = nesting::only_line(request, kept) {
+            return judge(&content.cached_agents(line.map(HeaderValue::as_bytes).unwrap_or_default(), lookups));
         }
-        let own = own.iter().take(if kept.is_empty() { usize::MAX } else { 0 });
+        let own = request.headers.get_all(&nesting::AGENT_FIELD).iter();
+        let own = own.take(if kept.is_empty() { usize::MAX } else { 0 });
         let agents = |line: &HeaderValue| content.cached_agents(line.as_bytes(), lookups).to_vec();
         judge(&kept.iter().chain(own).flat_map(agents).collect::<Vec<_>>())
     }
@@ -514,17 +503,11 @@ impl Enforcer {
 }
 
 /// A panic in judging passes the request: a fault of ours must not cost a visitor a page.
-fn passed_if_it_panics<T: From<Answer>>(live: &LiveRobots, judge: impl FnOnce() -> T) -> T {
+fn passed_if_it_panics<T>(live: &LiveRobots, passed: impl FnOnce(Answer) -> T, judge: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| {
         live.site.counts.faults.fetch_add(1, Ordering::Relaxed);
-        Answer::pass().into()
+        passed(Answer::pass())
     })
-}
-
-impl From<Answer> for Judged {
-    fn from(answer: Answer) -> Self {
-        Self::Answer(answer)
-    }
 }
 
 /// One request meets several layers where routers are nested.

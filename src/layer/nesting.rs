@@ -10,7 +10,7 @@
 
 #[cfg(feature = "axum08")]
 use axum::extract::OriginalUri;
-use http::header::USER_AGENT;
+use http::header::{HeaderName, USER_AGENT};
 use http::uri::PathAndQuery;
 #[cfg(feature = "axum08")]
 use http::{Extensions, Uri};
@@ -101,11 +101,15 @@ impl Mark {
     }
 }
 
+/// In one place, because a constant is made anew, and dropped, wherever it is looked up.
+pub(super) static AGENT_FIELD: HeaderName = USER_AGENT;
+
 /// The only line of `User-Agent`, or that there is no line; `None` where there are several.
-fn only_line<'r>(request: &OriginalRequest<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
-    let mut own = request.headers.get_all(USER_AGENT).into_iter();
+#[inline]
+pub(super) fn only_line<'r>(request: &OriginalRequest<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
     match kept {
         [] => {
+            let mut own = request.headers.get_all(&AGENT_FIELD).into_iter();
             let line = own.next();
             own.next().is_none().then_some(line)
         }

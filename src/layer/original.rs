@@ -140,10 +140,7 @@ impl<'a> OriginalRequest<'a> {
     /// The request's own URI, where the target is its own and not one that was found or given.
     #[cfg(feature = "axum08")]
     pub(super) const fn own_uri(&self) -> Option<&'a Uri> {
-        match self.target {
-            TargetIs::InRequest => Some(self.uri),
-            TargetIs::Found(_) | TargetIs::Given(_) => None,
-        }
+        if let TargetIs::InRequest = self.target { Some(self.uri) } else { None }
     }
 }
 

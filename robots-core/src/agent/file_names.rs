@@ -16,9 +16,13 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
+        // A header with such a name is always recognised by it.
+        let is_found = |token: &ProductToken| {
+            registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
+        };
         for name in file.groups().flat_map(|group| group.names()).filter(|name| !name.is_star()) {
             let named = ProductToken::from_name(name.value()).into_iter().chain(registry.stands_for(name.value()));
-            tokens.extend(named.filter(|token| !is_costume(token) && !registry.finds(token.as_bytes())));
+            tokens.extend(named.filter(|token| !is_costume(token) && !is_found(token)));
         }
         tokens.sort();
         tokens.dedup();
@@ -131,7 +135,7 @@ impl Registry {
 
     /// The products that a pasted header declares.
     fn pasted(&self, header: &Header<'_>) -> Vec<ProductToken> {
-        if let Some(crawler) = self.find(header).next() {
+        if let Some((crawler, _)) = self.find(header).next() {
             return crawler.tokens.first().cloned().into_iter().collect();
         }
         let mut tokens = Vec::new();

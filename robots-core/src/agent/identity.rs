@@ -157,17 +157,12 @@ impl Identity {
         }
     }
 
-    /// The identity with these parts, if one has them.
-    fn of_parts(outcome: &str, method: Option<&str>, reason: Option<&str>) -> Option<Self> {
-        let found = match outcome {
-            "verified" => Self::Verified(method?.parse().ok()?),
-            "refuted" => Self::Refuted(reason?.parse().ok()?),
-            "undecided" => Self::Undecided(reason?.parse().ok()?),
-            "unverifiable" => Self::Unverifiable,
-            "unclaimed" => Self::Unclaimed,
-            _ => return None,
-        };
-        (found.method().map(IdentityMethod::as_str) == method && found.reason() == reason).then_some(found)
+    /// Every identity there is.
+    fn all() -> impl Iterator<Item = Self> {
+        let verified = IdentityMethod::ALL.iter().copied().map(Self::Verified);
+        let refuted = Refutation::ALL.iter().copied().map(Self::Refuted);
+        let undecided = UndecidedReason::ALL.iter().copied().map(Self::Undecided);
+        verified.chain(refuted).chain(undecided).chain([Self::Unverifiable, Self::Unclaimed])
     }
 }
 
@@ -198,19 +193,7 @@ impl FromStr for Identity {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let (outcome, inside) = match text.strip_suffix(')') {
-            Some(text) => text.split_once('(').map_or((text, Some("")), |(outcome, inside)| (outcome, Some(inside))),
-            None => (text, None),
-        };
-        let (method, reason) = match inside {
-            None => (None, None),
-            Some(inside) => match inside.split_once(": ") {
-                Some((method, reason)) => (Some(method), Some(reason)),
-                None if outcome == "verified" => (Some(inside), None),
-                None => (None, Some(inside)),
-            },
-        };
-        Self::of_parts(outcome, method, reason).ok_or_else(|| {
+        Self::all().find(|identity| identity.to_string() == text).ok_or_else(|| {
             ValueError::of_any(
                 text,
                 "is no identity: write one such as \"verified(range)\", \"refuted(range: not-listed)\", \
@@ -247,7 +230,11 @@ mod with_serde {
     impl<'de> Deserialize<'de> for Identity {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let Parts { outcome, method, reason } = Parts::deserialize(deserializer)?;
-            Self::of_parts(&outcome, method.as_deref(), reason.as_deref()).ok_or_else(|| {
+            let is_this = |found: &Self| {
+                let of_method = found.method().map(IdentityMethod::as_str) == method.as_deref();
+                of_method && found.outcome() == outcome && found.reason() == reason.as_deref()
+            };
+            Self::all().find(is_this).ok_or_else(|| {
                 let show = |part: Option<String>| part.unwrap_or_else(|| "none".to_owned());
                 D::Error::custom(format!(
                     "no identity has the outcome {outcome:?} with the method {:?} and the reason {:?}",

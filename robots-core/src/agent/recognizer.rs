@@ -198,7 +198,7 @@ pub(super) struct NamedCrawlers<'r> {
 impl<'r> NamedCrawlers<'r> {
     pub(super) fn of(registry: &'r Registry, header: &Header<'_>) -> Self {
         let mut named = Self::default();
-        for (crawler, place) in registry.find_places(header) {
+        for (crawler, place) in registry.find(header) {
             named.places.push(place);
             named.add(crawler);
         }

@@ -139,16 +139,9 @@ impl Registry {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
-    /// The crawlers that a header names, in its order. A word inside of a name begins no other one.
-    pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = &'r Arc<Crawler>> {
-        self.find_places(header).map(|(crawler, _)| crawler)
-    }
-
-    /// As [`Registry::find`], with the octets of each name.
-    pub(super) fn find_places<'r>(
-        &'r self,
-        header: &Header<'_>,
-    ) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
+    /// The crawlers that a header names, in its order, each with the octets of its name. A word inside of a name begins no other
+    /// one.
+    pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
         // A crawler that lacks what its name requires is not tried again: the text would be searched for every mention.
         let mut refused = Vec::new();
         let mut end_of_name = 0;
@@ -183,11 +176,6 @@ impl Registry {
         }
         let (name, end) = best?;
         Some((self.crawlers.get(name.value as usize)?, end))
-    }
-
-    /// Whether a header with this name is always recognised by it.
-    pub(super) fn finds(&self, name: &[u8]) -> bool {
-        self.with_header_name(name).is_some_and(|crawler| crawler.requires.is_empty())
     }
 
     /// Whether the header holds what the crawler's name requires.
@@ -309,7 +297,7 @@ mod tests {
 
     fn found<'r>(registry: &'r Registry, header: &str) -> Option<&'r str> {
         let header = Header::read(header.as_bytes());
-        registry.find(&header).next().map(|crawler| crawler.name.as_str())
+        registry.find(&header).next().map(|(crawler, _)| crawler.name.as_str())
     }
 
     #[test]
@@ -378,7 +366,7 @@ mod tests {
         let registry = Registry::default().extended_with([row("Foo Bar"), row("Bar")]).unwrap();
         for (header, names) in [("Foo Bar/1.0", &["Foo Bar"][..]), ("Foo Bar Bar/1.0", &["Foo Bar", "Bar"])] {
             let header = Header::read(header.as_bytes());
-            assert_eq!(registry.find(&header).map(|crawler| &crawler.name).collect::<Vec<_>>(), names);
+            assert_eq!(registry.find(&header).map(|(crawler, _)| &crawler.name).collect::<Vec<_>>(), names);
         }
     }
 

@@ -71,10 +71,7 @@ impl<'a> CheckedFile<'a> {
 
     /// Every line that is a field, with the number of the line.
     pub(super) fn fields(&self) -> impl Iterator<Item = (usize, Field<'a>)> {
-        self.robots.lines().filter_map(|line| match line.kind() {
-            LineKind::Field(field) => Some((line.number, field)),
-            _ => None,
-        })
+        self.robots.fields().map(|(line, field, _)| (line.number, field))
     }
 
     /// Every line; a line is known by its place here.

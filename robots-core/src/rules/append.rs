@@ -11,14 +11,13 @@
 //! Names are the same where every reading takes them for the same (`GPTBot` and `gptbot/1.0`). If only some readings do
 //! (`Foobot 2` and `Foobot`), both groups stay: a reader that takes them for one crawler obeys both, so that no rule is lost.
 
-use std::collections::HashSet;
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::document::{Name, RobotsTxt};
 use super::keyword::{ValueError, first_few};
-use super::line::{Directive, Field, LineKind, bom_length};
+use super::line::{Directive, Field, bom_length};
 use super::token::ProductToken;
 
 /// Names that a comment lists.
@@ -179,13 +178,8 @@ impl Writer {
 /// The lines of each group besides its names, and how many lines belong to none.
 pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     let mut lines: Vec<Vec<GroupLine>> = robots.groups().map(|_| Vec::new()).collect();
-    let mut begins = robots.groups().map(|group| group.line()).peekable();
-    let (mut begun, mut others) = (0, 0);
-    for line in robots.lines() {
-        while begins.next_if(|begin| *begin <= line.number).is_some() {
-            begun += 1;
-        }
-        let LineKind::Field(field) = line.kind() else { continue };
+    let mut others = 0;
+    for (line, field, begun) in robots.fields() {
         let is_rule = match field.directive {
             Directive::UserAgent => continue,
             Directive::Allow | Directive::Disallow => is_rule_to_all(&field),
@@ -211,8 +205,7 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
 /// Whether a reader may be left that takes the names which follow for more names of the last group: one that reads no rule there.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
-    for line in robots.lines() {
-        let LineKind::Field(field) = line.kind() else { continue };
+    for (_, field, _) in robots.fields() {
         match field.directive {
             Directive::UserAgent => is_open = true,
             _ => is_open &= !is_rule_to_all(&field),
@@ -255,17 +248,13 @@ fn select<'f>(
                 }
                 continue;
             }
-            match known.entry(key) {
-                Entry::Vacant(entry) => {
-                    entry.insert(names.len());
-                    names.push((name, vec![index]));
-                }
-                Entry::Occupied(entry) => {
-                    let groups = &mut names[*entry.get()].1;
-                    if groups.last() != Some(&index) {
-                        groups.push(index);
-                    }
-                }
+            let at = *known.entry(key).or_insert_with(|| {
+                names.push((name, Vec::new()));
+                names.len() - 1
+            });
+            let groups = &mut names[at].1;
+            if groups.last() != Some(&index) {
+                groups.push(index);
             }
         }
     }

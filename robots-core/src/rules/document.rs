@@ -29,12 +29,13 @@ struct Document {
     sitemaps: Vec<ValueRecord>,
     delays: Vec<DelayRecord>,
     notes: Vec<Note>,
+    has_host: bool,
 }
 
 /// Octets that others hold too are read without a copy.
 impl From<Arc<[u8]>> for RobotsTxt {
     fn from(bytes: Arc<[u8]>) -> Self {
-        Parser { document: Document { bytes, ..Document::default() }, has_host: false }.parse()
+        Document { bytes, ..Document::default() }.parse()
     }
 }
 
@@ -115,6 +116,21 @@ impl RobotsTxt {
     /// Every line, blank and unknown ones included.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         Lines::new(&self.0.bytes)
+    }
+
+    /// Every line that is a field, with the number of groups that begin up to it.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
+        let mut begins = self.groups().map(Group::line).peekable();
+        let mut begun = 0;
+        self.lines().filter_map(move |line| {
+            while begins.next_if(|begin| *begin <= line.number).is_some() {
+                begun += 1;
+            }
+            match line.kind() {
+                LineKind::Field(field) => Some((line, field, begun)),
+                _ => None,
+            }
+        })
     }
 
     /// The groups in the order of the file, those for the same crawler not merged.
@@ -251,14 +267,9 @@ impl fmt::Debug for Rule<'_> {
 }
 
 /// Consecutive user-agent lines share what follows; only an allow or disallow line closes their list.
-struct Parser {
-    document: Document,
-    has_host: bool,
-}
-
-impl Parser {
+impl Document {
     fn parse(mut self) -> RobotsTxt {
-        let bytes = self.document.bytes.clone();
+        let bytes = self.bytes.clone();
         if bom_length(&bytes) > 0 {
             self.note(1, NoteKind::ByteOrderMark);
         }
@@ -275,7 +286,7 @@ impl Parser {
                 LineKind::Field(field) => self.field(line.number, &field),
             }
         }
-        RobotsTxt(Arc::new(self.document))
+        RobotsTxt(Arc::new(self))
     }
 
     fn field(&mut self, line: usize, field: &Field<'_>) {
@@ -284,7 +295,7 @@ impl Parser {
             Directive::UserAgent => self.name(at),
             Directive::Allow => self.rule(Access::Allow, at),
             Directive::Disallow => self.rule(Access::Disallow, at),
-            Directive::Sitemap => self.document.sitemaps.push(at),
+            Directive::Sitemap => self.sitemaps.push(at),
             Directive::Host => self.host(line, field.value),
             Directive::CrawlDelay => self.delay(&at, field.value),
             _ => {}
@@ -295,10 +306,10 @@ impl Parser {
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),
-            Some(interval) if interval.is_zero() || self.document.groups.is_empty() => {}
+            Some(interval) if interval.is_zero() || self.groups.is_empty() => {}
             Some(interval) => {
-                let group = self.document.groups.len() - 1;
-                self.document.delays.push(DelayRecord { interval, line: at.line, end: at.value.end, group });
+                let group = self.groups.len() - 1;
+                self.delays.push(DelayRecord { interval, line: at.line, end: at.value.end, group });
             }
         }
     }
@@ -313,27 +324,24 @@ impl Parser {
     }
 
     fn name(&mut self, at: ValueRecord) {
-        self.document.names.push(at);
-        let names = self.document.names.len();
-        match self.document.groups.last_mut() {
+        self.names.push(at);
+        let names = self.names.len();
+        match self.groups.last_mut() {
             Some(group) if group.rules.is_empty() => group.names.end = names,
-            _ => self.document.groups.push(GroupRecord {
-                names: names - 1..names,
-                rules: self.document.rules.len()..self.document.rules.len(),
-            }),
+            _ => self.groups.push(GroupRecord { names: names - 1..names, rules: self.rules.len()..self.rules.len() }),
         }
     }
 
     fn rule(&mut self, access: Access, at: ValueRecord) {
-        let Some(group) = self.document.groups.last_mut() else {
+        let Some(group) = self.groups.last_mut() else {
             return self.note(at.line, NoteKind::RuleOutsideGroup);
         };
         group.rules.end += 1;
-        self.document.rules.push(RuleRecord { access, at, group: self.document.groups.len() - 1 });
+        self.rules.push(RuleRecord { access, at, group: self.groups.len() - 1 });
     }
 
     fn note(&mut self, line: usize, kind: NoteKind) {
-        self.document.notes.push(Note { line, kind });
+        self.notes.push(Note { line, kind });
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::delays::{RequestRate, TimeWindow};
 use super::document::{Group, RobotsTxt};
-use super::line::{Directive, Field, LineKind};
+use super::line::{Directive, Field};
 use super::value::{Host, clean_param, delay, preferences};
 
 /// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
@@ -84,17 +84,11 @@ impl RobotsTxt {
     /// assert_eq!((extension.line, extension.group.unwrap().line()), (2, 1));
     /// ```
     pub fn extensions(&self) -> impl Iterator<Item = Extension<'_>> {
-        let mut groups = self.groups().peekable();
-        let mut current = None;
-        self.lines().filter_map(move |line| {
-            while let Some(group) = groups.next_if(|group| group.line() <= line.number) {
-                current = Some(group);
-            }
-            let LineKind::Field(field) = line.kind() else { return None };
+        self.fields().filter_map(|(line, field, begun)| {
             let group = match field.directive {
                 Directive::UserAgent | Directive::Allow | Directive::Disallow | Directive::Sitemap => return None,
                 Directive::Host | Directive::CleanParam | Directive::License => None,
-                _ => current,
+                _ => begun.checked_sub(1).map(|group| self.group(group)),
             };
             Some(Extension { line: line.number, field, group })
         })

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::agent::Registry;
 use crate::check::pattern::{spelled, without_runs};
-use crate::rules::{Access, Directive, Group, LineKind, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
+use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Lines in all sets of groups that are compared: a bound on the cost.
 const MOST_LINES: usize = 2_000_000;
@@ -77,7 +77,7 @@ impl EffectiveContent {
         for (key, places) in places {
             sets.entry(places).or_default().push(key);
         }
-        let (of_groups, of_site, host) = other_lines(robots, &groups);
+        let (of_groups, of_site, host) = other_lines(robots);
         let mut left = MOST_LINES;
         let (mut rules, mut others) = (BTreeMap::new(), BTreeMap::new());
         for (set, names) in sets {
@@ -149,14 +149,10 @@ impl NameKeys {
 }
 
 /// The lines that are no rules: those of each group, those of the site, and the host.
-fn other_lines(robots: &RobotsTxt, groups: &[Group<'_>]) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Option<Vec<u8>>) {
-    let mut of_groups = vec![Vec::new(); groups.len()];
-    let (mut of_site, mut host, mut begun) = (Vec::new(), None, 0);
-    for line in robots.lines() {
-        while groups.get(begun).is_some_and(|group| group.line() <= line.number) {
-            begun += 1;
-        }
-        let LineKind::Field(field) = line.kind() else { continue };
+fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Option<Vec<u8>>) {
+    let mut of_groups = vec![Vec::new(); robots.groups().len()];
+    let (mut of_site, mut host) = (Vec::new(), None);
+    for (_, field, begun) in robots.fields() {
         let name = match field.directive {
             Directive::UserAgent | Directive::Allow | Directive::Disallow => continue,
             // Two words that no crawler knows are no field.

@@ -86,10 +86,6 @@ impl RangeList {
             let message = format!("the list holds no valid prefix: {CONVERT}");
             return Err(error(DocumentErrorKind::Empty, message));
         }
-        if prefixes.len() > MOST_PREFIXES {
-            let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", prefixes.len());
-            return Err(error(DocumentErrorKind::TooMany, message));
-        }
         if let Some(wide) = prefixes.iter().find(|prefix| is_too_wide(prefix)) {
             let message = format!(
                 "the prefix {wide} holds a large part of the Internet: prefixes of at least /{SHORTEST_V4} (IPv4) and \
