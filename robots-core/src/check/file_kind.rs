@@ -1,6 +1,5 @@
 //! The kind of a file: rules, or something that only bears the name robots.txt.
 
-use std::fmt;
 use std::ops::Range;
 
 use super::directives::is_robots_txt;
@@ -107,15 +106,6 @@ fn is_made_of_others(octets: &[u8]) -> bool {
 pub(super) enum Utf16Form {
     LittleEndian,
     BigEndian,
-}
-
-impl fmt::Display for Utf16Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::LittleEndian => "UTF-16 (little endian)",
-            Self::BigEndian => "UTF-16 (big endian)",
-        })
-    }
 }
 
 /// Which UTF-16 a file is.

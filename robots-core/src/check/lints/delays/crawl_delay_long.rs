@@ -28,12 +28,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     } else {
         "write at most 30, or disallow what should not be fetched"
     };
+    let seconds = Quoted(field.value);
     sink.report(
         field.value_range.clone(),
-        format_args!(
-            "at {} seconds a request some crawlers leave, and no more than 30 are enforced",
-            Quoted(field.value)
-        ),
+        format_args!("at {seconds} seconds a request some crawlers leave, and no more than 30 are enforced"),
     )
     .help(help);
 }

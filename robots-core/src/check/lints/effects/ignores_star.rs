@@ -18,35 +18,24 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let named: HashSet<ProductToken> = file
-        .robots
-        .groups()
-        .flat_map(|group| group.names())
-        .filter_map(|name| ProductToken::from_name(name.value()))
-        .collect();
+    let named: HashSet<_> = file.names().filter_map(|name| ProductToken::from_name(name.value())).collect();
     let global = || file.robots.groups().filter(|group| group.is_global()).flat_map(|group| group.rules());
     let closes =
         global().find(|rule| rule.access() == Access::Disallow && matches!(rule.pattern(), b"/" | b"/*" | b"*"));
     let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
     // A site shut altogether is a lint of its own.
     let (Some(rule), true) = (closes, opens) else { return };
-    let deaf: Vec<&Crawler> = file
-        .crawlers
-        .registry
-        .crawlers()
-        .filter(|crawler| crawler.checked_on.is_some() && !crawler.is_control)
-        .filter(|crawler| crawler.obeys_robots == Obeys::Yes && crawler.obeys_star == Obeys::No)
-        .filter(|crawler| !crawler.tokens.iter().any(|token| named.contains(token)))
-        .collect();
+    let is_deaf = |crawler: &&Crawler| {
+        let is_documented = crawler.checked_on.is_some() && !crawler.is_control;
+        is_documented && crawler.obeys_robots == Obeys::Yes && crawler.obeys_star == Obeys::No
+    };
+    let deaf = file.crawlers.registry.crawlers().filter(is_deaf);
+    let deaf = deaf.filter(|crawler| !crawler.tokens.iter().any(|token| named.contains(token)));
+    let deaf: Vec<&[u8]> = deaf.map(|crawler| crawler.name.as_bytes()).collect();
     if let Some(first) = deaf.first() {
-        sink.report(
-            rule.range(),
-            format_args!(
-                "the group for \"*\" does not reach {}",
-                quoted_list(deaf.iter().map(|crawler| crawler.name.as_bytes()))
-            ),
-        )
-        .of_agent(first.name.as_bytes())
-        .help("name them in user-agent lines of their own");
+        let names = quoted_list(deaf.iter().copied());
+        sink.report(rule.range(), format_args!("the group for \"*\" does not reach {names}"))
+            .of_agent(first)
+            .help("name them in user-agent lines of their own");
     }
 }

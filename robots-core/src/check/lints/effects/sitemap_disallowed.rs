@@ -22,12 +22,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let selection = file.rules().select(&[], Fallback::Star);
         let verdict = selection.verdict(&RequestPath::new(sitemap.value));
         if let (Access::Disallow, Some(rule)) = (verdict.access(), verdict.rule()) {
+            let (line, pattern) = (rule.line(), Quoted(rule.pattern()));
             sink.report(
                 sitemap.range,
                 format_args!(
-                    "line {} disallows {}: crawlers without a group of their own may not read the sitemap",
-                    rule.line(),
-                    Quoted(rule.pattern())
+                    "line {line} disallows {pattern}: crawlers without a group of their own may not read the sitemap"
                 ),
             )
             .help_with(|| {

@@ -30,13 +30,12 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if let Some(word) = lost_colon(field) {
         let rest = field.name[word.len()..].trim_ascii_start();
         let written = [word, b": ", rest, b":", field.value].concat();
+        let (word, value) = (Quoted(word), Quoted(field.value));
         sink.report_at(
             Severity::Error,
             field.name_range.clone(),
             format_args!(
-                "no colon after {}: crawlers split the line at its first colon and read the value {}",
-                Quoted(word),
-                Quoted(field.value)
+                "no colon after {word}: crawlers split the line at its first colon and read the value {value}"
             ),
         )
         .help(format_args!("write {}", Quoted(&written)));

@@ -23,12 +23,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         line > name.line() && is_known(&field) && !matches!(field.directive, Directive::UserAgent | Directive::Sitemap)
     };
     if !file.fields().any(is_extension) {
+        let named = Quoted(name.value());
         sink.report(
             name.range(),
-            format_args!(
-                "no rule follows the user-agent line of {}: everything is allowed to it",
-                Quoted(name.value())
-            ),
+            format_args!("no rule follows the user-agent line of {named}: everything is allowed to it"),
         )
         .help("add a rule, or \"Disallow:\" to show that everything is allowed");
     }

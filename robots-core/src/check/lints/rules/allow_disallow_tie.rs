@@ -51,13 +51,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
+    let (line, pattern) = (allow.line(), Quoted(allow.pattern()));
     sink.report(
         rule.range(),
-        format_args!(
-            "line {}{place} allows {}: of equally long patterns the one that allows decides",
-            allow.line(),
-            Quoted(allow.pattern())
-        ),
+        format_args!("line {line}{place} allows {pattern}: of equally long patterns the one that allows decides"),
     )
     .help("remove the one that is not meant");
 }

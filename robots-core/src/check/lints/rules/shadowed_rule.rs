@@ -50,15 +50,11 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
             strongest.get(&pattern.canonical).filter(|other| other.priority > pattern.priority).map(|other| other.rule);
         let by = same.or_else(|| wide.covering(pattern, pairs));
         let Some(by) = by.filter(|by| by.access() != pattern.rule.access()) else { continue };
+        let (shorter, longer) = (Quoted(pattern.rule.pattern()), Quoted(by.pattern()));
+        let (line, access) = (by.line(), by.access());
         sink.report(
             pattern.rule.range(),
-            format_args!(
-                "{} never decides: line {} says {} {} and is longer",
-                Quoted(pattern.rule.pattern()),
-                by.line(),
-                by.access(),
-                Quoted(by.pattern())
-            ),
+            format_args!("{shorter} never decides: line {line} says {access} {longer} and is longer"),
         )
         .help("remove it, or make it longer than the other by what it is about");
     }
