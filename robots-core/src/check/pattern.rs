@@ -90,11 +90,6 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
 }
 
-/// The number by which matching patterns are ranked; see [`PathPattern::priority`].
-pub(super) fn priority(written: &[u8]) -> usize {
-    PathPattern::new(written, Reading::Standard).priority()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

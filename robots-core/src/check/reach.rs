@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::rules::{Access, Group, PathPattern, Reading, Rule};
+use crate::rules::{Access, Group, Reading, Rule, priority};
 
 /// The rule that shuts a crawler out, and how much it covers.
 #[derive(Clone, Copy)]
@@ -42,14 +42,14 @@ impl<'r> Reach<'r> {
     pub(super) fn of(group: Group<'r>) -> Self {
         let mut reach = Self::default();
         for rule in group.rules().filter(|rule| rule.range().end <= Reading::STANDARD_LIMIT) {
-            let priority = || PathPattern::new(rule.pattern(), Reading::Standard).priority();
+            let priority = priority(rule.pattern());
             let one = match rule.access() {
                 Access::Disallow if is_every_path(rule.pattern()) => {
-                    Self { closes: Some((priority(), rule)), ..Self::default() }
+                    Self { closes: Some((priority, rule)), ..Self::default() }
                 }
-                Access::Allow if rule.pattern() == b"/$" => Self { opens_home: priority(), ..Self::default() },
+                Access::Allow if rule.pattern() == b"/$" => Self { opens_home: priority, ..Self::default() },
                 Access::Allow if matches!(rule.pattern(), [b'/' | b'*', ..]) => {
-                    Self { opens: priority(), ..Self::default() }
+                    Self { opens: priority, ..Self::default() }
                 }
                 _ => continue,
             };

@@ -67,10 +67,7 @@ impl<'a> IdentityRequest<'a> {
     ///    operator do not count: AdsBot's addresses are not in Googlebot's list, and its header may name both.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
-        let checks = match self.signed {
-            Some((message, _)) => evidence.signatures(message, self.address, now),
-            None => None,
-        };
+        let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
         #[cfg(feature = "signatures")]
         let checks = checks.as_deref().unwrap_or_default();
         let identify = |agent: Option<&'a Agent>| {

@@ -52,6 +52,7 @@ pub(crate) use self::line::{MAX_LINE, starts_with};
 pub use self::path::RequestPath;
 pub use self::path_form::PathForm;
 pub(crate) use self::path_form::PathForms;
+pub(crate) use self::pattern::priority;
 pub use self::pattern::{Costly, PathPattern};
 pub use self::rule_set::{Fallback, FormTrace, RuleSet, Selection, Trace, Verdict};
 pub use self::text::{Note, NoteKind};

@@ -89,7 +89,7 @@ impl fmt::Debug for PathPattern {
 }
 
 /// The length of the pattern once octets ≥ 0x80 are escaped, as the reference parser counts it.
-pub(super) fn priority(written: &[u8]) -> usize {
+pub(crate) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
 }
 

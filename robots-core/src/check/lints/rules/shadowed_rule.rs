@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::check::lint::*;
-use crate::check::pattern::{Canonical, priority};
+use crate::check::pattern::Canonical;
+use crate::rules::priority;
 
 pub(crate) const LINT: Lint = Lint {
     code: "shadowed-rule",
