@@ -74,12 +74,6 @@ impl fmt::Debug for ProductToken {
     }
 }
 
-impl std::borrow::Borrow<[u8]> for ProductToken {
-    fn borrow(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 /// Whether the value of a user-agent line names every crawler: `*` alone, or `*`, white space and anything.
 pub(super) fn is_star(value: &[u8]) -> bool {
     matches!(value, [b'*']) || matches!(value, [b'*', second, ..] if is_space(*second))

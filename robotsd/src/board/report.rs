@@ -235,8 +235,7 @@ pub(crate) struct TrafficTotals {
 /// The totals of the last minute.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficWindow {
-    totals: VecDeque<(Second, u64, u64)>,
-    decision_p99: Option<f64>,
+    totals: VecDeque<(Second, TrafficTotals)>,
 }
 
 impl TrafficWindow {
@@ -246,29 +245,27 @@ impl TrafficWindow {
     }
 
     pub(super) fn add(&mut self, now: Second, totals: TrafficTotals) {
-        let TrafficTotals { requests, refused, decision_p99 } = totals;
-        let goes_on = |(at, before, _): &(Second, u64, u64)| *at < now && *before <= requests;
+        let goes_on = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
         if !self.totals.back().is_none_or(goes_on) {
             // The clock was set back, or another site took over the name.
             self.totals.clear();
         }
-        self.totals.push_back((now, requests, refused));
-        while self.totals.front().is_some_and(|(at, ..)| now - at > MINUTE) {
+        self.totals.push_back((now, totals));
+        while self.totals.front().is_some_and(|(at, _)| now - at > MINUTE) {
             self.totals.pop_front();
         }
-        self.decision_p99 = decision_p99;
     }
 
     /// None until there are two totals.
     pub(super) fn traffic(&self) -> Option<RecentTraffic> {
-        let (first, last) = (self.totals.front()?, self.totals.back()?);
-        let seconds = last.0 - first.0;
-        let (requests, refused) = (last.1 - first.1, last.2.saturating_sub(first.2));
+        let ((since, first), (until, last)) = (self.totals.front()?, self.totals.back()?);
+        let seconds = until - since;
+        let (requests, refused) = (last.requests - first.requests, last.refused.saturating_sub(first.refused));
         (seconds > 0).then(|| RecentTraffic {
             seconds,
             requests_per_minute: requests as f64 * MINUTE as f64 / seconds as f64,
             refused_share: if requests == 0 { 0.0 } else { refused as f64 / requests as f64 },
-            decision_p99_seconds: self.decision_p99,
+            decision_p99_seconds: last.decision_p99,
         })
     }
 }
