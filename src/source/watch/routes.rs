@@ -1,10 +1,10 @@
 //! Which targets an event is for.
 //!
-//! A folder is known by its identity, not by a path to it: the system gives two paths to one folder one watch, whose
-//! events bear one of the paths.
+//! A folder is watched by its path without links, whatever paths lead to it, and known by its identity as well: another
+//! one may take its path, and it may take another path.
 
-use std::collections::{BTreeSet, HashMap};
-use std::ffi::{OsStr, OsString};
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use notify::Event;
@@ -16,15 +16,17 @@ use crate::source::file_system::{self, FileSystemId};
 /// The number of a target among all that one watcher has.
 pub(super) type WatchId = u64;
 
-/// A name in a watched folder; without a name, every name in it.
+/// A name in a folder; without a name, every name in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedName {
-    pub(super) folder: FolderId,
+    pub(super) system: FileSystemId,
+    /// The path of the folder, without links.
+    pub(super) folder: PathBuf,
     pub(super) name: Option<OsString>,
 }
 
 /// The identity of a folder, wherever it is moved: device and inode, where there are such.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FolderId {
     pub(super) system: FileSystemId,
     #[cfg(unix)]
@@ -33,32 +35,25 @@ pub(super) struct FolderId {
     path: PathBuf,
 }
 
-/// The folders that are watched, and the targets in each. It is locked for a moment only, by the thread that delivers
-/// events too.
+/// The folders that one source watches, and the targets in each. It is locked for a moment only, by the thread that
+/// delivers events too.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    /// The path a folder is watched by.
-    roots: HashMap<FolderId, PathBuf>,
-    listeners: HashMap<PathBuf, FolderListeners>,
+    folders: HashMap<PathBuf, FolderListeners>,
+    /// The paths that folders are watched by: the system gives two paths to one folder one watch.
+    paths: HashMap<FolderId, PathBuf>,
+    /// Paths of folders that lost their last target.
+    unused: Vec<PathBuf>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct FolderListeners {
-    folder: FolderId,
-    named: HashMap<OsString, Vec<WatchId>>,
-    /// The targets that every name concerns.
-    every: Vec<WatchId>,
-    /// The folder was moved or removed: the system has dropped its watch, or reports another place under its path.
+    /// The folder that is watched.
+    folder: Option<FolderId>,
+    /// It was moved or removed: the system has dropped its watch, or reports another place under its path.
     is_gone: bool,
-}
-
-/// The reads that an event calls for.
-#[derive(Debug)]
-pub(super) enum Impact {
-    Nothing,
-    For(Vec<(WatchId, Urgency)>),
-    /// Events may have been lost.
-    ForAll,
+    /// The targets that a name concerns, and those that every name does.
+    targets: HashMap<Option<OsString>, Vec<WatchId>>,
 }
 
 impl FolderId {
@@ -73,101 +68,74 @@ impl FolderId {
 }
 
 impl Routes {
-    pub(super) fn all_watched(&self, names: &BTreeSet<WatchedName>) -> bool {
-        names.iter().all(|name| self.is_watched(&name.folder))
-    }
-
-    fn is_watched(&self, folder: &FolderId) -> bool {
-        self.listeners_of(folder).is_some_and(|listeners| !listeners.is_gone)
-    }
-
-    /// Whether a path is that of a watched folder on this file system.
-    pub(super) fn is_root(&self, root: &Path, system: FileSystemId) -> bool {
-        self.listeners.get(root).is_some_and(|listeners| listeners.folder.system == system)
-    }
-
-    /// Adds a target where its folder is watched already.
-    pub(super) fn join(&mut self, id: WatchId, name: &WatchedName) -> bool {
-        let is_watched = self.is_watched(&name.folder);
-        if is_watched {
-            self.add(id, name);
-        }
-        is_watched
-    }
-
-    /// The path by which a folder was watched before.
-    pub(super) fn root_of(&self, folder: &FolderId) -> Option<PathBuf> {
-        self.roots.get(folder).cloned()
-    }
-
-    /// Forgets the folder that was watched by a path, with its targets.
-    pub(super) fn remove_root(&mut self, root: &Path) -> Option<(FolderId, Vec<WatchId>)> {
-        let old = self.listeners.remove(root)?;
-        self.roots.remove(&old.folder);
-        let ids = old.all().collect();
-        Some((old.folder, ids))
-    }
-
-    /// A folder that is watched by this path from now on, with its first target.
-    pub(super) fn insert(&mut self, root: &Path, id: WatchId, name: &WatchedName) {
-        self.roots.insert(name.folder.clone(), root.to_owned());
-        let folder = name.folder.clone();
-        let listeners = FolderListeners { folder, named: HashMap::new(), every: Vec::new(), is_gone: false };
-        self.listeners.insert(root.to_owned(), listeners);
-        self.add(id, name);
-    }
-
-    fn listeners_of(&self, folder: &FolderId) -> Option<&FolderListeners> {
-        self.listeners.get(self.roots.get(folder)?)
-    }
-
-    fn add(&mut self, id: WatchId, name: &WatchedName) {
-        let Some(listeners) = self.roots.get(&name.folder).and_then(|root| self.listeners.get_mut(root)) else {
-            return;
-        };
-        let ids = match &name.name {
-            Some(name) => listeners.named.entry(name.clone()).or_default(),
-            None => &mut listeners.every,
-        };
+    /// Adds a target; says whether its folder, which is this one now, is watched.
+    pub(super) fn add(&mut self, id: WatchId, name: &WatchedName, folder: &FolderId) -> bool {
+        let listeners = self.folders.entry(name.folder.clone()).or_default();
+        let ids = listeners.targets.entry(name.name.clone()).or_default();
         if !ids.contains(&id) {
             ids.push(id);
         }
+        listeners.folder.as_ref() == Some(folder) && !listeners.is_gone
     }
 
-    /// Removes a target; the path of its folder if it was the last one there.
-    pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) -> Option<PathBuf> {
-        let root = self.roots.get(&name.folder)?.clone();
-        let listeners = self.listeners.get_mut(&root)?;
-        match &name.name {
-            Some(name) => {
-                if let Some(ids) = listeners.named.get_mut(name) {
-                    ids.retain(|other| *other != id);
-                    if ids.is_empty() {
-                        listeners.named.remove(name);
-                    }
-                }
+    pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) {
+        let Some(listeners) = self.folders.get_mut(&name.folder) else { return };
+        if let Some(ids) = listeners.targets.get_mut(&name.name) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                listeners.targets.remove(&name.name);
             }
-            None => listeners.every.retain(|other| *other != id),
         }
-        if listeners.all().next().is_some() {
-            return None;
+        if listeners.targets.is_empty() {
+            self.unused.push(name.folder.clone());
         }
-        self.roots.remove(&name.folder);
-        self.listeners.remove(&root);
-        Some(root)
     }
 
-    /// The targets an event concerns.
-    pub(super) fn impact(&mut self, event: &notify::Result<Event>) -> Impact {
-        // An overflow or another fault of the queue.
-        let Ok(event) = event else { return Impact::ForAll };
-        if event.need_rescan() {
-            return Impact::ForAll;
+    pub(super) fn has_unused(&self) -> bool {
+        !self.unused.is_empty()
+    }
+
+    /// Forgets the folders without targets, and returns their paths.
+    pub(super) fn take_unused(&mut self) -> Vec<PathBuf> {
+        let mut unused = std::mem::take(&mut self.unused);
+        // Another target may have come to the folder meanwhile.
+        unused.retain(|path| self.folders.get(path).is_some_and(|listeners| listeners.targets.is_empty()));
+        for path in &unused {
+            self.forget(path);
+            self.folders.remove(path);
         }
+        unused
+    }
+
+    /// Notes that a folder is watched by this path from now on. Returns the path that it was watched by before.
+    pub(super) fn watch(&mut self, folder: &FolderId, path: &Path) -> Option<PathBuf> {
+        self.forget(path);
+        let before = self.paths.get(folder).cloned();
+        before.iter().for_each(|before| self.forget(before));
+        self.paths.insert(folder.clone(), path.to_owned());
+        let listeners = self.folders.entry(path.to_owned()).or_default();
+        (listeners.folder, listeners.is_gone) = (Some(folder.clone()), false);
+        before
+    }
+
+    /// Notes that no folder is watched by this path. Its targets stay.
+    pub(super) fn forget(&mut self, path: &Path) {
+        if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
+            self.paths.remove(&folder);
+        }
+    }
+
+    /// The targets that an event concerns, with the reads that it calls for.
+    pub(super) fn concerned(&mut self, event: &notify::Result<Event>) -> Vec<(WatchId, Urgency)> {
+        let event = match event {
+            Ok(event) if !event.need_rescan() => event,
+            // An overflow or another fault of the queue: events may have been lost.
+            _ => return self.folders.values().flat_map(|folder| folder.all(Urgency::WhenQuiet)).collect(),
+        };
         let urgency = match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Urgency::Closed,
             // Reading raises events too: our own would never end, and a folder of static files is read all the time.
-            EventKind::Access(_) => return Impact::Nothing,
+            EventKind::Access(_) => return Vec::new(),
             EventKind::Modify(ModifyKind::Name(_)) => Urgency::Renamed,
             EventKind::Remove(_) => Urgency::Gone,
             _ => Urgency::WhenQuiet,
@@ -180,34 +148,34 @@ impl Routes {
         );
         let mut concerned = Vec::new();
         for path in &event.paths {
-            if let Some(listeners) = self.listeners.get_mut(path).filter(|_| moves) {
+            if let Some(listeners) = self.folders.get_mut(path).filter(|_| moves) {
                 listeners.is_gone = true;
-                concerned.extend(listeners.all().map(|id| (id, of_folder)));
+                concerned.extend(listeners.all(of_folder));
             }
-            let folder = path.parent().and_then(|folder| self.listeners.get(folder));
+            let folder = path.parent().and_then(|folder| self.folders.get(folder));
             if let (Some(listeners), Some(name)) = (folder, path.file_name()) {
-                concerned.extend(listeners.named(name).map(|id| (id, urgency)));
+                concerned.extend(listeners.of(Some(name.to_owned()), urgency));
                 if moves {
-                    concerned.extend(listeners.every.iter().map(|id| (*id, Urgency::Gathered)));
+                    concerned.extend(listeners.of(None, Urgency::Gathered));
                 }
             }
         }
-        if concerned.is_empty() { Impact::Nothing } else { Impact::For(concerned) }
+        concerned
     }
 
-    /// How many folders are watched.
+    /// How many folders have targets.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.listeners.len()
+        self.folders.len()
     }
 }
 
 impl FolderListeners {
-    fn all(&self) -> impl Iterator<Item = WatchId> {
-        self.named.values().flatten().chain(&self.every).copied()
+    fn all(&self, urgency: Urgency) -> impl Iterator<Item = (WatchId, Urgency)> {
+        self.targets.values().flatten().map(move |id| (*id, urgency))
     }
 
-    fn named(&self, name: &OsStr) -> impl Iterator<Item = WatchId> {
-        self.named.get(name).into_iter().flatten().copied()
+    fn of(&self, name: Option<OsString>, urgency: Urgency) -> impl Iterator<Item = (WatchId, Urgency)> {
+        self.targets.get(&name).into_iter().flatten().map(move |id| (*id, urgency))
     }
 }

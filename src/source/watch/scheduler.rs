@@ -9,7 +9,7 @@
 //! more memory than one event. `watch::debounce` is given the time, so its rules are tested without a clock.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +18,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::debounce::{Debounce, DueWork, Urgency};
-use super::folders::{Folders, Listing, OpenEvents, Registration};
+use super::folders::{Folders, Listing, OpenEvents};
 use super::polled_changes::{FileStamp, PolledChanges};
-use super::routes::{Impact, WatchId};
+use super::routes::{WatchId, WatchedName};
 use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, Mutex, RejectionKind};
 use crate::source::file_system::FileSystemId;
@@ -69,10 +69,18 @@ struct WatchedTarget {
     target: Box<dyn Target>,
     /// The file system that its workers count for.
     system: AtomicU64,
-    /// Held by one worker while it looks folders up, which takes as long as their file system does: others only try it.
-    registration: Mutex<Registration>,
+    /// The names on the way to it that are registered. Held by one worker while it looks folders up, which takes as long as
+    /// their file system does: others only try it.
+    registered: Mutex<BTreeSet<WatchedName>>,
     /// Why events are missing. Held for a moment only.
     trouble: Mutex<Option<String>>,
+}
+
+impl WatchedTarget {
+    fn register_again(&self, id: WatchId, folders: &Folders) {
+        let result = folders.register(id, &self.path, self.listing, &mut self.registered.lock());
+        *self.trouble.lock() = result.err();
+    }
 }
 
 impl Scheduler {
@@ -102,26 +110,20 @@ impl Scheduler {
             queues.next_id += 1;
             queues.next_id
         };
-        let mut registration = Registration::default();
-        let (result, orphans) = self.folders.register(id, &path, listing, &mut registration);
+        let mut registered = BTreeSet::new();
+        let result = self.folders.register(id, &path, listing, &mut registered);
         let stamp = FileStamp::of(&path);
-        let system = stamp.system().or(registration.system()).unwrap_or_default();
+        let system = stamp.system().or(registered.first().map(|name| name.system)).unwrap_or_default();
         let target = Arc::new(WatchedTarget {
             path,
             listing,
             target: Box::new(target()),
             system: AtomicU64::new(system),
-            registration: Mutex::new(registration),
+            registered: Mutex::new(registered),
             trouble: Mutex::new(result.err()),
         });
-        let now = Instant::now();
-        let mut queues = self.queues.lock();
-        queues
-            .watched
-            .insert(id, Scheduled { debounce: Debounce::new(poll, now), polled: PolledChanges::new(stamp), target });
-        for orphan in orphans {
-            self.notify(&mut queues, orphan, Urgency::WhenQuiet, now);
-        }
+        let debounce = Debounce::new(poll, Instant::now());
+        self.queues.lock().watched.insert(id, Scheduled { debounce, polled: PolledChanges::new(stamp), target });
         id
     }
 
@@ -139,8 +141,8 @@ impl Scheduler {
         let removed = self.queues.lock().watched.remove(&id);
         let Some(Scheduled { target, .. }) = removed else { return };
         // A worker that holds it looks its folders up, and finds it removed afterwards.
-        if let Some(mut registration) = target.registration.try_lock() {
-            self.folders.unregister(id, &mut registration);
+        if let Some(mut registered) = target.registered.try_lock() {
+            self.folders.unregister(id, &mut registered);
         }
     }
 
@@ -168,9 +170,9 @@ impl Scheduler {
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {
             let scheduler = Arc::downgrade(self);
-            self.folders.start(move |event| {
-                if let Some(scheduler) = scheduler.upgrade() {
-                    scheduler.on_event(&event);
+            self.folders.start(move |concerned| {
+                if let Some(scheduler) = scheduler.upgrade().filter(|_| !concerned.is_empty()) {
+                    scheduler.notify(concerned);
                 }
             });
             let scheduler = self.clone();
@@ -179,27 +181,14 @@ impl Scheduler {
         });
     }
 
-    fn on_event(self: &Arc<Self>, event: &notify::Result<notify::Event>) {
-        let impact = self.folders.impact(event);
-        if matches!(impact, Impact::Nothing) {
-            return;
-        }
+    fn notify(self: &Arc<Self>, concerned: Vec<(WatchId, Urgency)>) {
         let mut queues = self.queues.lock();
         let now = Instant::now();
-        match impact {
-            Impact::Nothing => {}
-            Impact::For(ids) => ids.into_iter().for_each(|(id, urgency)| self.notify(&mut queues, id, urgency, now)),
-            Impact::ForAll => {
-                let ids: Vec<_> = queues.watched.keys().copied().collect();
-                ids.into_iter().for_each(|id| self.notify(&mut queues, id, Urgency::WhenQuiet, now));
+        for (id, urgency) in concerned {
+            if let Some(watched) = queues.watched.get_mut(&id) {
+                watched.debounce.notify(urgency, now);
+                self.schedule(&mut queues, id, now);
             }
-        }
-    }
-
-    fn notify(self: &Arc<Self>, queues: &mut Queues, id: WatchId, urgency: Urgency, now: Instant) {
-        if let Some(watched) = queues.watched.get_mut(&id) {
-            watched.debounce.notify(urgency, now);
-            self.schedule(queues, id, now);
         }
     }
 
@@ -324,7 +313,7 @@ impl Scheduler {
             None => {
                 // Removed meanwhile, perhaps before its folders were registered again.
                 drop(queues);
-                self.folders.unregister(id, &mut target.registration.lock());
+                self.folders.unregister(id, &mut target.registered.lock());
             }
         }
     }
@@ -342,7 +331,7 @@ impl Scheduler {
             }
             DueWork::Look => {
                 // Before reading, so that no change after it goes unnoticed, wherever a link leads by now.
-                self.register_again(id, target);
+                target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let now = fingerprint(&read);
                 if now == Err(RejectionKind::Unstable) {
@@ -361,7 +350,7 @@ impl Scheduler {
                 if self.scheduled(id, |scheduled| scheduled.polled.has_to_be_read(&stamp)) != Some(true) {
                     return;
                 }
-                self.register_again(id, target);
+                target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let (now, known) = (fingerprint(&read), target.target.known());
                 if self.scheduled(id, |scheduled| scheduled.polled.saw(now, known, stamp)) == Some(true) {
@@ -381,17 +370,6 @@ impl Scheduler {
                 scheduled.debounce.look_again(Instant::now() + rest);
             }
         });
-    }
-
-    fn register_again(self: &Arc<Self>, id: WatchId, target: &WatchedTarget) {
-        let (result, orphans) =
-            self.folders.register(id, &target.path, target.listing, &mut target.registration.lock());
-        *target.trouble.lock() = result.err();
-        if !orphans.is_empty() {
-            let mut queues = self.queues.lock();
-            let now = Instant::now();
-            orphans.into_iter().for_each(|orphan| self.notify(&mut queues, orphan, Urgency::WhenQuiet, now));
-        }
     }
 
     fn scheduled<R>(&self, id: WatchId, change: impl FnOnce(&mut Scheduled) -> R) -> Option<R> {
