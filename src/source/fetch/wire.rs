@@ -6,10 +6,10 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use robots_core::internals::AddressClass;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -168,7 +168,15 @@ pub(super) async fn stream(
     send(stream, request, pass_on).await
 }
 
-/// Sends a request, and has its answer worked on while the connection is driven.
+/// Interim answers to one request. Servers send one or two: 100 (Continue), 103 (Early Hints).
+const MOST_INTERIM: usize = 16;
+
+/// Sends a request, and has its answer worked on while the connection is driven, in one task: dropping the future closes the
+/// connection at any time.
+///
+/// Any number of interim answers (1xx) may come before the answer (RFC 9110, section 15.2), and hyper reads on past each
+/// without a bound. A server that sends nothing else would keep the fetcher's thread busy until the fetch is out of time. So
+/// they are counted, and the fetch ends as soon as the connection lets others have their turn.
 async fn send<T, F: Future<Output = Result<T, FetchError>>>(
     stream: Box<dyn Stream>,
     mut request: Request<Empty<Bytes>>,
@@ -179,15 +187,27 @@ async fn send<T, F: Future<Output = Result<T, FetchError>>>(
     hyper::ext::on_informational(&mut request, move |_| {
         counted.fetch_add(1, Ordering::Relaxed);
     });
-    let stream = TokioIo::new(Bounded { stream, interim: interim.clone() });
-    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(stream).await;
+    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(broken)?;
-    beside(connection, async move {
-        let response = sender.send_request(request).await;
-        // Those that come in one piece with the answer count as well.
-        check(&interim)?;
-        let (head, body) = response.map_err(broken)?.into_parts();
+    let mut work = pin!(async move {
+        let (head, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
         work(head, body).await
+    });
+    let mut connection = pin!(connection);
+    let mut is_open = true;
+    poll_fn(|context| {
+        // Again where the work has handed something to the connection; it also sees why the connection ends.
+        for _ in 0..2 {
+            is_open = is_open && connection.as_mut().poll(context).is_pending();
+            if interim.load(Ordering::Relaxed) > MOST_INTERIM {
+                let cause = format!("a server may send {MOST_INTERIM} before the answer");
+                return Poll::Ready(Err(FetchError::with_cause(FetchErrorKind::InterimAnswers, cause)));
+            }
+            if let Poll::Ready(output) = work.as_mut().poll(context) {
+                return Poll::Ready(output);
+            }
+        }
+        Poll::Pending
     })
     .await
 }
@@ -213,25 +233,6 @@ async fn read(mut body: Incoming, excess: Excess, most: u64) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// Drives a connection in the same task as the work on it: dropping the future closes the connection at any time.
-async fn beside<C: Future, W: Future>(connection: C, work: W) -> W::Output {
-    let (mut connection, mut work) = (pin!(connection), pin!(work));
-    let mut is_open = true;
-    poll_fn(|context| {
-        // The work on a connection sees why it ends.
-        is_open = is_open && connection.as_mut().poll(context).is_pending();
-        match work.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(output),
-            Poll::Pending => {
-                // The work may have handed something to the connection.
-                is_open = is_open && connection.as_mut().poll(context).is_pending();
-                work.as_mut().poll(context)
-            }
-        }
-    })
-    .await
-}
-
 fn broken(error: hyper::Error) -> FetchError {
     // A chunk that is none is an error of the body.
     let is_body_fault = |error: &hyper::Error| {
@@ -241,51 +242,4 @@ fn broken(error: hyper::Error) -> FetchError {
     let is_bad = error.is_parse() || is_body_fault(&error);
     let kind = if is_bad { FetchErrorKind::BadResponse } else { FetchErrorKind::Broken };
     FetchError::with_cause(kind, error)
-}
-
-/// Interim answers to one request. Servers send one or two: 100 (Continue), 103 (Early Hints).
-const MOST: usize = 16;
-
-/// A stream from which nothing more is read after too many interim answers (1xx), which are counted here.
-///
-/// Any number of them may come before the answer (RFC 9110, section 15.2), and hyper reads on past each without a
-/// bound. A server that sends nothing else would keep the fetcher's thread busy until the fetch is out of time.
-struct Bounded<S> {
-    stream: S,
-    interim: Arc<AtomicUsize>,
-}
-
-/// # Errors
-///
-/// If there were too many.
-fn check(interim: &AtomicUsize) -> Result<(), FetchError> {
-    if interim.load(Ordering::Relaxed) <= MOST {
-        return Ok(());
-    }
-    let cause = format!("a server may send {MOST} before the answer");
-    Err(FetchError::with_cause(FetchErrorKind::InterimAnswers, cause))
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if let Err(error) = check(&this.interim) {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
-        }
-        Pin::new(&mut this.stream).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
-    }
 }
