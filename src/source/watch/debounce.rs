@@ -50,7 +50,7 @@ enum Activity {
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
-    /// The time the heap has for it.
+    /// The time for which it has a timer.
     pub(super) queued: Option<Instant>,
     /// When to look after an event.
     due: Option<Instant>,

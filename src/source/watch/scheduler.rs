@@ -8,8 +8,7 @@
 //! event reports a write meanwhile. A storm of events for a file changes its `Debounce` again and again, so it takes no
 //! more memory than one event. `watch::debounce` is given the time, so its rules are tested without a clock.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +24,7 @@ use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, Mutex, RejectionKind};
 use crate::source::file_system::FileSystemId;
 
-/// How long a worker waits for more before it ends.
+/// How long a worker waits for more before it ends, and the clock thread where nothing is watched.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Targets that are due within one tick are handed out together, which costs one wakeup.
@@ -48,10 +47,9 @@ pub(super) struct Scheduler {
 struct Queues {
     watched: HashMap<WatchId, Scheduled, foldhash::fast::RandomState>,
     next_id: WatchId,
-    timers: BinaryHeap<Reverse<(Instant, WatchId)>>,
+    /// When each target is due; the clock thread waits for the first.
+    timers: BTreeSet<(Instant, WatchId)>,
     ready: ReadyTargets,
-    /// When the clock thread wakes up.
-    next_tick: Option<Instant>,
     workers: usize,
     is_stopped: bool,
 }
@@ -203,11 +201,13 @@ impl Scheduler {
             return;
         }
         let wake = self.tick_after(wake, now);
-        // The clock passes over later entries of the heap when their time comes.
+        // One that has become later is put off when its time comes.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
-            watched.debounce.queued = Some(wake);
-            queues.timers.push(Reverse((wake, id)));
-            if queues.next_tick.is_none_or(|tick| wake < tick) {
+            if let Some(later) = watched.debounce.queued.replace(wake) {
+                queues.timers.remove(&(later, id));
+            }
+            queues.timers.insert((wake, id));
+            if queues.timers.first() == Some(&(wake, id)) {
                 self.earlier.notify_one();
             }
         }
@@ -226,29 +226,17 @@ impl Scheduler {
         let mut queues = self.queues.lock();
         while !queues.is_stopped {
             let now = Instant::now();
-            let next = queues.timers.peek().map(|Reverse((time, _))| *time);
-            match next {
-                Some(time) if time <= now => {
-                    let Some(Reverse((time, id))) = queues.timers.pop() else { continue };
-                    let due = queues.watched.get_mut(&id).is_some_and(|watched| {
-                        let is_its = watched.debounce.queued == Some(time);
-                        if is_its {
-                            watched.debounce.queued = None;
-                        }
-                        is_its
-                    });
-                    if due {
-                        self.schedule(&mut queues, id, now);
+            match queues.timers.first().copied() {
+                Some((time, id)) if time <= now => {
+                    queues.timers.pop_first();
+                    if let Some(watched) = queues.watched.get_mut(&id) {
+                        watched.debounce.queued = None;
                     }
+                    self.schedule(&mut queues, id, now);
                 }
-                Some(time) => {
-                    queues.next_tick = Some(time);
-                    let wait = time.saturating_duration_since(now);
+                next => {
+                    let wait = next.map_or(IDLE, |(time, _)| time - now);
                     queues = self.earlier.wait_timeout(queues, wait).unwrap_or_else(PoisonError::into_inner).0;
-                }
-                None => {
-                    queues.next_tick = None;
-                    queues = self.earlier.wait(queues).unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
@@ -269,20 +257,19 @@ impl Scheduler {
 
     fn work(self: Arc<Self>) {
         let mut queues = self.queues.lock();
+        let mut has_waited = false;
         loop {
-            while let Some((system, id)) = queues.ready.pop() {
+            if let Some((system, id)) = queues.ready.pop() {
                 drop(queues);
                 self.run(id);
                 queues = self.queues.lock();
                 queues.ready.finish(system);
-            }
-            if queues.is_stopped {
+                has_waited = false;
+            } else if queues.is_stopped || has_waited {
                 break;
-            }
-            let (back, waited) = self.ready.wait_timeout(queues, IDLE).unwrap_or_else(PoisonError::into_inner);
-            queues = back;
-            if waited.timed_out() && !queues.ready.has_some() {
-                break;
+            } else {
+                let (back, waited) = self.ready.wait_timeout(queues, IDLE).unwrap_or_else(PoisonError::into_inner);
+                (queues, has_waited) = (back, waited.timed_out());
             }
         }
         queues.workers -= 1;
@@ -421,11 +408,6 @@ impl ReadyTargets {
     pub(super) fn workers(&self) -> usize {
         self.systems.values().map(|ready| (ready.running + ready.due.len()).min(MOST_WORKERS)).sum()
     }
-
-    /// Whether a worker could take a target now.
-    pub(super) fn has_some(&self) -> bool {
-        self.systems.values().any(|ready| ready.running < MOST_WORKERS && !ready.due.is_empty())
-    }
 }
 
 #[cfg(test)]
@@ -440,7 +422,6 @@ mod tests {
             assert_eq!(ready.pop(), Some((1, id)));
         }
         assert_eq!(ready.pop(), None, "four are at work there");
-        assert!(!ready.has_some());
         ready.push(2, 100);
         assert_eq!(ready.workers(), 5);
         assert_eq!(ready.pop(), Some((2, 100)));
