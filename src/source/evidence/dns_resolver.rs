@@ -13,11 +13,10 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
-use tokio::sync::Semaphore;
-use tokio::time::{self, sleep_until};
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::{self, Interval, MissedTickBehavior};
 
 use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion};
-use crate::live::Mutex;
 use crate::source::follow::FollowError;
 
 /// Addresses that are looked up at once.
@@ -32,7 +31,7 @@ const ATTEMPTS: u32 = 2;
 #[derive(Debug)]
 pub(super) struct DnsResolver {
     resolver: TokioResolver,
-    gate: QuestionGate,
+    gate: Mutex<Interval>,
 }
 
 impl DnsResolver {
@@ -45,7 +44,7 @@ impl DnsResolver {
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
         };
         restrict(builder.options_mut());
-        Ok(Self { resolver: builder.build().map_err(io::Error::other)?, gate: QuestionGate::default() })
+        Ok(Self { resolver: builder.build().map_err(io::Error::other)?, gate: question_gate() })
     }
 
     /// Asks what a check needs: its outcome, and how long the records hold that it is from. `note` is called for every answer.
@@ -71,7 +70,7 @@ impl DnsResolver {
     async fn ask(&self, question: &RdnsQuestion<'_>) -> (DnsAnswer, Duration) {
         let mut answer = (DnsAnswer::Timeout, Duration::ZERO);
         for _ in 0..ATTEMPTS {
-            self.gate.pass().await;
+            self.gate.lock().await.tick().await;
             answer = self.ask_once(question).await;
             if answer.0 != DnsAnswer::Timeout {
                 break;
@@ -192,23 +191,12 @@ impl NameResolver {
 /// The time between two questions: at most 50 a second leave, whatever requests claim.
 const PACE: Duration = Duration::from_millis(20);
 
-/// Lets one question pass at a time, in the order in which they came.
-#[derive(Debug, Default)]
-pub(super) struct QuestionGate(Mutex<Option<time::Instant>>);
-
-impl QuestionGate {
-    /// Completes when the next question may leave.
-    pub(super) async fn pass(&self) {
-        sleep_until(self.turn()).await;
-    }
-
-    fn turn(&self) -> time::Instant {
-        let now = time::Instant::now();
-        let mut next = self.0.lock();
-        let turn = next.map_or(now, |next| next.max(now));
-        *next = Some(turn + PACE);
-        turn
-    }
+/// Lets one question leave at a time, in the order in which they came.
+fn question_gate() -> Mutex<Interval> {
+    let mut gate = time::interval(PACE);
+    // Time without questions is not saved up.
+    gate.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    Mutex::new(gate)
 }
 
 #[cfg(test)]
@@ -217,16 +205,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn fifty_questions_leave_in_a_second() {
-        let (gate, start) = (QuestionGate::default(), time::Instant::now());
+        let (gate, start) = (question_gate(), time::Instant::now());
         for _ in 0..=100 {
-            gate.pass().await;
+            gate.lock().await.tick().await;
         }
         assert_eq!(start.elapsed(), Duration::from_secs(2));
-        // Time without questions is not saved up.
         time::advance(Duration::from_secs(60)).await;
         let start = time::Instant::now();
         for _ in 0..=50 {
-            gate.pass().await;
+            gate.lock().await.tick().await;
         }
         assert_eq!(start.elapsed(), Duration::from_secs(1));
     }
