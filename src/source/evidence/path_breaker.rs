@@ -7,8 +7,12 @@ use std::time::{Duration, SystemTime};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 
-const SLOT: Duration = Duration::from_secs(10 * 60);
+/// An hour has five, and a day as many as are marked in one number.
+const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A clock may be set back a little.
+const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
 /// So few refuted requests in an hour say nothing about the path.
 const FEW: u32 = 10;
@@ -76,8 +80,8 @@ impl PathBreaker {
         let counts = self.of_method(method);
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // A clock that is set back a little; further ahead, one of the two times is wrong.
-            Err(ahead) => ahead.duration() <= SLOT,
+            // Further ahead, one of the two times is wrong.
+            Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
     }
@@ -132,7 +136,7 @@ impl PathBreaker {
             // The clock was wrong: none of the times counted by it is known.
             *self = Self::default();
         }
-        let steps = slot - self.current;
+        let steps = u32::try_from(slot - self.current).unwrap_or(u32::MAX);
         self.addresses.advance(steps);
         self.signatures.advance(steps);
         self.current = slot;
@@ -176,7 +180,7 @@ impl MethodBreaker {
         is_calm || (is_old && self.last_verified.is_some_and(|at| at > since))
     }
 
-    fn advance(&mut self, slots: u64) {
+    fn advance(&mut self, slots: u32) {
         self.verified.advance(slots);
         self.refuted.advance(slots);
         let kept = SLOTS_OF_AN_HOUR.saturating_sub(slots) as usize;
@@ -186,8 +190,8 @@ impl MethodBreaker {
     }
 }
 
-const SLOTS_OF_A_DAY: u64 = 144;
-const SLOTS_OF_AN_HOUR: u64 = 6;
+const SLOTS_OF_A_DAY: u32 = 120;
+const SLOTS_OF_AN_HOUR: u32 = 5;
 
 /// How many addresses are distinguished in the last hour, and how many in the day before it.
 const MOST_ADDRESSES: usize = 64;
@@ -202,12 +206,8 @@ struct RecentAddresses {
 
 /// A bit for each slot; bit 0 is the current slot.
 #[derive(Clone, Copy, Debug, Default)]
-struct SeenSlots {
-    /// The 72 newer and the 72 older slots.
-    halves: [u128; 2],
-}
+struct SeenSlots(u128);
 
-const HALF: u64 = SLOTS_OF_A_DAY / 2;
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
@@ -215,7 +215,7 @@ impl RecentAddresses {
     fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());
-            slots.halves[0] |= 1;
+            slots.0 |= 1;
             return;
         }
         if self.in_hour >= MOST_ADDRESSES {
@@ -227,12 +227,12 @@ impl RecentAddresses {
                 self.seen.remove(&oldest);
             }
         }
-        self.seen.insert(address, SeenSlots { halves: [1, 0] });
+        self.seen.insert(address, SeenSlots(1));
         self.in_hour += 1;
     }
 
     /// Makes a later slot the current one.
-    fn advance(&mut self, slots: u64) {
+    fn advance(&mut self, slots: u32) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
     }
@@ -255,26 +255,23 @@ impl RecentAddresses {
 
 impl SeenSlots {
     const fn is_in_hour(self) -> bool {
-        self.halves[0] & HOUR != 0
+        self.0 & HOUR != 0
     }
 
     const fn is_before_hour(self) -> bool {
-        self.halves[0] & !HOUR != 0 || self.halves[1] != 0
+        self.0 & !HOUR != 0
     }
 
     /// How many slots ago the address was last seen.
     const fn age(self) -> u32 {
-        if self.halves[0] != 0 { self.halves[0].trailing_zeros() } else { 128 + self.halves[1].trailing_zeros() }
+        self.0.trailing_zeros()
     }
 
     /// Whether it was seen within the day that ends now.
-    fn advance(&mut self, slots: u64) -> bool {
-        const MASK: u128 = (1 << HALF) - 1;
-        for _ in 0..slots.min(SLOTS_OF_A_DAY) {
-            self.halves[1] = (self.halves[1] << 1 | self.halves[0] >> (HALF - 1)) & MASK;
-            self.halves[0] = (self.halves[0] << 1) & MASK;
-        }
-        self.halves != [0, 0]
+    fn advance(&mut self, slots: u32) -> bool {
+        const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
+        self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;
+        self.0 != 0
     }
 }
 
