@@ -9,13 +9,14 @@ use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::lookup_queue::RecentMarks;
 use super::path_breaker::PathBreaker;
 use super::verification_plan::{OperatorTable, ResolverProof};
-use super::verified_claims::{minute, number};
+use super::verified_claims::{minute, number, second};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
@@ -154,13 +155,16 @@ impl ClaimPaths {
 
     /// The paths on which crawlers were verified within a day.
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
-        let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
+        let lately = |time: Option<SystemTime>| {
+            let seconds = second(time.filter(|at| is_of_last_day(*at, now))?);
+            Some(seconds - seconds % STEP)
+        };
         let mut verified = Vec::new();
         for paths in self.shards.iter().map(Mutex::lock) {
             verified.extend(paths.values().map(|counted| VerifiedPath {
-                site: counted.site.to_string(),
-                listener: counted.listener.to_string(),
-                crawler: counted.crawler.to_string(),
+                site: counted.site.clone(),
+                listener: counted.listener.clone(),
+                crawler: counted.crawler.clone(),
                 verified: lately(counted.breaker.last_verified(IdentityMethod::Range)),
                 signed: lately(counted.breaker.last_verified(IdentityMethod::Signature)),
             }));
@@ -175,19 +179,14 @@ impl ClaimPaths {
     /// Takes over what an earlier process learned. A time that is not of the last day says nothing: it is too old, or the clock
     /// was wrong then or is wrong now.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
-        let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
-        for path in verified.into_iter().take(MOST) {
-            let breaker = PathBreaker::new(lately(path.verified), lately(path.signed));
-            let of_path = ClaimPath { site: &path.site, listener: &path.listener };
-            let key = self.of_crawler(of_path, &path.crawler).key;
-            let used = path.verified.max(path.signed).unwrap_or(SystemTime::UNIX_EPOCH);
-            let counted = Counted {
-                site: path.site.into(),
-                listener: path.listener.into(),
-                crawler: path.crawler.into(),
-                breaker,
-                used,
-            };
+        let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
+        for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MOST) {
+            let [verified, signed] = [verified, signed].map(time);
+            let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
+            let breaker = PathBreaker::new(lately(verified), lately(signed));
+            let key = self.of_crawler(ClaimPath { site: &site, listener: &listener }, &crawler).key;
+            let used = verified.max(signed).unwrap_or(SystemTime::UNIX_EPOCH);
+            let counted = Counted { site, listener, crawler, breaker, used };
             if self.shard(key).insert(key, counted).is_none() {
                 self.known.fetch_add(1, Ordering::Relaxed);
             }
@@ -254,52 +253,22 @@ const STEP: u64 = 10 * 60;
 /// A clock may be set back a little.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// A path, and when its crawler was last verified on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A path, and when its crawler was last verified on it, in seconds since the epoch. The fields stand in the order of the file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
-    pub(super) site: String,
-    pub(super) listener: String,
-    pub(super) crawler: String,
-    /// By its address.
-    pub(super) verified: Option<SystemTime>,
+    crawler: Box<str>,
+    listener: Box<str>,
     /// By its signature.
-    pub(super) signed: Option<SystemTime>,
+    signed: Option<u64>,
+    site: Box<str>,
+    /// By its address.
+    verified: Option<u64>,
 }
 
 impl VerifiedPath {
-    pub(super) fn of_json(value: &Value) -> Option<Self> {
-        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-        let time = |name: &str| {
-            let seconds = value.get(name).and_then(Value::as_u64)?;
-            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
-        };
-        Some(Self {
-            site: text("site")?,
-            listener: text("listener")?,
-            crawler: text("crawler")?,
-            verified: time("verified"),
-            signed: time("signed"),
-        })
-    }
-
     /// Whether a time of it is still to come: the clock was wrong then, or is wrong now.
-    pub(super) fn is_ahead_of(&self, now: SystemTime) -> bool {
-        let is_ahead = |at: &SystemTime| at.duration_since(now).is_ok_and(|ahead| ahead > CLOCK_STEP);
-        self.verified.iter().chain(&self.signed).any(is_ahead)
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        let seconds = |time: Option<SystemTime>| {
-            let since = time?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
-            Some(since - since % STEP)
-        };
-        json!({
-            "site": self.site,
-            "listener": self.listener,
-            "crawler": self.crawler,
-            "verified": seconds(self.verified),
-            "signed": seconds(self.signed),
-        })
+    fn is_ahead_of(&self, now: SystemTime) -> bool {
+        self.verified.max(self.signed) > Some(second(now + CLOCK_STEP))
     }
 }
 
@@ -314,10 +283,10 @@ const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Durat
 pub(super) struct SavedPaths(PathBuf);
 
 /// The results that a process learned.
-#[derive(Debug, Default)]
-pub(super) struct Learned {
-    pub(super) paths: Vec<VerifiedPath>,
-    pub(super) proofs: Vec<ResolverProof>,
+#[derive(Debug, Default, Serialize)]
+struct Learned {
+    paths: Vec<VerifiedPath>,
+    proofs: Vec<ResolverProof>,
 }
 
 impl SavedPaths {
@@ -340,7 +309,7 @@ impl SavedPaths {
 
     /// The saved results, as far as their times still count. A file with times that are still to come is removed: when
     /// they come, nothing would show any more that they are from a clock that was wrong.
-    pub(super) fn load(&self, now: SystemTime) -> Result<Learned, String> {
+    fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
         learned.paths.retain(|path| !path.is_ahead_of(now));
@@ -356,14 +325,11 @@ impl SavedPaths {
         let paths = value.get("paths").and_then(Value::as_array);
         let paths = paths.ok_or_else(|| format!("{}: `paths` is missing", self.0.display()))?;
         let proofs = value.get("proofs").and_then(Value::as_array);
-        Ok(Learned {
-            paths: paths.iter().filter_map(VerifiedPath::of_json).collect(),
-            proofs: proofs.into_iter().flatten().filter_map(ResolverProof::of_json).collect(),
-        })
+        Ok(Learned { paths: each(paths), proofs: each(proofs.into_iter().flatten()) })
     }
 
     /// Saves what is learned, until the last verifier is dropped.
-    pub(super) async fn keep(self, paths: Weak<ClaimPaths>, operators: Weak<OperatorTable>, clock: Clock) {
+    async fn keep(self, paths: Weak<ClaimPaths>, operators: Weak<OperatorTable>, clock: Clock) {
         let mut last = String::new();
         loop {
             tokio::time::sleep(PAUSE).await;
@@ -390,13 +356,14 @@ impl SavedPaths {
 impl Learned {
     /// Empty where there is nothing to save: then a file that is there stays.
     fn written(&self) -> String {
-        if self.paths.is_empty() && self.proofs.is_empty() {
-            return String::new();
-        }
-        let paths: Vec<Value> = self.paths.iter().map(VerifiedPath::to_json).collect();
-        let proofs: Vec<Value> = self.proofs.iter().map(ResolverProof::to_json).collect();
-        json!({"paths": paths, "proofs": proofs}).to_string()
+        let is_empty = self.paths.is_empty() && self.proofs.is_empty();
+        if is_empty { String::new() } else { serde_json::to_string(self).unwrap_or_default() }
     }
+}
+
+/// Those that can be read.
+fn each<'v, T: Deserialize<'v>>(values: impl IntoIterator<Item = &'v Value>) -> Vec<T> {
+    values.into_iter().filter_map(|value| T::deserialize(value).ok()).collect()
 }
 
 #[cfg(test)]

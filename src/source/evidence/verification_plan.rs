@@ -1,9 +1,10 @@
 //! The evidence that a registry names for its crawlers, read, and the names of each operator's addresses.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::lookups::OperatorNames;
 use crate::agent::{Crawler, Registry};
@@ -89,11 +90,11 @@ struct Operators {
 }
 
 /// An address that verified by its name. It is looked up again, before a resolver that says "no" is believed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ResolverProof {
+    address: IpAddr,
     /// The operator's patterns.
     patterns: String,
-    address: PublicAddress,
 }
 
 impl OperatorTable {
@@ -111,7 +112,8 @@ impl OperatorTable {
         }
         let number = u32::try_from(operators.names.len()).unwrap_or(u32::MAX);
         let text = written(&patterns);
-        let proof = operators.proofs.iter().find(|proof| proof.patterns == text).map(|proof| proof.address);
+        let proof = operators.proofs.iter().find(|proof| proof.patterns == text);
+        let proof = proof.and_then(|proof| PublicAddress::of(Some(proof.address), |_| false).ok());
         let names = Arc::new(OperatorNames::new(number, patterns.into(), proof));
         operators.names.push(names.clone());
         names
@@ -120,21 +122,9 @@ impl OperatorTable {
     /// The proofs of all resolvers' answers.
     pub(super) fn proofs(&self) -> Vec<ResolverProof> {
         let proof = |names: &Arc<OperatorNames>| {
-            Some(ResolverProof { patterns: written(&names.patterns), address: names.proof()? })
+            Some(ResolverProof { address: names.proof()?.get(), patterns: written(&names.patterns) })
         };
         self.0.lock().names.iter().filter_map(proof).collect()
-    }
-}
-
-impl ResolverProof {
-    pub(super) fn of_json(value: &Value) -> Option<Self> {
-        let text = |name: &str| value.get(name).and_then(Value::as_str);
-        let address = PublicAddress::of(text("address")?.parse().ok(), |_| false).ok()?;
-        Some(Self { patterns: text("patterns")?.to_owned(), address })
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        json!({"patterns": self.patterns, "address": self.address.get().to_string()})
     }
 }
 
