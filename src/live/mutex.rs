@@ -1,6 +1,6 @@
 //! A mutex that a panic leaves usable: the value it guards is whole between two statements, so the next one who locks it goes on.
 
-use std::sync::{self, MutexGuard, PoisonError, TryLockError};
+use std::sync::{self, MutexGuard, PoisonError};
 
 /// [`std::sync::Mutex`] without poisoning.
 #[derive(Debug, Default)]
@@ -15,14 +15,5 @@ impl<T> Mutex<T> {
     /// Waits for the lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The lock, if no other thread has it.
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.0.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
     }
 }

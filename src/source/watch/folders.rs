@@ -1,15 +1,14 @@
 //! Registering folders with the system, so that it reports the events in them.
 //!
 //! Registering takes a path, so it blocks while a file system hangs. Each file system has a source of events of its own,
-//! with its own lock and thread, and no caller that goes away waits for it: the thread that holds the lock finishes its
-//! work when it is done.
+//! with its own lock and thread. No caller that goes away waits for it: a worker unregisters what was dropped.
 
 use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use notify::{Event, RecursiveMode};
 
@@ -33,7 +32,7 @@ const MOST_SOURCES: usize = 8;
 /// Every watched folder.
 pub(super) struct Folders {
     open: OpenEvents,
-    handler: OnceLock<Arc<ConcernedHandler>>,
+    handler: Arc<ConcernedHandler>,
     /// Held for a moment only. The source without a file system is shared.
     sources: Mutex<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>,
     is_stopped: AtomicBool,
@@ -44,8 +43,8 @@ type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 /// The events of one file system.
 struct SystemEvents {
-    /// Held while a folder is registered, which takes as long as its file system does. The thread that delivers events
-    /// never takes it.
+    /// Held while a folder is registered or unregistered, which takes as long as its file system does. The thread that delivers
+    /// events never takes it.
     source: Mutex<Result<EventSource, String>>,
     /// Held for a moment only, by the thread that delivers events too.
     routes: Arc<Mutex<Routes>>,
@@ -59,21 +58,16 @@ pub(super) enum Listing {
 }
 
 impl Folders {
-    pub(super) fn new(open: OpenEvents) -> Self {
-        Self { open, handler: OnceLock::new(), sources: Mutex::default(), is_stopped: AtomicBool::new(false) }
+    /// Hands what events concern to `handler`.
+    pub(super) fn new(open: OpenEvents, handler: impl Fn(Vec<(WatchId, Urgency)>) + Send + Sync + 'static) -> Self {
+        Self { open, handler: Arc::new(handler), sources: Mutex::default(), is_stopped: AtomicBool::new(false) }
     }
 
-    /// Hands what events concern to `handler` from now on.
-    pub(super) fn start(&self, handler: impl Fn(Vec<(WatchId, Urgency)>) + Send + Sync + 'static) {
-        // Only the first call counts, and there is no other.
-        let _ = self.handler.set(Arc::new(handler));
-    }
-
-    /// Closes the sources, without waiting for a file system.
+    /// Closes the sources, without waiting for a file system: a thread that still holds one closes it.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
-        let sources: Vec<_> = self.sources.lock().drain().collect();
-        sources.iter().for_each(|(_, events)| self.finish(events));
+        let sources = std::mem::take(&mut *self.sources.lock());
+        drop(sources);
     }
 
     /// Brings the registered names up to what a path leads to now.
@@ -95,7 +89,7 @@ impl Folders {
         result
     }
 
-    /// Registers nothing for a target any more. It waits for no file system.
+    /// Registers nothing for a target any more.
     pub(super) fn unregister(&self, id: WatchId, registered: &mut BTreeSet<WatchedName>) {
         self.leave(id, &std::mem::take(registered));
     }
@@ -103,47 +97,20 @@ impl Folders {
     /// Adds a target to a folder, and registers the folder unless it is.
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
-        let result = {
-            let mut source = events.source.lock();
-            self.unregister_unused(&events, &mut source);
-            // Under the lock of the source: a folder that another thread is still registering may fail.
-            let is_watched = events.routes.lock().add(id, name, folder);
-            if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
-        };
-        self.finish(&events);
-        result
+        let mut source = events.source.lock();
+        // Under the lock of the source: a folder that another thread is still registering may fail.
+        let is_watched = events.routes.lock().add(id, name, folder);
+        if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
 
     fn leave<'n>(&self, id: WatchId, names: impl IntoIterator<Item = &'n WatchedName>) {
         for name in names {
-            if let Ok(events) = self.events_of(name.system) {
-                events.routes.lock().remove(id, name);
-                self.finish(&events);
+            let Ok(events) = self.events_of(name.system) else { return };
+            let mut source = events.source.lock();
+            let is_unused = events.routes.lock().remove(id, name);
+            if let (true, Ok(source)) = (is_unused, &mut *source) {
+                let _ = source.unwatch(&name.folder);
             }
-        }
-    }
-
-    /// Does what is left to do for a source, unless a thread holds it: that one does so when it is done.
-    fn finish(&self, events: &SystemEvents) {
-        loop {
-            let Some(mut source) = events.source.try_lock() else { return };
-            self.unregister_unused(events, &mut source);
-            drop(source);
-            // Noted after the look and before the lock was free again.
-            if !events.routes.lock().has_unused() {
-                return;
-            }
-        }
-    }
-
-    fn unregister_unused(&self, events: &SystemEvents, source: &mut Result<EventSource, String>) {
-        let unused = events.routes.lock().take_unused();
-        if self.is_stopped.load(Ordering::SeqCst) {
-            *source = Err(STOPPED.into());
-        }
-        let Ok(source) = source else { return };
-        for folder in unused {
-            let _ = source.unwatch(&folder);
         }
     }
 
@@ -157,7 +124,7 @@ impl Folders {
         if let Some(events) = sources.get(&key) {
             return Ok(events.clone());
         }
-        let handler = self.handler.get().ok_or("it is not started")?.clone();
+        let handler = self.handler.clone();
         let routes = Arc::new(Mutex::new(Routes::default()));
         let of_source = routes.clone();
         let hand_on = move |event| {
@@ -262,9 +229,7 @@ mod tests {
     }
 
     fn started() -> Folders {
-        let folders = Folders::new(recommended);
-        folders.start(|_| ());
-        folders
+        Folders::new(recommended, |_| ())
     }
 
     #[test]

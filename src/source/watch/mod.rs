@@ -8,10 +8,9 @@
 //!
 //! One [`Watcher`] does so for thousands of files.
 //!
-//! **No reader waits for a file.** Locks that a status or a drop takes are held for a moment only. A thread that a file
-//! system holds up finishes afterwards what callers left to do, such as unregistering a folder. Each file system has
-//! events and workers of its own, so none waits for one that hangs. File operations go through `source::file_system`,
-//! where a test can hang a folder.
+//! **No reader waits for a file.** Locks that a status or a drop takes are held for a moment only; a worker does what
+//! callers leave to do, such as unregistering a folder. Each file system has events and workers of its own, so none waits
+//! for one that hangs. File operations go through `source::file_system`, where a test can hang a folder.
 
 mod debounce;
 mod folders;

@@ -42,8 +42,6 @@ pub(super) struct Routes {
     folders: HashMap<PathBuf, FolderListeners>,
     /// The paths that folders are watched by: the system gives two paths to one folder one watch.
     paths: HashMap<FolderId, PathBuf>,
-    /// Paths of folders that lost their last target.
-    unused: Vec<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -78,33 +76,21 @@ impl Routes {
         listeners.folder.as_ref() == Some(folder) && !listeners.is_gone
     }
 
-    pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) {
-        let Some(listeners) = self.folders.get_mut(&name.folder) else { return };
+    /// Removes a target; says whether its folder has no other, and is forgotten.
+    pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) -> bool {
+        let Some(listeners) = self.folders.get_mut(&name.folder) else { return false };
         if let Some(ids) = listeners.targets.get_mut(&name.name) {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
                 listeners.targets.remove(&name.name);
             }
         }
-        if listeners.targets.is_empty() {
-            self.unused.push(name.folder.clone());
+        let is_unused = listeners.targets.is_empty();
+        if is_unused {
+            self.forget(&name.folder);
+            self.folders.remove(&name.folder);
         }
-    }
-
-    pub(super) fn has_unused(&self) -> bool {
-        !self.unused.is_empty()
-    }
-
-    /// Forgets the folders without targets, and returns their paths.
-    pub(super) fn take_unused(&mut self) -> Vec<PathBuf> {
-        let mut unused = std::mem::take(&mut self.unused);
-        // Another target may have come to the folder meanwhile.
-        unused.retain(|path| self.folders.get(path).is_some_and(|listeners| listeners.targets.is_empty()));
-        for path in &unused {
-            self.forget(path);
-            self.folders.remove(path);
-        }
-        unused
+        is_unused
     }
 
     /// Notes that a folder is watched by this path from now on. Returns the path that it was watched by before.

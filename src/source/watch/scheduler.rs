@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ struct Queues {
     next_id: WatchId,
     /// When each target is due; the clock thread waits for the first.
     timers: BTreeSet<(Instant, WatchId)>,
-    ready: ReadyTargets,
+    ready: ReadyJobs,
     workers: usize,
     is_stopped: bool,
 }
@@ -60,6 +60,14 @@ struct Scheduled {
     target: Arc<WatchedTarget>,
 }
 
+/// A worker's next job.
+enum Job {
+    /// The work that is due for a target.
+    Run(WatchId),
+    /// Unregistering the folders of a target that was removed.
+    Leave(WatchId, Arc<WatchedTarget>),
+}
+
 /// A target and its folders, apart from its timing.
 struct WatchedTarget {
     path: PathBuf,
@@ -67,14 +75,18 @@ struct WatchedTarget {
     target: Box<dyn Target>,
     /// The file system that its workers count for.
     system: AtomicU64,
-    /// The names on the way to it that are registered. Held by one worker while it looks folders up, which takes as long as
-    /// their file system does: others only try it.
+    /// The names on the way to it that are registered. Held by workers alone, while one looks folders up, which takes as long as
+    /// their file system does.
     registered: Mutex<BTreeSet<WatchedName>>,
     /// Why events are missing. Held for a moment only.
     trouble: Mutex<Option<String>>,
 }
 
 impl WatchedTarget {
+    fn leave(&self, id: WatchId, folders: &Folders) {
+        folders.unregister(id, &mut self.registered.lock());
+    }
+
     fn register_again(&self, id: WatchId, folders: &Folders) {
         let result = folders.register(id, &self.path, self.listing, &mut self.registered.lock());
         *self.trouble.lock() = result.err();
@@ -82,15 +94,23 @@ impl WatchedTarget {
 }
 
 impl Scheduler {
-    pub(super) fn new(open: OpenEvents) -> Self {
-        Self {
-            queues: Mutex::default(),
-            earlier: Condvar::new(),
-            ready: Condvar::new(),
-            folders: Folders::new(open),
-            clock: OnceLock::new(),
-            start: Instant::now(),
-        }
+    pub(super) fn new(open: OpenEvents) -> Arc<Self> {
+        Arc::new_cyclic(|scheduler: &Weak<Self>| {
+            let scheduler = scheduler.clone();
+            let notify = move |concerned: Vec<(WatchId, Urgency)>| {
+                if let Some(scheduler) = scheduler.upgrade().filter(|_| !concerned.is_empty()) {
+                    scheduler.notify(concerned);
+                }
+            };
+            Self {
+                queues: Mutex::default(),
+                earlier: Condvar::new(),
+                ready: Condvar::new(),
+                folders: Folders::new(open, notify),
+                clock: OnceLock::new(),
+                start: Instant::now(),
+            }
+        })
     }
 
     /// Watches the folders on the way to a path. Changes from now on are noted, and read once [`Scheduler::begin`] is
@@ -135,12 +155,10 @@ impl Scheduler {
     }
 
     /// Watches a target no longer. Waits neither for a worker that reads it nor for its file system.
-    pub(super) fn remove(&self, id: WatchId) {
-        let removed = self.queues.lock().watched.remove(&id);
-        let Some(Scheduled { target, .. }) = removed else { return };
-        // A worker that holds it looks its folders up, and finds it removed afterwards.
-        if let Some(mut registered) = target.registered.try_lock() {
-            self.folders.unregister(id, &mut registered);
+    pub(super) fn remove(self: &Arc<Self>, id: WatchId) {
+        let mut queues = self.queues.lock();
+        if let Some(Scheduled { target, .. }) = queues.watched.remove(&id) {
+            self.hand_out(&mut queues, target.system.load(Ordering::Relaxed), Job::Leave(id, target));
         }
     }
 
@@ -164,15 +182,9 @@ impl Scheduler {
         drop(watched);
     }
 
-    /// Starts the clock thread and the events for the first thing that is watched.
+    /// Starts the clock thread for the first thing that is watched.
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {
-            let scheduler = Arc::downgrade(self);
-            self.folders.start(move |concerned| {
-                if let Some(scheduler) = scheduler.upgrade().filter(|_| !concerned.is_empty()) {
-                    scheduler.notify(concerned);
-                }
-            });
             let scheduler = self.clone();
             let spawned = thread::Builder::new().name("robots-watch".into()).spawn(move || scheduler.keep_time());
             spawned.map(drop).map_err(|error| format!("no thread to watch the file could be started: {error}"))
@@ -196,9 +208,8 @@ impl Scheduler {
         let Some(wake) = watched.debounce.wake() else { return };
         if wake <= now {
             watched.debounce.queue();
-            queues.ready.push(watched.target.system.load(Ordering::Relaxed), id);
-            self.call_worker(queues);
-            return;
+            let system = watched.target.system.load(Ordering::Relaxed);
+            return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
         // One that has become later is put off when its time comes.
@@ -242,8 +253,9 @@ impl Scheduler {
         }
     }
 
-    /// Wakes a worker, or starts one if there is work for more.
-    fn call_worker(self: &Arc<Self>, queues: &mut Queues) {
+    /// Hands a job to a worker that waits, or starts one if there is work for more.
+    fn hand_out(self: &Arc<Self>, queues: &mut Queues, system: FileSystemId, job: Job) {
+        queues.ready.push(system, job);
         self.ready.notify_one();
         if queues.workers < queues.ready.workers() {
             let scheduler = self.clone();
@@ -259,9 +271,12 @@ impl Scheduler {
         let mut queues = self.queues.lock();
         let mut has_waited = false;
         loop {
-            if let Some((system, id)) = queues.ready.pop() {
+            if let Some((system, job)) = queues.ready.pop() {
                 drop(queues);
-                self.run(id);
+                match job {
+                    Job::Run(id) => self.run(id),
+                    Job::Leave(id, target) => target.leave(id, &self.folders),
+                }
                 queues = self.queues.lock();
                 queues.ready.finish(system);
                 has_waited = false;
@@ -300,7 +315,7 @@ impl Scheduler {
             None => {
                 // Removed meanwhile, perhaps before its folders were registered again.
                 drop(queues);
-                self.folders.unregister(id, &mut target.registered.lock());
+                target.leave(id, &self.folders);
             }
         }
     }
@@ -369,33 +384,34 @@ robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() 
 /// Workers at a time for each file system.
 pub(super) const MOST_WORKERS: usize = 4;
 
-#[derive(Debug, Default)]
-pub(super) struct ReadyTargets {
+/// Jobs that are due, by file system.
+#[derive(Default)]
+struct ReadyJobs {
     systems: BTreeMap<FileSystemId, ReadyOfSystem>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ReadyOfSystem {
-    due: VecDeque<WatchId>,
+    due: VecDeque<Job>,
     running: usize,
 }
 
-impl ReadyTargets {
-    pub(super) fn push(&mut self, system: FileSystemId, id: WatchId) {
-        self.systems.entry(system).or_default().due.push_back(id);
+impl ReadyJobs {
+    fn push(&mut self, system: FileSystemId, job: Job) {
+        self.systems.entry(system).or_default().due.push_back(job);
     }
 
-    /// The next target that a worker may take; [`ReadyTargets::finish`] has to follow.
-    pub(super) fn pop(&mut self) -> Option<(FileSystemId, WatchId)> {
+    /// The next job that a worker may take; [`ReadyJobs::finish`] has to follow.
+    fn pop(&mut self) -> Option<(FileSystemId, Job)> {
         let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MOST_WORKERS);
         free.find_map(|(system, ready)| {
-            let id = ready.due.pop_front()?;
+            let job = ready.due.pop_front()?;
             ready.running += 1;
-            Some((*system, id))
+            Some((*system, job))
         })
     }
 
-    pub(super) fn finish(&mut self, system: FileSystemId) {
+    fn finish(&mut self, system: FileSystemId) {
         if let Some(ready) = self.systems.get_mut(&system) {
             ready.running = ready.running.saturating_sub(1);
             if ready.running == 0 && ready.due.is_empty() {
@@ -405,7 +421,7 @@ impl ReadyTargets {
     }
 
     /// How many workers there is work for, those at work included.
-    pub(super) fn workers(&self) -> usize {
+    fn workers(&self) -> usize {
         self.systems.values().map(|ready| (ready.running + ready.due.len()).min(MOST_WORKERS)).sum()
     }
 }
@@ -414,20 +430,26 @@ impl ReadyTargets {
 mod tests {
     use super::*;
 
+    fn pop(ready: &mut ReadyJobs) -> Option<(FileSystemId, WatchId)> {
+        let (system, job) = ready.pop()?;
+        let (Job::Run(id) | Job::Leave(id, _)) = job;
+        Some((system, id))
+    }
+
     #[test]
     fn a_file_system_that_hangs_takes_no_more_than_its_own_workers() {
-        let mut ready = ReadyTargets::default();
-        (0..10).for_each(|id| ready.push(1, id));
+        let mut ready = ReadyJobs::default();
+        (0..10).for_each(|id| ready.push(1, Job::Run(id)));
         for id in 0..4 {
-            assert_eq!(ready.pop(), Some((1, id)));
+            assert_eq!(pop(&mut ready), Some((1, id)));
         }
-        assert_eq!(ready.pop(), None, "four are at work there");
-        ready.push(2, 100);
+        assert_eq!(pop(&mut ready), None, "four are at work there");
+        ready.push(2, Job::Run(100));
         assert_eq!(ready.workers(), 5);
-        assert_eq!(ready.pop(), Some((2, 100)));
+        assert_eq!(pop(&mut ready), Some((2, 100)));
         ready.finish(2);
         assert_eq!(ready.workers(), 4);
         ready.finish(1);
-        assert_eq!(ready.pop(), Some((1, 4)), "one has come back");
+        assert_eq!(pop(&mut ready), Some((1, 4)), "one has come back");
     }
 }

@@ -64,7 +64,7 @@ impl Watcher {
     }
 
     fn with(open: OpenEvents) -> Self {
-        Self { handle: Arc::new(Handle(Arc::new(Scheduler::new(open)))) }
+        Self { handle: Arc::new(Handle(Scheduler::new(open))) }
     }
 
     /// Calls back when the contents of a file have changed, when it is gone and when it is back. The content at the time
