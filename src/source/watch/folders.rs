@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use notify::{Event, RecursiveMode};
 
@@ -33,9 +32,8 @@ const MOST_SOURCES: usize = 8;
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
-    /// Held for a moment only. The source without a file system is shared.
-    sources: Mutex<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>,
-    is_stopped: AtomicBool,
+    /// Held for a moment only. The source without a file system is shared; there are none once the watching has ended.
+    sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
 /// Receives the targets that an event concerns, on the source's thread.
@@ -60,13 +58,12 @@ pub(super) enum Listing {
 impl Folders {
     /// Hands what events concern to `handler`.
     pub(super) fn new(open: OpenEvents, handler: impl Fn(Vec<(WatchId, Urgency)>) + Send + Sync + 'static) -> Self {
-        Self { open, handler: Arc::new(handler), sources: Mutex::default(), is_stopped: AtomicBool::new(false) }
+        Self { open, handler: Arc::new(handler), sources: Mutex::new(Some(HashMap::new())) }
     }
 
     /// Closes the sources, without waiting for a file system: a thread that still holds one closes it.
     pub(super) fn stop(&self) {
-        self.is_stopped.store(true, Ordering::SeqCst);
-        let sources = std::mem::take(&mut *self.sources.lock());
+        let sources = self.sources.lock().take();
         drop(sources);
     }
 
@@ -117,9 +114,7 @@ impl Folders {
     /// The events of a file system, opened when they are needed first.
     fn events_of(&self, system: FileSystemId) -> Result<Arc<SystemEvents>, String> {
         let mut sources = self.sources.lock();
-        if self.is_stopped.load(Ordering::SeqCst) {
-            return Err(STOPPED.into());
-        }
+        let sources = sources.as_mut().ok_or("the watcher is stopped")?;
         let key = Some(system).filter(|_| sources.contains_key(&Some(system)) || sources.len() < MOST_SOURCES);
         if let Some(events) = sources.get(&key) {
             return Ok(events.clone());
@@ -160,8 +155,6 @@ impl SystemEvents {
     }
 }
 
-const STOPPED: &str = "the watcher is stopped";
-
 /// The system's own events: inotify on Linux.
 pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> {
     Ok(Box::new(notify::recommended_watcher(handler)?))
@@ -198,9 +191,9 @@ fn trouble(folder: &Path, error: &dyn std::fmt::Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use notify::event::{CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode};
-
     use std::path::PathBuf;
+
+    use notify::event::{CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode};
 
     use super::*;
 
@@ -212,12 +205,15 @@ mod tests {
 
     fn concerned(folders: &Folders, kind: EventKind, path: PathBuf) -> Vec<(WatchId, Urgency)> {
         let event = Ok(Event::new(kind).add_path(path));
-        folders.sources.lock().values().flat_map(|events| events.routes.lock().concerned(&event)).collect()
+        let sources = folders.sources.lock();
+        let sources = sources.as_ref().expect("it is not stopped");
+        sources.values().flat_map(|events| events.routes.lock().concerned(&event)).collect()
     }
 
     /// How many folders are watched.
     fn watched(folders: &Folders) -> usize {
-        folders.sources.lock().values().map(|events| events.routes.lock().len()).sum()
+        let sources = folders.sources.lock();
+        sources.as_ref().expect("it is not stopped").values().map(|events| events.routes.lock().len()).sum()
     }
 
     /// A folder, kept as long as the first is, and the path of one inside of it.
