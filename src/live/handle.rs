@@ -84,7 +84,7 @@ impl LiveRobots {
     }
 
     fn reloading(&self) -> Reloading {
-        let (reloading, completion) = Reloading::new();
+        let (reloading, completion) = Reloading::new(&self.site.origin);
         self.site.source.reload(completion);
         reloading
     }

@@ -367,10 +367,17 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 /// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
 #[derive(Debug)]
 #[must_use = "the reload goes on without it, but only this gives its outcome"]
-pub(crate) struct Reloading(Arc<Completion>);
+pub(crate) struct Reloading(Arc<ReloadResult>);
+
+/// Completes a reload that a caller waits for. If this is dropped before, it was interrupted.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    result: Arc<ReloadResult>,
+    origin: Arc<str>,
+}
 
 #[derive(Debug, Default)]
-pub(crate) struct Completion {
+struct ReloadResult {
     state: Mutex<CompletionState>,
     done: Condvar,
 }
@@ -378,13 +385,14 @@ pub(crate) struct Completion {
 #[derive(Debug, Default)]
 struct CompletionState {
     result: Option<Reload>,
+    is_complete: bool,
     waker: Option<Waker>,
 }
 
 impl Reloading {
-    pub(crate) fn new() -> (Self, Arc<Completion>) {
-        let completion = Arc::new(Completion::default());
-        (Self(completion.clone()), completion)
+    pub(crate) fn new(origin: &Arc<str>) -> (Self, Arc<Completion>) {
+        let result = Arc::new(ReloadResult::default());
+        (Self(result.clone()), Arc::new(Completion { result, origin: origin.clone() }))
     }
 
     /// Blocks until the reload is done.
@@ -402,15 +410,24 @@ impl Reloading {
 impl Completion {
     pub(crate) fn fill(&self, reload: Reload) {
         let waker = {
-            let mut state = self.state.lock();
+            let mut state = self.result.state.lock();
+            if std::mem::replace(&mut state.is_complete, true) {
+                return;
+            }
             state.result = Some(reload);
             state.waker.take()
         };
-        self.done.notify_all();
+        self.result.done.notify_all();
         // Without the lock: an executor may poll where it is woken.
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        self.fill(Reload::interrupted(Cause::Request, &self.origin, None));
     }
 }
 
@@ -436,7 +453,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::live::reload::Cause;
 
     /// An executor that polls where it is woken.
     struct Inline(Mutex<Option<Reloading>>, mpsc::Sender<bool>);
@@ -452,13 +468,13 @@ mod tests {
 
     #[test]
     fn a_waker_may_poll_at_once() {
-        let (mut reloading, completion) = Reloading::new();
+        let (mut reloading, completion) = Reloading::new(&"it".into());
         let (sender, receiver) = mpsc::channel();
         let executor = Arc::new(Inline(Mutex::default(), sender));
         let waker = Waker::from(executor.clone());
         assert!(Pin::new(&mut reloading).poll(&mut Context::from_waker(&waker)).is_pending());
         *executor.0.lock() = Some(reloading);
-        std::thread::spawn(move || completion.fill(Reload::interrupted(Cause::Request, &"it".into(), None)));
+        std::thread::spawn(move || drop(completion));
         assert!(receiver.recv_timeout(Duration::from_secs(20)).expect("the poll waits for no lock"));
     }
 }

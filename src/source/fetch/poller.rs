@@ -20,16 +20,10 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// A site that is polled until this is dropped.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    requests: UnboundedSender<WaitingCaller>,
+    /// Those who wait for a fetch.
+    requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
-    origin: Arc<str>,
     _task: FetcherTask,
-}
-
-/// A caller that waits for a fetch. It completes even if there is none.
-struct WaitingCaller {
-    completion: Option<Arc<Completion>>,
-    origin: Arc<str>,
 }
 
 struct PollTask {
@@ -55,7 +49,7 @@ impl SitePoller {
         origin: &Arc<str>,
     ) -> (Self, Reloading) {
         let (requests, inbox) = mpsc::unbounded_channel();
-        let (first, completion) = Reloading::new();
+        let (first, completion) = Reloading::new(origin);
         let state = SiteFreshness::new(schedule, site.clock.now());
         let status = Arc::new(Mutex::new(state.status()));
         let task = PollTask {
@@ -69,15 +63,14 @@ impl SitePoller {
             opened_by: site.opened_by,
             dice: RandomState::new(),
         };
-        let first_request = WaitingCaller { completion: Some(completion), origin: origin.clone() };
-        let run = task.run(inbox, first_request, fetcher.client.clone());
-        (Self { requests, status, origin: origin.clone(), _task: FetcherTask::start(fetcher, run) }, first)
+        let run = task.run(inbox, completion, fetcher.client.clone());
+        (Self { requests, status, _task: FetcherTask::start(fetcher, run) }, first)
     }
 
     /// Fetches now, and completes with the outcome.
     pub(super) fn reload(&self, completion: Arc<Completion>) {
         // If the task has ended, the request completes as it is dropped.
-        let _ = self.requests.send(WaitingCaller { completion: Some(completion), origin: self.origin.clone() });
+        let _ = self.requests.send(completion);
     }
 
     pub(super) fn status(&self) -> FetchStatus {
@@ -86,7 +79,7 @@ impl SitePoller {
 }
 
 impl PollTask {
-    async fn run(mut self, mut inbox: UnboundedReceiver<WaitingCaller>, first: WaitingCaller, client: Arc<Client>) {
+    async fn run(mut self, mut inbox: UnboundedReceiver<Arc<Completion>>, first: Arc<Completion>, client: Arc<Client>) {
         let mut waiting = vec![first];
         let mut cause = self.opened_by;
         loop {
@@ -112,7 +105,7 @@ impl PollTask {
             drop(permit);
             *self.status.lock() = self.state.status();
             for request in waiting.drain(..) {
-                request.complete(reload.clone());
+                request.fill(reload.clone());
             }
             cause = Cause::Poll;
         }
@@ -174,22 +167,6 @@ fn rejection(trouble: &Trouble, origin: &Arc<str>) -> Rejection {
         Trouble::Failed(error) => Rejection::because(RejectionKind::Unreachable, error.to_string(), origin),
         Trouble::Status(status) => {
             Rejection::because(RejectionKind::Unreachable, format!("the answer is {status}"), origin)
-        }
-    }
-}
-
-impl WaitingCaller {
-    fn complete(mut self, reload: Reload) {
-        if let Some(completion) = self.completion.take() {
-            completion.fill(reload);
-        }
-    }
-}
-
-impl Drop for WaitingCaller {
-    fn drop(&mut self) {
-        if let Some(completion) = self.completion.take() {
-            completion.fill(Reload::interrupted(Cause::Request, &self.origin, None));
         }
     }
 }
