@@ -74,11 +74,7 @@ pub enum FetchMode {
 impl Client {
     /// Follows redirects to the final response.
     pub(super) async fn fetch(&self, target: &FetchTarget) -> FetchOutcome {
-        match timeout(self.total, self.follow(target)).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => FetchOutcome::Failed(error),
-            Err(_) => FetchOutcome::Failed(self.late()),
-        }
+        self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
 
     /// The same in a task of its own, so that a panic over a response is one more failure and not the end; dropped with the
@@ -97,8 +93,14 @@ impl Client {
     /// Makes one request; a redirect is an answer like any other.
     pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
-        let answer = timeout(self.total, self.answer(request, &mut address)).await;
-        answer.unwrap_or_else(|_| Err(self.late())).map_err(|error| FetchError { address, ..error })
+        let answering = async {
+            let stream = self.approach(request, &mut address).await?;
+            let head = request.head(&self.user_agent)?;
+            // An octet more than is kept shows that there is more.
+            let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
+            Ok::<_, FetchError>(FetchAnswer::new(response, request.most, address))
+        };
+        self.in_time(answering).await.map_err(|error| FetchError { address, ..error })
     }
 
     /// Makes one request, and hands over its answer without the body, and the body as it comes.
@@ -120,23 +122,17 @@ impl Client {
             };
             wire::stream(stream, request.head(&self.user_agent)?, request.most, hand_over, parts).await
         };
-        let Err(error) = timeout(self.total, streaming).await.unwrap_or_else(|_| Err(self.late())) else { return };
+        let Err(error) = self.in_time(streaming).await else { return };
         match answered {
             Some(answered) => drop(answered.send(Err(FetchError { address, ..error }))),
             None => drop(parts.send(Err(error)).await),
         }
     }
 
-    fn late(&self) -> FetchError {
-        FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total))
-    }
-
-    async fn answer(&self, request: &FetchRequest, at: &mut Option<SocketAddr>) -> Result<FetchAnswer, FetchError> {
-        let stream = self.approach(request, at).await?;
-        let head = request.head(&self.user_agent)?;
-        // An octet more than is kept shows that there is more.
-        let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
-        Ok(FetchAnswer::new(response, request.most, *at))
+    /// The outcome of a whole fetch, unless it takes too long.
+    async fn in_time<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
+        let late = |_| Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total)));
+        timeout(self.total, fetch).await.unwrap_or_else(late)
     }
 
     async fn approach(
