@@ -30,9 +30,10 @@ use crate::source::fetch::{
 /// A `Verifier` follows its lists and directories of keys in the same way.
 ///
 /// Cheap to clone; the last clone that is dropped ends the work.
+#[derive(Clone)]
 pub struct Published<D: Document> {
     followed: Arc<Followed<D>>,
-    task: Arc<FetcherTask>,
+    _task: Arc<FetcherTask>,
 }
 
 /// The document that is published, and who is notified of it.
@@ -205,7 +206,7 @@ impl<D: Document> Published<D> {
             saved,
         });
         let follow = followed.clone().follow(fetcher.client.clone());
-        (Self { followed, task: Arc::new(FetcherTask::start(fetcher, follow)) }, trouble)
+        (Self { followed, _task: Arc::new(FetcherTask::start(fetcher, follow)) }, trouble)
     }
 
     /// The version at hand; `None` until one was fetched or saved.
@@ -278,12 +279,6 @@ impl<D: Document> Published<D> {
         if self.with_held(|held| held.is_none_or(|held| held.fresh_until <= now)) {
             self.want();
         }
-    }
-}
-
-impl<D: Document> Clone for Published<D> {
-    fn clone(&self) -> Self {
-        Self { followed: self.followed.clone(), task: self.task.clone() }
     }
 }
 
