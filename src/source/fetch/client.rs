@@ -10,13 +10,12 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Empty;
-use robots_core::internals::AddressClass;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::resolver::{self, Peer, Resolver};
-use super::wire::{self, Approach, Excess, Stream};
+use super::wire::{self, Excess, Stream};
 use super::{FetchError, FetchErrorKind, FetchOutcome, FetchUrl, Validators};
 use crate::live::LiveRobots;
 
@@ -94,7 +93,7 @@ impl Client {
     pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
         let answering = async {
-            let stream = self.approach(request, &mut address).await?;
+            let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let head = request.head(&self.user_agent)?;
             // An octet more than is kept shows that there is more.
             let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
@@ -112,7 +111,7 @@ impl Client {
     ) {
         let (mut address, mut answered) = (None, Some(answered));
         let streaming = async {
-            let stream = self.approach(request, &mut address).await?;
+            let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let hand_over = |head| {
                 let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most, address);
                 // A receiver that does not want the answer does not want the body either.
@@ -135,25 +134,12 @@ impl Client {
         timeout(self.total, fetch).await.unwrap_or_else(late)
     }
 
-    async fn approach(
-        &self,
-        request: &FetchRequest,
-        at: &mut Option<SocketAddr>,
-    ) -> Result<Box<dyn Stream>, FetchError> {
-        let approach = match request.led_from {
-            Some(address) => Approach::Redirected(self.network.class(address)),
-            None => Approach::Configured,
-        };
-        Ok(self.connect_to(&request.url, None, approach, at).await?.0)
-    }
-
     async fn follow(&self, target: &FetchTarget) -> Result<FetchOutcome, FetchError> {
         let (mut url, mode) = (target.url.clone(), target.mode);
         // The operator named the first URL: its address may be of any class.
-        let mut approach = Approach::Configured;
+        let mut led_from = None;
         for _ in 0..=HOPS {
-            let (response, class) = self.request_once(target, &url, approach).await?;
-            approach = class.map_or(Approach::Configured, Approach::Redirected);
+            let response = self.request_once(target, &url, &mut led_from).await?;
             if !resolver::is_redirect(response.status()) {
                 return read(response, url);
             }
@@ -174,16 +160,23 @@ impl Client {
         Ok(FetchOutcome::Redirected)
     }
 
+    /// An upstream is what the operator named, whatever its address, and its redirects stay at it: so a URL of its own leads from
+    /// nowhere.
     async fn request_once(
         &self,
         target: &FetchTarget,
         url: &FetchUrl,
-        approach: Approach,
-    ) -> Result<(Response<Vec<u8>>, Option<AddressClass>), FetchError> {
+        led_from: &mut Option<IpAddr>,
+    ) -> Result<Response<Vec<u8>>, FetchError> {
         let request = self.request(url, &target.known)?;
         let excess = if target.mode == FetchMode::Crawler { Excess::Drop } else { Excess::Refuse };
-        let (stream, class) = self.connect(target, url, approach).await?;
-        Ok((wire::exchange(stream, request, excess, target.most).await?, class))
+        let mut address = None;
+        let stream = match target.via.is_empty() {
+            true => self.connect_to(url, None, *led_from, &mut address).await?,
+            false => self.connect_upstream(target).await?,
+        };
+        *led_from = address.map(|address| address.ip());
+        wire::exchange(stream, request, excess, target.most).await
     }
 
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
@@ -200,31 +193,18 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// To the host of a URL, or to the first upstream that can be reached from the one whose turn it is. An upstream is
-    /// what the operator named, whatever its address, and its redirects stay at it: so it has no class.
-    async fn connect(
-        &self,
-        target: &FetchTarget,
-        url: &FetchUrl,
-        approach: Approach,
-    ) -> Result<(Box<dyn Stream>, Option<AddressClass>), FetchError> {
+    /// To the first upstream that can be reached from the one whose turn it is.
+    async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
-        if via.is_empty() {
-            let (stream, class) = self.connect_to(url, None, approach, &mut None).await?;
-            return Ok((stream, Some(class)));
-        }
         let mut last = FetchError::new(FetchErrorKind::Connect);
         for at in 0..via.len() {
             let connected = match &via[turn.wrapping_add(at) % via.len()] {
-                Peer::Server(server) => self
-                    .connect_to(server, server_name.as_deref(), Approach::Configured, &mut None)
-                    .await
-                    .map(|(stream, _)| stream),
+                Peer::Server(server) => self.connect_to(server, server_name.as_deref(), None, &mut None).await,
                 #[cfg(unix)]
                 Peer::Unix(path) => wire::dial_unix(path, self.connect).await,
             };
             match connected {
-                Ok(stream) => return Ok((stream, None)),
+                Ok(stream) => return Ok(stream),
                 Err(error) => last = error,
             }
         }
@@ -237,21 +217,21 @@ impl Client {
         &self,
         server: &FetchUrl,
         name: Option<&str>,
-        approach: Approach,
+        led_from: Option<IpAddr>,
         at: &mut Option<SocketAddr>,
-    ) -> Result<(Box<dyn Stream>, AddressClass), FetchError> {
+    ) -> Result<Box<dyn Stream>, FetchError> {
         let within = self.connect;
         let late = |_| FetchError::with_cause(FetchErrorKind::Timeout, format!("no connection within {within:?}"));
-        let dialed = timeout(within, wire::dial(server, &self.network, approach, within)).await;
-        let (socket, class) = dialed.map_err(late)??;
-        *at = socket.peer_addr().ok();
+        let dialed = timeout(within, wire::dial(server, &self.network, led_from, within)).await;
+        let (socket, address) = dialed.map_err(late)??;
+        *at = Some(address);
         #[cfg(not(feature = "tls"))]
         let _ = name;
         if !server.is_https() {
-            return Ok((Box::new(socket), class));
+            return Ok(Box::new(socket));
         }
         #[cfg(feature = "tls")]
-        return Ok((self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await?, class));
+        return self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await;
         #[cfg(not(feature = "tls"))]
         Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off"))
     }

@@ -5,7 +5,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,6 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use robots_core::internals::AddressClass;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -52,24 +51,6 @@ pub(super) enum Excess {
     Refuse,
 }
 
-/// The party that named the URL that is connected to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Approach {
-    /// The operator, or the caller.
-    Configured,
-    /// A server with an address of this class.
-    Redirected(AddressClass),
-}
-
-impl Approach {
-    const fn may_reach(self, class: AddressClass) -> bool {
-        match self {
-            Self::Configured => true,
-            Self::Redirected(from) => from.may_redirect_to(class),
-        }
-    }
-}
-
 /// Connects to a socket of this machine.
 #[cfg(unix)]
 pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn Stream>, FetchError> {
@@ -83,41 +64,36 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
     }
 }
 
-/// Connects to one of the addresses of a URL's host that may be approached so; also says what class of address it is. Each gets its
-/// share of a time that the caller holds all of them to.
+/// Connects to one of the addresses of a URL's host; if a server at the address `led_from` named the URL, only to those that it may
+/// lead to. Also says which one it is. Each gets its share of a time that the caller holds all of them to.
 pub(super) async fn dial(
     url: &FetchUrl,
     network: &Resolver,
-    approach: Approach,
+    led_from: Option<IpAddr>,
     within: Duration,
-) -> Result<(TcpStream, AddressClass), FetchError> {
+) -> Result<(TcpStream, SocketAddr), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
-    let (resolved, approach) = match network.place_of(url.host(), url.port()) {
+    let (resolved, led_from) = match network.place_of(url.host(), url.port()) {
         // The user named it, so its address may be of any class.
-        Some((host, port)) => (network.resolve(&host, port).await, Approach::Configured),
-        None => (network.resolve(url.host(), url.port()).await, approach),
+        Some((host, port)) => (network.resolve(&host, port).await, None),
+        None => (network.resolve(url.host(), url.port()).await, led_from),
     };
     let resolved = resolved.map_err(unknown)?;
-    let addresses: Vec<(SocketAddr, AddressClass)> = resolved
-        .iter()
-        .map(|address| (*address, network.class(address.ip())))
-        .filter(|(_, class)| approach.may_reach(*class))
-        .take(MAX_ADDRESSES)
-        .collect();
-    let mut last = match (approach, resolved.first()) {
-        (Approach::Redirected(from), Some(first)) => {
-            resolver::wrong_class(url, from, first.ip(), network.class(first.ip()))
-        }
+    let from = led_from.map(|from| network.class(from));
+    let may_reach = |to: &&SocketAddr| from.is_none_or(|from| from.may_redirect_to(network.class(to.ip())));
+    let addresses: Vec<&SocketAddr> = resolved.iter().filter(may_reach).take(MAX_ADDRESSES).collect();
+    let mut last = match (from, resolved.first()) {
+        (Some(from), Some(first)) => resolver::wrong_class(url, from, first.ip(), network.class(first.ip())),
         _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
     };
     // An address that does not answer leaves time for the others.
     let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(1);
-    for (address, class) in addresses {
+    for address in addresses {
         let failed = |error: io::Error| {
             FetchError::with_cause(FetchErrorKind::Connect, io::Error::new(error.kind(), format!("{address}: {error}")))
         };
         last = match timeout(share, TcpStream::connect(address)).await {
-            Ok(Ok(socket)) => return Ok((socket, class)),
+            Ok(Ok(socket)) => return Ok((socket, *address)),
             Ok(Err(error)) => failed(error),
             Err(_) => failed(io::Error::new(io::ErrorKind::TimedOut, "no answer")),
         };
