@@ -143,18 +143,14 @@ impl Client {
             if !resolver::is_redirect(response.status()) {
                 return read(response, url);
             }
-            if mode == FetchMode::Direct {
-                return Ok(FetchOutcome::Redirected);
-            }
-            let Some(location) = response.headers().get(LOCATION) else { return Ok(FetchOutcome::Redirected) };
+            let location = response.headers().get(LOCATION).filter(|_| mode != FetchMode::Direct);
+            let Some(location) = location else { return Ok(FetchOutcome::Redirected) };
             url = match (url.join(location.as_bytes()), mode) {
                 (Ok(to), FetchMode::Crawler) => to,
-                (Ok(to), FetchMode::Site | FetchMode::Direct) => resolver::of_site(&target.url, &target.via, &url, to)?,
+                (Ok(to), _) => resolver::of_site(&target.url, &target.via, &url, to)?,
                 // As good as one hop too many.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
-                (Err(error), FetchMode::Site | FetchMode::Direct) => {
-                    return Err(FetchError::with_cause(FetchErrorKind::Redirect, error));
-                }
+                (Err(error), _) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
             };
         }
         Ok(FetchOutcome::Redirected)
