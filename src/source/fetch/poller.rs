@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
 
-use super::site_freshness::{SiteFreshness, Step, Trouble};
-use super::{Client, FetchErrorKind, FetchOutcome, FetchTarget, Fetcher, FetcherTask, Schedule};
+use super::site_freshness::{SiteFreshness, Step};
+use super::{Client, FetchOutcome, FetchTarget, Fetcher, FetcherTask, Schedule};
 use crate::live::{
     Candidate, Cause, Clock, Completion, FetchStatus, Mutex, Rejection, RejectionKind, Reload, ReloadOutcome,
     Reloading, Site, Version,
@@ -136,7 +136,7 @@ impl PollTask {
             Step::Hold(status, until) => {
                 (Candidate::Rejected(Rejection::held(status.to_string(), until, &self.origin)), None)
             }
-            Step::Keep(trouble) => (Candidate::Rejected(rejection(&trouble, &self.origin)), None),
+            Step::Keep(kind, why) => (Candidate::Rejected(Rejection::because(kind, why, &self.origin)), None),
         };
         let reload = self.offer(cause, candidate).await?;
         if let Some((version, validators, interval)) = found {
@@ -156,17 +156,5 @@ impl PollTask {
         let site = self.site.upgrade()?;
         let offered = tokio::task::spawn_blocking(move || site.offer(cause, candidate)).await;
         Some(offered.unwrap_or_else(|_| Reload::interrupted(cause, &self.origin, None)))
-    }
-}
-
-fn rejection(trouble: &Trouble, origin: &Arc<str>) -> Rejection {
-    match trouble {
-        Trouble::Failed(error) if error.kind == FetchErrorKind::TooLarge => {
-            Rejection::new(RejectionKind::TooLarge, origin)
-        }
-        Trouble::Failed(error) => Rejection::because(RejectionKind::Unreachable, error.to_string(), origin),
-        Trouble::Status(status) => {
-            Rejection::because(RejectionKind::Unreachable, format!("the answer is {status}"), origin)
-        }
     }
 }

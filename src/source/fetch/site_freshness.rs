@@ -9,7 +9,7 @@ use http::StatusCode;
 
 use super::resolver;
 use super::{FetchError, FetchErrorKind, FetchOutcome, Schedule, Validators, later};
-use crate::live::{FetchStatus, VersionHash};
+use crate::live::{FetchStatus, RejectionKind, VersionHash};
 
 #[derive(Debug)]
 pub(super) struct SiteFreshness {
@@ -42,15 +42,8 @@ pub(super) enum Step {
     Open(StatusCode),
     /// Nothing changes: there is a 4xx in its place, which is not believed before then.
     Hold(StatusCode, SystemTime),
-    /// Nothing changes: the server is in trouble.
-    Keep(Trouble),
-}
-
-/// Why an answer says nothing.
-#[derive(Clone, Debug)]
-pub(super) enum Trouble {
-    Status(StatusCode),
-    Failed(FetchError),
+    /// Nothing changes: the server is in trouble, and this is why.
+    Keep(RejectionKind, String),
 }
 
 impl SiteFreshness {
@@ -88,31 +81,30 @@ impl SiteFreshness {
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => {
-                self.fail(bad("the response is a part, and the request was for the whole"), None, now, roll)
+                self.fail(&bad("the response is a part, and the request was for the whole"), now, roll)
             }
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
                 // As if it were not taken, until `taken` says that it was.
-                self.count_failure(now);
-                self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, None, roll));
+                self.wait(None, now, roll);
                 Step::Offer { bytes, validators: validators.into(), interval: self.schedule.interval(freshness) }
             }
             FetchOutcome::NotModified(freshness) if self.known == LastKnown::Good && !self.validators.is_empty() => {
-                self.succeed(now);
-                self.status.next_fetch = later(now, self.schedule.interval(freshness));
+                self.succeed(self.schedule.interval(freshness), now);
                 Step::Confirm
             }
             FetchOutcome::NotModified(_) => {
                 self.validators = Validators::default();
-                self.fail(bad("the response is 304, and the request had no condition"), None, now, roll)
+                self.fail(&bad("the response is 304, and the request had no condition"), now, roll)
             }
-            FetchOutcome::Redirected => self.fail(Trouble::Failed(resolver::leads_nowhere()), None, now, roll),
+            FetchOutcome::Redirected => self.fail(&resolver::leads_nowhere(), now, roll),
             FetchOutcome::Status { status, freshness, .. } if is_missing(status) => {
                 self.miss(status, self.schedule.interval(freshness), now, roll)
             }
             FetchOutcome::Status { status, retry_after, .. } => {
-                self.fail(Trouble::Status(status), retry_after, now, roll)
+                self.wait(retry_after, now, roll);
+                Step::Keep(RejectionKind::Unreachable, format!("the answer is {status}"))
             }
-            FetchOutcome::Failed(error) => self.fail(Trouble::Failed(error), None, now, roll),
+            FetchOutcome::Failed(error) => self.fail(&error, now, roll),
         }
     }
 
@@ -120,8 +112,7 @@ impl SiteFreshness {
     pub(super) fn taken(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
         self.known = LastKnown::Good;
         self.validators = validators;
-        self.succeed(now);
-        self.status.next_fetch = later(now, interval);
+        self.succeed(interval, now);
     }
 
     /// It is not. The next response has to be whole: a 304 would confirm a version that is not live.
@@ -129,38 +120,39 @@ impl SiteFreshness {
         self.validators = Validators::default();
     }
 
-    fn succeed(&mut self, now: SystemTime) {
-        self.status.failures = 0;
-        self.status.failing_since = None;
+    fn succeed(&mut self, interval: Duration, now: SystemTime) {
         self.missed_since = None;
-        self.status.confirmed = Some(now);
+        let (confirmed, next_fetch) = (Some(now), later(now, interval));
+        self.status = FetchStatus { confirmed, failing_since: None, failures: 0, held_until: None, next_fetch };
     }
 
-    fn count_failure(&mut self, now: SystemTime) {
+    /// Counts a failure, after which it is fetched later.
+    fn wait(&mut self, retry_after: Option<Duration>, now: SystemTime, roll: u32) {
         self.status.failures = self.status.failures.saturating_add(1);
         self.status.failing_since.get_or_insert(now);
+        self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, retry_after, roll));
     }
 
-    fn fail(&mut self, trouble: Trouble, retry_after: Option<Duration>, now: SystemTime, roll: u32) -> Step {
-        self.count_failure(now);
-        self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, retry_after, roll));
-        Step::Keep(trouble)
+    fn fail(&mut self, error: &FetchError, now: SystemTime, roll: u32) -> Step {
+        self.wait(None, now, roll);
+        let is_too_large = error.kind == FetchErrorKind::TooLarge;
+        let kind = if is_too_large { RejectionKind::TooLarge } else { RejectionKind::Unreachable };
+        Step::Keep(kind, error.to_string())
     }
 
     fn miss(&mut self, status: StatusCode, interval: Duration, now: SystemTime, roll: u32) -> Step {
         self.missed_since.get_or_insert(now);
         match self.held_until() {
             Some(until) if now < until => {
-                self.count_failure(now);
+                self.wait(None, now, roll);
                 // Not a moment later than it is due, if it is still gone then.
-                self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, None, roll)).min(until);
+                self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }
             _ => {
                 self.known = LastKnown::Absent;
                 self.validators = Validators::default();
-                self.succeed(now);
-                self.status.next_fetch = later(now, interval);
+                self.succeed(interval, now);
                 Step::Open(status)
             }
         }
@@ -178,8 +170,8 @@ fn is_missing(status: StatusCode) -> bool {
     status.is_client_error() && !demands_retry.contains(&status)
 }
 
-fn bad(cause: &'static str) -> Trouble {
-    Trouble::Failed(FetchError::with_cause(FetchErrorKind::BadResponse, cause))
+fn bad(cause: &'static str) -> FetchError {
+    FetchError::with_cause(FetchErrorKind::BadResponse, cause)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl World {
             Step::Confirm => "confirm",
             Step::Open(_) => "open",
             Step::Hold(..) => "hold",
-            Step::Keep(_) => "keep",
+            Step::Keep(..) => "keep",
         }
     }
 
