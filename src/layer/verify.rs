@@ -134,7 +134,7 @@ impl EvidenceWait {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
             let until = Instant::now() + self.longest;
-            WaitingForEvidence { wait: self.clone(), looked_up: self.looked_up(until), is_registered: false, until }
+            WaitingForEvidence { wait: self.clone(), looked_up: self.looked_up(until), until }
         };
         is_needed.then(waiting)
     }
@@ -191,25 +191,17 @@ struct Waiting<S, B> {
 struct WaitingForEvidence {
     wait: EvidenceWait,
     looked_up: LookedUp,
-    /// Whether a look-up that ends from now on wakes the task.
-    is_registered: bool,
     until: Instant,
 }
 
 impl WaitingForEvidence {
     fn poll(&mut self, context: &mut Context<'_>, request: OriginalRequest<'_>) -> Poll<()> {
         loop {
-            let waited = self.looked_up.as_mut().poll(context);
-            let is_first = !mem::replace(&mut self.is_registered, true);
-            match waited {
-                // A look-up that ended before the task was to be woken is seen here.
-                Poll::Pending if is_first && !self.wait.is_still_needed(request) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(())) if self.wait.is_still_needed(request) => {
-                    self.looked_up = self.wait.looked_up(self.until);
-                    self.is_registered = false;
-                }
-                Poll::Ready(_) => return Poll::Ready(()),
+            match self.looked_up.as_mut().poll(context) {
+                Poll::Ready(Ok(())) => self.looked_up = self.wait.looked_up(self.until),
+                // Asked once the next look-up that ends wakes the task: so none is missed that has ended before.
+                Poll::Pending if self.wait.is_still_needed(request) => return Poll::Pending,
+                _ => return Poll::Ready(()),
             }
         }
     }
