@@ -383,10 +383,7 @@ impl<D: Document> Followed<D> {
         let mut progress = self.progress.lock();
         progress.asked = Some(now);
         match read {
-            Ok((taken, validators, interval)) => {
-                if let Some(validators) = validators {
-                    progress.validators = validators;
-                }
+            Ok((taken, interval)) => {
                 (progress.failures, progress.trouble) = (0, None);
                 progress.next = later(now, interval);
                 taken
@@ -400,7 +397,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    fn answer(&self, outcome: FetchOutcome, now: SystemTime) -> Result<(Taken, Option<Validators>, Duration), String> {
+    fn answer(&self, outcome: FetchOutcome, now: SystemTime) -> Result<(Taken, Duration), String> {
         match outcome {
             FetchOutcome::Found { status: StatusCode::OK, bytes, freshness, validators, content_type } => {
                 D::check_media_type(&String::from_utf8_lossy(
@@ -408,13 +405,14 @@ impl<D: Document> Followed<D> {
                 ))?;
                 let interval = self.schedule.interval(freshness);
                 self.read(&bytes, now, interval)?;
-                Ok((Taken::New(bytes), Some(validators), interval))
+                self.progress.lock().validators = validators;
+                Ok((Taken::New(bytes), interval))
             }
             FetchOutcome::NotModified(freshness) => {
                 let interval = self.schedule.interval(freshness);
                 let held = self.held.load_full().ok_or("the answer is 304, and nothing was fetched before")?;
                 self.hold(held.document.clone(), held.hash, now, interval);
-                Ok((Taken::Confirmed, None, interval))
+                Ok((Taken::Confirmed, interval))
             }
             FetchOutcome::Redirected => Err("the answer is a redirect, which is not followed".to_owned()),
             FetchOutcome::Found { status, .. } | FetchOutcome::Status { status, .. } => {
