@@ -105,30 +105,19 @@ pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
 }
 
 /// The members of a comma-separated list; commas in quotes part nothing.
-fn directives(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
+fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let parts = move |octet: &u8| {
+        match octet {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            b',' => return !is_quoted,
+            _ => {}
         }
-        let mut is_quoted = false;
-        let mut is_escaped = false;
-        let end = rest.iter().position(|octet| {
-            match octet {
-                _ if is_escaped => is_escaped = false,
-                b'\\' if is_quoted => is_escaped = true,
-                b'"' => is_quoted = !is_quoted,
-                b',' if !is_quoted => return true,
-                _ => {}
-            }
-            false
-        });
-        let (member, after) = match end {
-            Some(end) => (&rest[..end], &rest[end + 1..]),
-            None => (rest, &[][..]),
-        };
-        rest = after;
-        Some(member.trim_ascii())
-    })
+        false
+    };
+    list.split(parts).map(<[u8]>::trim_ascii)
 }
 
 /// Twice as long after every failure, from `first` up to `most`; `failures` counts from one.

@@ -94,16 +94,8 @@ impl FetchUrl {
             let folder = path.rfind('/').map_or("", |at| &path[..at]);
             format!("{folder}/{reference}")
         };
-        let (path, query) = match target.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (target.as_str(), None),
-        };
-        let mut target = without_dots(path);
-        if let Some(query) = query {
-            target.push('?');
-            target.push_str(query);
-        }
-        let target = PathAndQuery::try_from(target).map_err(|_| fault(reference, TARGET))?;
+        let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+        let target = PathAndQuery::try_from(without_dots(path) + query).map_err(|_| fault(reference, TARGET))?;
         Ok(self.with_target(target))
     }
 }
@@ -225,20 +217,15 @@ fn escaped(octets: &[u8]) -> String {
 /// RFC 3986, section 5.2.4.
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
-    let mut segments = path.split('/').skip(1).peekable();
-    while let Some(segment) = segments.next() {
-        let is_last = segments.peek().is_none();
+    for segment in path.split('/').skip(1) {
         match segment {
-            "." if is_last => kept.push(""),
             "." => {}
-            ".." => {
-                kept.pop();
-                if is_last {
-                    kept.push("");
-                }
-            }
+            ".." => kept.truncate(kept.len().saturating_sub(1)),
             segment => kept.push(segment),
         }
+    }
+    if path.ends_with("/.") || path.ends_with("/..") {
+        kept.push("");
     }
     format!("/{}", kept.join("/"))
 }
