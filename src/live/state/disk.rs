@@ -362,23 +362,15 @@ pub fn folder_name(site: &str) -> String {
 
 /// The site whose folder has this name; none for a name that was cut, or that no site has.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
-    let mut octets = Vec::new();
-    let mut rest = name.as_bytes();
     // The digits of a hash may look like an escaped octet.
-    if rest.len() == CUT + 17 && rest[CUT] == b'%' {
+    if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
         return None;
     }
-    while let [first, behind @ ..] = rest {
-        rest = behind;
-        let octet = match (first, behind) {
-            (b'%', [high, low, behind @ ..]) => {
-                rest = behind;
-                let digits = [*high, *low];
-                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
-            }
-            _ => *first,
-        };
-        octets.push(octet);
+    let mut parts = name.split('%');
+    let mut octets = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        octets.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        octets.extend_from_slice(&part.as_bytes()[2..]);
     }
     // Another spelling is no folder of ours.
     String::from_utf8(octets).ok().filter(|site| folder_name(site) == name)
