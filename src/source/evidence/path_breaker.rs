@@ -35,8 +35,8 @@ const FEW: u32 = 10;
 /// counted by itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathBreaker {
-    addresses: MethodBreaker,
-    signatures: MethodBreaker,
+    /// Of addresses, and of signatures.
+    methods: [MethodBreaker; 2],
     /// The number of the slot that is counted into, since the epoch.
     current: u64,
 }
@@ -57,7 +57,7 @@ impl PathBreaker {
     /// signature, where that is known from an earlier process.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
-        Self { addresses: of_time(last_verified), signatures: of_time(last_signed), current: 0 }
+        Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
     }
 
     /// Counts what the methods say about a request from this address, before [`applied_to`](Self::applied_to).
@@ -68,7 +68,7 @@ impl PathBreaker {
         let client = |v4, v6| {
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), v4, v6).first())
         };
-        let counts = self.of_method_mut(method);
+        let counts = &mut self.methods[place(method)];
         match identity {
             Identity::Verified(_) => counts.verified(client(32, 64), now),
             _ => counts.refuted(client(24, 48), now),
@@ -77,7 +77,7 @@ impl PathBreaker {
 
     /// Whether nothing is to be refuted now by this method.
     pub(super) fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
-        let counts = self.of_method(method);
+        let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
             // Further ahead, one of the two times is wrong.
@@ -97,32 +97,18 @@ impl PathBreaker {
     }
 
     /// When the crawler was last verified by this method on this path: by its address, or by a signature.
-    pub(super) const fn last_verified(&self, method: IdentityMethod) -> Option<SystemTime> {
-        self.of_method(method).last_verified
+    pub(super) fn last_verified(&self, method: IdentityMethod) -> Option<SystemTime> {
+        self.methods[place(method)].last_verified
     }
 
     /// The networks that the clients of the last day are in whose claims this method refuted, at most three: where addresses
     /// fail on a suspect path, one of them is probably a proxy that `trusted_proxies` lacks.
     pub(super) fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
         let mut networks: Vec<Network> =
-            self.of_method(method).refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
+            self.methods[place(method)].refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
         networks.sort_unstable_by_key(Network::first);
         networks.truncate(3);
         networks
-    }
-
-    const fn of_method(&self, method: IdentityMethod) -> &MethodBreaker {
-        match method {
-            IdentityMethod::Signature => &self.signatures,
-            _ => &self.addresses,
-        }
-    }
-
-    const fn of_method_mut(&mut self, method: IdentityMethod) -> &mut MethodBreaker {
-        match method {
-            IdentityMethod::Signature => &mut self.signatures,
-            _ => &mut self.addresses,
-        }
     }
 
     /// Makes the slot of this time the current one.
@@ -137,10 +123,14 @@ impl PathBreaker {
             *self = Self::default();
         }
         let steps = u32::try_from(slot - self.current).unwrap_or(u32::MAX);
-        self.addresses.advance(steps);
-        self.signatures.advance(steps);
+        self.methods.iter_mut().for_each(|counts| counts.advance(steps));
         self.current = slot;
     }
+}
+
+/// Ranges and names stand for the address.
+fn place(method: IdentityMethod) -> usize {
+    usize::from(method == IdentityMethod::Signature)
 }
 
 impl MethodBreaker {
@@ -426,7 +416,7 @@ mod tests {
         for minute in (0..=23 * 60).step_by(10) {
             path.requests(VERIFIED, 2, minute);
         }
-        assert_eq!(path.0.addresses.verified.in_the_day_before(), 2);
+        assert_eq!(path.0.methods[0].verified.in_the_day_before(), 2);
         // There were more impostors than crawlers before, so as many later are no jump.
         for _ in 0..10 {
             assert_eq!(path.requests(REFUTED, 5, 23 * 60), REFUTED);
@@ -478,8 +468,8 @@ mod tests {
         let mut path = Path::new();
         path.requests(REFUTED, 1_000, 0);
         path.requests(VERIFIED, 1_000, 0);
-        assert_eq!(path.0.addresses.refuted.iter().count(), MOST_ADDRESSES);
-        assert_eq!(path.0.addresses.verified.iter().count(), MOST_ADDRESSES);
+        assert_eq!(path.0.methods[0].refuted.iter().count(), MOST_ADDRESSES);
+        assert_eq!(path.0.methods[0].verified.iter().count(), MOST_ADDRESSES);
         assert!(path.0.refuted_networks(IdentityMethod::Range).len() <= 3);
     }
 
