@@ -4,7 +4,7 @@
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -18,7 +18,8 @@ use super::file::Reviewable;
 use super::log::is_writable;
 use super::site::end;
 use super::{
-    Config, Fault, IncludePattern, ListenerKind, Placed, RawConfig, RawSite, RobotsSource, SiteConfig, load_registry,
+    Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig,
+    load_registry,
 };
 use crate::files;
 use crate::input;
@@ -255,10 +256,7 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
 /// move to this machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
-    let admin = file
-        .admin
-        .iter()
-        .flat_map(|admin| admin.address.iter().chain(admin.listener.iter().map(|listener| &listener.address)));
+    let admin = file.admin.iter().flat_map(RawAdmin::addresses);
     let is_foreign = |address: &&Spanned<SocketAddr>| {
         // Any port: the one that is written may be in use, most likely by a robotsd that runs.
         let ip = address.get_ref().ip();
@@ -266,14 +264,10 @@ fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     };
     listeners.chain(admin).filter(is_foreign).map(|address| {
         let ip = address.get_ref().ip();
+        let all = if ip.is_ipv4() { "0.0.0.0" } else { "::" };
         let message = format!("this machine has no address {ip}: listening there fails");
-        address.fault(message).help(format!("write one that it has, or {:?} for all of them", any(ip)))
+        address.fault(message).help(format!("write one that it has, or {all:?} for all of them"))
     })
-}
-
-/// The address that stands for all of its family.
-fn any(ip: IpAddr) -> &'static str {
-    if ip.is_ipv4() { "0.0.0.0" } else { "::" }
 }
 
 /// Networks of trusted proxies that hold a large part of the internet.

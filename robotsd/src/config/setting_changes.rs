@@ -135,7 +135,7 @@ impl Settings {
             settings.add(kind, name.unwrap_or_default(), Self::of_table(table));
         }
         for (mut site, raw) in sites.into_iter().zip(&raw.site) {
-            let name = text_of(&site, "name").unwrap_or_default();
+            let name = site.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
             site.remove("modes");
             let mut of_site = Self::of_table(site);
             if !of_site.values.iter().any(|setting| setting.key == "enforcement.mode") {
@@ -264,10 +264,6 @@ const DATE: &str = "$__toml_private_datetime";
 fn take_tables(table: &mut Table, key: &str) -> Vec<Table> {
     let Some(Value::Array(values)) = table.remove(key) else { return Vec::new() };
     values.into_iter().filter_map(|value| value.try_into().ok()).collect()
-}
-
-fn text_of(table: &Table, key: &str) -> Option<String> {
-    table.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// A text as it is, anything else as TOML has it.

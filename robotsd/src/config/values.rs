@@ -99,8 +99,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
         let stripped = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         let stripped =
             stripped.map(|rest| rest.trim_end_matches('/')).filter(|rest| rest.parse::<SocketAddr>().is_ok());
-        let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
-        let host = text.rsplit_once(':').map_or("", |(host, _)| host);
+        let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
         if let Some(address) = stripped {
             return format!("{wrong}: write it without the scheme, {address:?}");
         }

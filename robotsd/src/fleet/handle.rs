@@ -111,7 +111,7 @@ impl Fleet {
         let member = read.unwrap_or_else(|error| {
             let message =
                 format!("{}: {error}: nothing is enforced until the fleet's document is read", file.display());
-            self.log.say_at(LogLevel::Warn, LogEvent::Fleet, &*message);
+            self.warn(&*message);
             self.store.lock().file_trouble = Some(message);
             Member::default()
         });
@@ -160,8 +160,12 @@ impl Fleet {
         let trouble = files::replace(file, &text).err().map(|error| format!("{}: {error}", file.display()));
         let before = std::mem::replace(&mut self.store.lock().file_trouble, trouble.clone());
         if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(trouble)) {
-            self.log.say_at(LogLevel::Warn, LogEvent::Fleet, trouble);
+            self.warn(trouble);
         }
+    }
+
+    pub(super) fn warn(&self, message: impl Into<String>) {
+        self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
     }
 
     /// Takes what comes of a document. Blocks.
@@ -186,8 +190,7 @@ impl Fleet {
             store.document = read.ok().flatten();
         }
         if !seen.write_back.is_empty() {
-            let message = format!("{} entries that the store has lost are written back", seen.write_back.len());
-            self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
+            self.warn(format!("{} entries that the store has lost are written back", seen.write_back.len()));
         }
         self.calls(seen.write_back)
     }

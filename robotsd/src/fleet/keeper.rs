@@ -17,7 +17,6 @@ use tower_robots::live::{Attribution, Pending, Status, VersionHash};
 use super::document::{Document, WriteAnswer, WriteCall};
 use super::handle::{Fleet, FleetRequest};
 use super::standing::Heartbeat;
-use crate::log::{LogEvent, LogLevel};
 use crate::store::{StoreAddresses, StoreConnection, StoreScript, StoreTrouble, of_system};
 
 /// How often the store is read, 20 % more or less, so that replicas do not go in step.
@@ -52,12 +51,10 @@ impl Fleet {
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(received) = self.received.lock().take() else { return Ok(()) };
         if !self.member.lock().is_known() {
-            let message = format!(
-                "fleet {:?}: no document of it is known, so nothing is enforced until it is read from {}",
-                self.settings.name,
-                self.settings.store.place()
-            );
-            self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
+            let (name, store) = (&self.settings.name, self.settings.store.place());
+            self.warn(format!(
+                "fleet {name:?}: no document of it is known, so nothing is enforced until it is read from {store}"
+            ));
         }
         let fleet = Arc::clone(self);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -131,7 +128,7 @@ impl Keeper {
             let is_met = self.accept();
             if is_met || is_asked || is_changed || self.beaten.is_none_or(|beaten| beaten.elapsed() >= HEARTBEAT) {
                 trouble = trouble.or(self.beat().await.err());
-            } else if self.fleet.store.lock().trouble.is_some() {
+            } else {
                 // What could not be written is tried with the next heartbeat: it is not over yet.
                 trouble = trouble.or_else(|| self.fleet.store.lock().trouble.clone());
             }

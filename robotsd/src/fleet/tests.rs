@@ -5,7 +5,9 @@ mod simulation;
 
 use super::document::{Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
+use super::standing::Heartbeat;
 use super::test_store::PlayedStore;
+use crate::report::ReplicaState;
 
 fn store() -> PlayedStore {
     let mut store = PlayedStore::default();
@@ -118,6 +120,17 @@ fn nothing_is_taken_from_another_epoch() {
     assert!(!member.is_off("shop"));
     let mark = member.turn_off("n", "*", by("alice")).unwrap();
     assert_eq!(send(&member, &mut other, mark), WriteAnswer::Foreign("f".to_owned()));
+}
+
+#[test]
+fn a_state_that_a_later_version_has_is_unknown() {
+    for (word, state) in [("went-back", ReplicaState::WentBack), ("resting", ReplicaState::Unknown)] {
+        let beat: Heartbeat = serde_json::from_value(serde_json::json!({ "state": word })).unwrap();
+        assert_eq!(beat.state, state, "{word}");
+    }
+    for state in ReplicaState::ALL {
+        assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+    }
 }
 
 #[test]

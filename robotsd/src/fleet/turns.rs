@@ -11,7 +11,6 @@ use tokio::sync::oneshot;
 
 use super::handle::{Fleet, FleetRequest};
 use super::keeper::Keeper;
-use crate::log::{LogEvent, LogLevel};
 use crate::publish_hook::{Turn, TurnOf, Turns};
 
 /// For how long it is known who sent a notice, in seconds.
@@ -52,11 +51,7 @@ impl Keeper {
         match self.turn_of(id, of).await {
             Ok(turn) => drop(answer.send(turn)),
             Err(_) if fleet.store.lock().trouble.is_some() => {}
-            Err(why) => fleet.log.say_at(
-                LogLevel::Warn,
-                LogEvent::Fleet,
-                format!("{why}; so every replica sends its notices by itself"),
-            ),
+            Err(why) => fleet.warn(format!("{why}; so every replica sends its notices by itself")),
         }
     }
 
