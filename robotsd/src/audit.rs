@@ -111,7 +111,7 @@ fn open(path: &Path) -> io::Result<File> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder = files::folder_of(path);
             fs::create_dir_all(folder)?;
             let file = options.create(true).open(path)?;
             // Made by root for a robotsd that runs as another user, who has to write it too.

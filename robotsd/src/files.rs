@@ -6,6 +6,11 @@ use std::io::{self, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+/// The folder that a file is in, or is to be in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Opens a regular file, and says what it is. A FIFO would wait for a writer, and a device for whatever it likes, so nothing is waited
 /// for; the opened file is looked at, so nothing can take its place in between.
 ///

@@ -18,6 +18,7 @@ use super::admin_rights::{self, AdminRights, RawAdminToken, RawAdminUser};
 use super::listener::{RawCertificate, pairs};
 use super::{ConfigError, Fault, Placed, USUAL_CONFIG, parsed, reader, salvage, tables, words};
 use crate::edge::{ClientAuthorities, LiveCertificates};
+use crate::files;
 use crate::upstream::Trust;
 
 tables! {
@@ -380,8 +381,7 @@ fn socket_name(path: &Path) -> String {
 
 /// The path from the root. Links of its folder are followed; one that is the file itself may lead elsewhere tomorrow.
 fn absolute(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (folder.canonicalize(), path.file_name()) {
+    match (files::folder_of(path).canonicalize(), path.file_name()) {
         (Ok(folder), Some(name)) if path != Path::new(USUAL_CONFIG) => folder.join(name),
         _ => path.to_path_buf(),
     }

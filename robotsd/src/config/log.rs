@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 use super::{Fault, Placed, tables, words};
+use crate::files;
 
 tables! {
     /// The log, and the parts it leaves out.
@@ -97,18 +98,21 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
 /// A file that can be written, or made: opening it would end the start.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
-    let shown = path.display();
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let wrong = match std::fs::metadata(&path) {
-        Ok(found) if found.is_dir() => format!("{shown} is a folder: access_path is a file"),
-        Ok(_) => return Ok(path),
-        Err(_) if !parent.is_dir() => format!("{shown} cannot be made: there is no folder {}", parent.display()),
-        Err(_) if !is_writable(parent) => {
-            format!("{shown} cannot be made: this user may not write to its folder")
-        }
-        Err(_) => return Ok(path),
+        Ok(found) if found.is_dir() => Some(format!("{} is a folder: access_path is a file", path.display())),
+        Ok(_) => None,
+        Err(_) => cannot_be_made(&path),
     };
-    Err(written.fault(wrong))
+    wrong.map_or(Ok(path), |wrong| Err(written.fault(wrong)))
+}
+
+/// Why this process cannot make a file; none where it can.
+pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
+    let (shown, folder) = (path.display(), files::folder_of(path));
+    if !folder.is_dir() {
+        return Some(format!("{shown} cannot be made: there is no folder {}", folder.display()));
+    }
+    (!is_writable(folder)).then(|| format!("{shown} cannot be made: this user may not write to its folder"))
 }
 
 /// Whether this process may make files in a folder.

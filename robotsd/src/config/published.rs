@@ -43,8 +43,8 @@ pub(super) fn trusted(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Trust, Fau
 
 /// The certificate authorities of a file, as PEM.
 pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
+    trusted(ca, folder)?;
     let path = folder.join(ca.get_ref());
-    Trust::file(&path).map_err(|why| ca.fault(why))?;
     let cannot = |error| ca.fault(format!("{} cannot be read: {error}", path.display()));
     Ok(Arc::from(files::read(&path).map_err(cannot)?))
 }

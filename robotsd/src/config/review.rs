@@ -15,7 +15,7 @@ use tower_robots::policy::{Impostors, Mode, Network, RateMode};
 use tower_robots::rules::RobotsTxt;
 
 use super::file::Reviewable;
-use super::log::is_writable;
+use super::log::{cannot_be_made, is_writable};
 use super::site::end;
 use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig,
@@ -233,7 +233,6 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     let written = file.admin.as_ref()?.socket.as_ref()?;
     let path = config.admin.as_ref()?.socket.as_ref()?;
     let shown = path.display();
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let wrong = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {
             format!("{shown} is a folder: socket names a file in it, such as \"admin.sock\"")
@@ -245,9 +244,7 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
             )
         }
         Ok(_) => return None,
-        Err(_) if !parent.is_dir() => format!("{shown} cannot be made: there is no folder {}", parent.display()),
-        Err(_) if !is_writable(parent) => format!("{shown} cannot be made: this user may not write to its folder"),
-        Err(_) => return None,
+        Err(_) => cannot_be_made(path)?,
     };
     Some(written.fault(wrong))
 }

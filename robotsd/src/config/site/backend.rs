@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
+use crate::config::published::trusted;
 use crate::config::{Fault, Faults, ListenerKind, Placed, RawListener, Span, tables, unplaced, words};
 use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, Trust, check_server_name};
 
@@ -103,10 +104,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
         Some(false) => HttpVersions::Http1,
         None => HttpVersions::Negotiated,
     };
-    let trust = match &settings.ca {
-        None => Trust::System,
-        Some(ca) => Trust::file(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))?,
-    };
+    let trust = settings.ca.as_ref().map_or(Ok(Trust::System), |ca| trusted(ca, folder))?;
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }
