@@ -10,7 +10,7 @@ use tower_robots::agent::Registry;
 
 use super::recorder::cut;
 use super::visitors::Service;
-use crate::html::{counted, grouped, stacked};
+use crate::html::{counted, grouped};
 
 /// An operator, with what it took and what it sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ impl OperatorBalance {
     }
 
     /// Pages for one visitor; none where there is nothing on one side.
-    fn ratio(&self) -> Option<String> {
+    pub(crate) fn ratio(&self) -> Option<String> {
         Some(match self.pages_per_visitor.filter(|_| self.pages > 0)? {
             ratio if ratio < 0.995 => format!("{ratio:.2}"),
             ratio if ratio < 9.95 => format!("{ratio:.1}"),
@@ -108,26 +108,9 @@ impl OperatorBalance {
     }
 }
 
-/// The operators as a table of a page, under a heading; nothing where there are none.
-pub(crate) fn section(heading: &str, balances: &[OperatorBalance]) -> String {
-    const HEADS: [&str; 4] = ["Operator", "Pages taken", "Visitors sent", "Pages for one visitor"];
-    let row = |balance: &OperatorBalance| {
-        let crawlers = balance.crawlers.iter();
-        let crawlers: Vec<_> =
-            crawlers.map(|of| format!("{} by {} ({})", grouped(of.pages), of.crawler, of.purpose)).collect();
-        let services = balance.services.iter();
-        let services: Vec<_> = services.map(|of| format!("{} from {}", grouped(of.visitors), of.name())).collect();
-        let listed = |parts: &[String]| if parts.is_empty() { "none".to_owned() } else { parts.join(", ") };
-        // "none" would look like the best of ratios.
-        let ratio = balance.ratio().unwrap_or_else(|| "–".to_owned());
-        [balance.operator.clone(), listed(&crawlers), listed(&services), ratio]
-    };
-    stacked(heading, &HEADS, balances.iter().map(row))
-}
-
 impl ServiceVisitors {
     /// The host, without what says that those under it count too.
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.host.trim_start_matches('.')
     }
 }

@@ -28,7 +28,7 @@ mod log_board;
 
 mod page;
 
-pub(crate) use self::given_back::{OperatorBalance, TakenPages, section as given_back};
+pub(crate) use self::given_back::{OperatorBalance, TakenPages};
 pub(crate) use self::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
 pub(crate) use self::log_board::{LogBoard, LoggedTimes};
 pub(crate) use self::page::{BoardPage, style};

@@ -1,21 +1,21 @@
 //! The board as a page: no scripts, nothing of another host, legible in the dark and in the light, on a telephone too.
 //!
-//! Names come from clients and files; all of them go through [`Escaped`]. The style sheet is a path of its own, and every
-//! bar is an attribute of SVG, so that the page needs no inline style.
+//! `page.html` is the page, and here is what it asks for. Names come from clients and files; the template escapes all of them. The style
+//! sheet is a path of its own, and every bar is an attribute of SVG, so that the page needs no inline style.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use super::given_back;
+use askama::Template;
+
 use super::report::{BoardReport, CrawlerBoard, LineBoard, SiteBoard, TrendBar};
 use super::view::{BoardQuery, BoardSpan};
 use crate::date;
 use crate::html::{
-    ChartPart, CrawlerGroup, CrawlerLine, Escaped, STYLE, TimeChart, bars, cards, counted, crawler_lines, facts,
-    grouped, moment, percent, value_of,
+    CrawlerGroup, CrawlerLine, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, markup, minute, moment,
+    percent, value_of,
 };
 use crate::render::{shell_word, short_hash};
-use crate::report::{HistoryReport, NextStep, RecordedReload, SiteReport, StatusReport, is_of};
+use crate::report::{HistoryReport, NextStep, RequestsReport, SiteReport, StatusReport, is_of};
 
 /// Lines of a site that the page lists; `/board.json` has more.
 const LINES: usize = 20;
@@ -27,6 +27,8 @@ const RELOADS: usize = 10;
 const OPEN_SITES: usize = 3;
 
 /// The page, from the same facts as `robotsd status` and `robotsd board` have.
+#[derive(Template)]
+#[template(path = "board/page.html")]
 pub(crate) struct BoardPage<'a> {
     pub(crate) status: &'a StatusReport,
     pub(crate) board: &'a BoardReport,
@@ -49,99 +51,66 @@ pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
 }
 
-impl fmt::Display for BoardPage<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>Board: robotsd</title>\n\
-             <link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/board.css\">\n</head>\n<body>\n<main>\n\
-             <h1>What crawlers do here</h1>\n",
-        )?;
-        let board = self.board;
-        let to = board.to.replace(['T', 'Z'], " ");
-        writeln!(
-            f,
-            "<p class=\"sub\">The last {}: {} to {} UTC<span class=\"age\"></span></p>",
-            in_words(self.query.span),
-            Escaped(&minute(&board.from)),
-            Escaped(to.trim())
-        )?;
-        self.links(f)?;
-        self.to_do(f)?;
-        f.write_str(&self.figures())?;
-        for note in &board.notes {
-            writeln!(f, "<p class=\"note\">{}</p>", Escaped(note))?;
-        }
-        for site in &board.sites {
-            self.site(f, site)?;
-        }
-        f.write_str("<footer>\n")?;
-        if !board.sees_all {
-            f.write_str(
-                "<p>No crawler is said to ignore robots.txt, because not every read of it may be seen here: \
-                 <code>sees_all = true</code> in <code>[board]</code> says that it is.</p>\n",
-            )?;
-        }
-        f.write_str(
-            "<p>For programs: <a href=\"/board.json\">JSON</a>, <a href=\"/board.csv\">CSV</a>.</p>\n</footer>\n</main>\n</body>\n</html>\n",
-        )
-    }
+/// What opens below a crawler.
+#[derive(Template)]
+#[template(path = "board/crawler.html")]
+struct CrawlerFacts<'a> {
+    crawler: &'a CrawlerBoard,
+    chart: TimeChart,
 }
 
+/// Something to do: its title, why, and its steps.
+type Task<'a> = (String, Vec<String>, &'a [NextStep]);
+
 impl BoardPage<'_> {
-    /// The same page over another time, or loaded again by itself.
-    fn links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The same page over another time, or loaded again by itself: where it is, whether this is it, and its name.
+    fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (BoardQuery { site, span }, reload) = (self.query, self.reload);
         let site = site.as_deref();
-        let spans = BoardSpan::ALL.map(|of| {
-            (target(site, of, reload), if of == *span { " aria-current=\"page\"" } else { "" }, in_words(of))
-        });
+        let spans = BoardSpan::ALL.map(|of| (target(site, of, reload), of == *span, in_words(of)));
         let other = match reload {
-            None => (target(site, *span, Some("5")), "", "Reload every 5 seconds"),
-            Some(_) => (target(site, *span, None), "", "Stop reloading"),
+            None => (target(site, *span, Some("5")), false, "Reload every 5 seconds"),
+            Some(_) => (target(site, *span, None), false, "Stop reloading"),
         };
-        let every = site.map(|_| (target(None, *span, reload), "", "Every site"));
-        f.write_str("<nav aria-label=\"This page\"><ul class=\"links\">\n")?;
-        for (target, current, what) in spans.into_iter().chain([other]).chain(every) {
-            writeln!(f, "<li><a href=\"{}\"{current}>{what}</a></li>", Escaped(&target))?;
-        }
-        f.write_str("</ul></nav>\n")
+        let every = site.map(|_| (target(None, *span, reload), false, "Every site"));
+        spans.into_iter().chain([other]).chain(every).collect()
     }
 
-    /// The things that need an operator: what is so, why, and the command for it.
-    fn to_do(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The things that need an operator.
+    fn tasks(&self) -> Vec<Task<'_>> {
         let status = self.status;
         let is_all_off = status.enforcement == "off";
-        let mut tasks = Vec::new();
-        let config = status.config.as_ref().map(|config| &*config.path);
-        let task = |title: &str, reasons: &[String], steps: &[NextStep]| task(title, reasons, steps, config);
         let rejected = status.config.as_ref().and_then(|config| config.rejected.as_ref());
-        let why = rejected.map(|rejected| format!("Since {}: {}", minute(&rejected.since), rejected.why));
-        tasks.extend(rejected.map(|rejected| task("The config is rejected", why.as_slice(), &rejected.next)));
+        let mut tasks: Vec<Task<'_>> = Vec::new();
+        tasks.extend(rejected.map(|rejected| {
+            let why = format!("Since {}: {}", minute(&rejected.since), rejected.why);
+            ("The config is rejected".to_owned(), vec![why], &*rejected.next)
+        }));
         let whole = if is_all_off { "Enforcement is off for every site" } else { "robotsd" };
         let reasons: Vec<_> = status.switch_trouble.iter().chain(&status.troubles).cloned().collect();
         if is_all_off || !reasons.is_empty() || !status.next.is_empty() {
-            tasks.push(task(whole, &reasons, &status.next));
+            tasks.push((whole.to_owned(), reasons, &*status.next));
         }
         for site in &status.sites {
             let is_off = !is_all_off && site.enforcement == "off";
-            let reasons = self.reasons(site);
             if is_off || !site.next.is_empty() || !site.troubles.is_empty() {
                 let what = match (is_off, &site.pending) {
                     (true, _) => "enforcement is off",
                     (false, Some(_)) => "a version waits to be accepted",
                     (false, None) => "look at this",
                 };
-                tasks.push(task(&format!("{}: {what}", site.name), &reasons, &site.next));
+                tasks.push((format!("{}: {what}", site.name), self.reasons(site), &*site.next));
             }
         }
-        if tasks.is_empty() {
-            return f.write_str("<p role=\"status\">Nothing needs your attention.</p>\n");
-        }
-        f.write_str("<section class=\"warn\" role=\"status\" aria-labelledby=\"waits\"><h2 id=\"waits\">To do</h2>\n")?;
-        tasks.iter().try_for_each(|task| f.write_str(task))?;
-        f.write_str("</section>\n")
+        tasks
+    }
+
+    /// The command of a step, for a shell.
+    fn command_line(&self, step: &NextStep) -> String {
+        let config = self.status.config.as_ref().filter(|_| step.is_for_running());
+        let config = config.into_iter().flat_map(|config| ["--config", &*config.path]);
+        let words = step.command.iter().map(String::as_str).chain(config);
+        words.map(shell_word).collect::<Vec<_>>().join(" ")
     }
 
     /// The reasons why a site needs attention, and what would change.
@@ -163,7 +132,7 @@ impl BoardPage<'_> {
     }
 
     /// The sums over all sites that are shown.
-    fn figures(&self) -> String {
+    fn figures(&self) -> [(&'static str, u64, String); 6] {
         use CrawlerGroup::{AiAnswers, AiTraining, Impostors, SearchEngines};
         let sums = |is_meant: &dyn Fn(CrawlerGroup) -> bool| {
             let all = self.board.sites.iter().flat_map(|site| &site.crawlers);
@@ -175,102 +144,49 @@ impl BoardPage<'_> {
         let [engines, ai, impostors] =
             [&[SearchEngines][..], &[AiTraining, AiAnswers], &[Impostors]].map(|of| sums(&|group| of.contains(&group)));
         let note = |(requests, disallowed, _)| format!("{} disallowed", percent(disallowed, requests));
-        let figures = [
+        [
             ("Requests by crawlers", requests, "without impostors".to_owned()),
             ("Disallowed", disallowed, format!("{} of those", percent(disallowed, requests))),
             ("Refused", refused, format!("{} of those disallowed", percent(refused, disallowed))),
             ("Of search engines", engines.0, note(engines)),
             ("Of AI crawlers", ai.0, note(ai)),
             ("Of impostors", impostors.0, format!("{} refused", grouped(impostors.2))),
-        ];
-        cards(figures.map(|(title, figure, note)| (title, grouped(figure), note)))
+        ]
     }
 
-    fn site(&self, f: &mut fmt::Formatter<'_>, site: &SiteBoard) -> fmt::Result {
-        let reports: Vec<_> = self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect();
-        let open = if self.board.sites.len() > OPEN_SITES { "" } else { " open" };
-        let name = Escaped(&site.site);
-        let now = site.traffic.map_or_else(|| "not known yet".to_owned(), |now| now.rate());
-        let (badges, now) = (badges(&reports), Escaped(&now));
-        writeln!(
-            f,
-            "<details class=\"site\"{open}><summary><h2>{name}</h2> {badges} <small>now {now}</small></summary>"
-        )?;
-        if let Some(mode) = reports.first().map(|report| &*report.mode).filter(|mode| *mode != "refuse") {
-            f.write_str(&if_refused(mode, &site.crawlers))?;
-        }
-        if site.crawlers.is_empty() {
-            f.write_str("<p>No crawler came in this time.</p>\n")?;
-        } else {
-            f.write_str(&self.chart(&site.crawlers).markup("Requests by crawlers"))?;
-            let lines: Vec<_> = site.crawlers.iter().map(|crawler| self.line(crawler)).collect();
-            f.write_str(&crawler_lines(&lines, "disallowed", &[]))?;
-        }
-        f.write_str(&given_back::section("What crawling gives back", &site.given_back))?;
-        f.write_str(&self.facts_of_site(site, &reports))?;
-        let live = reports.first().and_then(|report| report.hash.as_deref()).map(short_hash);
-        if !site.lines.is_empty() {
-            let lines: Vec<_> = site.lines.iter().take(LINES).map(|line| bar_of_line(line, live)).collect();
-            writeln!(f, "<h3>Lines of robots.txt that disallowed</h3>\n{}", bars(&lines))?;
-        }
-        if let Some(never) = site.never_hit.as_ref().filter(|never| never.of > 0) {
-            let more = never.count.saturating_sub(LINES) as u64;
-            let more = (more > 0).then(|| format!("and {} more", grouped(more)));
-            let lines = never.lines.iter().take(LINES).map(|line| format!("<code>{}</code>", disallow(line)));
-            f.write_str(&opening(&never.sentence(), lines.chain(more)))?;
-        }
-        let history = self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty());
-        if let Some(history) = history {
-            let item = |entry: &RecordedReload| {
-                let hash = entry.hash.as_deref().map(short_hash).unwrap_or_default();
-                let (when, outcome) = (minute(&entry.when), Escaped(&entry.outcome));
-                let (when, cause, hash) = (Escaped(&when), Escaped(&entry.cause), code(hash));
-                let effect = Escaped(entry.effect.as_deref().unwrap_or(&entry.message));
-                let by = entry.attribution();
-                format!("{when} <strong>{outcome}</strong> ({cause}{}) {hash}<br>{effect}", Escaped(&by))
-            };
-            f.write_str(&opening("What went live", history.entries.iter().rev().take(RELOADS).map(item)))?;
-        }
-        f.write_str("</details>\n")
+    /// The robots.txt of a site, or those of its hosts.
+    fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
+        self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
 
-    fn facts_of_site(&self, site: &SiteBoard, reports: &[&SiteReport]) -> String {
-        let traffic = self.status.traffic.as_ref();
-        let traffic = traffic.and_then(|traffic| traffic.sites.iter().find(|traffic| is_of(&site.site, &traffic.name)));
-        let since_start = traffic.map(|traffic| &traffic.requests).map(|requests| {
-            let share = percent(requests.refused, requests.total);
-            format!("{} since the start, {} refused ({share})", grouped(requests.total), grouped(requests.refused))
-        });
-        let p99 = site.traffic.and_then(|now| now.decision_p99());
-        let link = target(Some(&site.site), self.query.span, self.reload);
-        let only = (self.board.sites.len() > 1).then(|| format!("<a href=\"{}\">only this site</a>", Escaped(&link)));
-        // A directory has a version for each host.
-        let one = reports.first().filter(|_| reports.len() == 1);
-        let version = one.map(|report| {
-            let since = report.since.as_deref().map(|since| format!(" since {}", minute(since))).unwrap_or_default();
-            format!("{}{}", code(short_hash(report.hash.as_deref().unwrap_or("none"))), Escaped(&since))
-        });
-        let findings = one.map(|report| {
-            let (errors, warnings) = (report.findings.errors as u64, report.findings.warnings as u64);
-            format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"))
-        });
-        facts([
-            ("Requests", escaped(&since_start.unwrap_or_default())),
-            ("p99 of a decision", escaped(p99.as_deref().unwrap_or("none timed yet"))),
-            ("Version", version.unwrap_or_default()),
-            ("Findings", findings.unwrap_or_default()),
-            ("Show", only.unwrap_or_default()),
-        ])
+    fn requests_of(&self, site: &SiteBoard) -> Option<&RequestsReport> {
+        let mut sites = self.status.traffic.iter().flat_map(|traffic| &traffic.sites);
+        sites.find(|traffic| is_of(&site.site, &traffic.name)).map(|traffic| &traffic.requests)
+    }
+
+    /// The reloads of a site, if there were any.
+    fn history_of(&self, site: &SiteBoard) -> Option<&HistoryReport> {
+        self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
+    }
+
+    /// The page of a site alone.
+    fn target_of(&self, site: &SiteBoard) -> String {
+        target(Some(&site.site), self.query.span, self.reload)
+    }
+
+    fn crawlers(&self, site: &SiteBoard) -> Markup {
+        let lines: Vec<_> = site.crawlers.iter().map(|crawler| self.line(crawler)).collect();
+        crawler_lines(&lines, "disallowed", &[])
     }
 
     /// Requests of these crawlers over time.
-    fn chart<'c>(&self, crawlers: impl IntoIterator<Item = &'c CrawlerBoard> + Clone) -> TimeChart {
+    fn chart(&self, crawlers: &[CrawlerBoard]) -> TimeChart {
         let step = i64::try_from(self.board.step_seconds).unwrap_or(i64::MAX);
         let first = humantime::parse_rfc3339_weak(&self.board.from).map_or(0, date::seconds);
-        let columns = crawlers.clone().into_iter().map(|crawler| crawler.trend.len()).max().unwrap_or(0);
+        let columns = crawlers.iter().map(|crawler| crawler.trend.len()).max().unwrap_or(0);
         let column = |at: usize| {
             let [mut engines, mut others] = [TrendBar::default(); 2];
-            for crawler in crawlers.clone() {
+            for crawler in crawlers {
                 let sum = if group(crawler) == CrawlerGroup::SearchEngines { &mut engines } else { &mut others };
                 let bar = crawler.trend.get(at).copied().unwrap_or_default();
                 sum.allowed += bar.allowed;
@@ -296,47 +212,18 @@ impl BoardPage<'_> {
             (None, "claimed") => Some(("soft", "unverified")),
             (None, _) => None,
         };
-        let parts: Vec<ChartPart> = vec![(group.disallowed(), crawler.disallowed), ("allowed", crawler.allowed)];
-        let (name, details) = (crawler.crawler.clone(), self.facts_of_crawler(crawler));
+        let parts = vec![(group.disallowed(), crawler.disallowed), ("allowed", crawler.allowed)];
+        let chart = self.chart(std::slice::from_ref(crawler));
+        let (name, details) = (crawler.crawler.clone(), markup(&CrawlerFacts { crawler, chart }));
         CrawlerLine { group, name, badge, parts, value, details }
     }
+}
 
-    fn facts_of_crawler(&self, crawler: &CrawlerBoard) -> String {
-        let whose = [&*crawler.identity, &*crawler.operator, &*crawler.category].into_iter();
-        let whose = whose.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-        let judgement = crawler.word.as_deref().or(crawler.no_word.as_deref()).unwrap_or("none");
-        let last_read = crawler.last_read.as_ref().map_or_else(
-            || "none seen here".to_owned(),
-            |read| {
-                let version = match (read.is_newest, read.version.as_deref()) {
-                    (Some(true), _) => "the live version".to_owned(),
-                    (_, Some(version)) => format!("version {}, not the live one", short_hash(version)),
-                    (_, None) => "from another server".to_owned(),
-                };
-                format!("{}: {version}", minute(&read.when))
-            },
-        );
-        let done = crawler.done;
-        let count = |count| if count == 0 { String::new() } else { grouped(count) };
-        let when = crawler.first_disallowed.as_deref().zip(crawler.last_disallowed.as_deref());
-        let when = when.map(|(first, last)| format!("{} to {}", minute(first), minute(last))).unwrap_or_default();
-        let worst = crawler.worst_line.as_ref();
-        let worst = worst.map(|line| format!("<code>{}</code>, {}", disallow(line), counted(line.hits, "hit")));
-        facts([
-            ("Identity", escaped(&whose)),
-            ("Judgement", escaped(judgement)),
-            ("Last read of robots.txt", escaped(&last_read)),
-            ("Allowed", grouped(crawler.allowed)),
-            ("Limited", count(done.limited)),
-            ("Disallowed", grouped(crawler.disallowed)),
-            ("Refused", count(done.refused)),
-            ("Tagged", count(done.tagged)),
-            ("Observed", count(done.observed)),
-            ("Exempt", count(done.passed)),
-            ("Disallowed from", escaped(&when)),
-            ("Most by line", worst.unwrap_or_default()),
-            ("Over time", self.chart([crawler]).small()),
-        ])
+impl CrawlerFacts<'_> {
+    /// What was done about disallowed requests.
+    const fn done(&self) -> [(&'static str, u64); 4] {
+        let done = &self.crawler.done;
+        [("Refused", done.refused), ("Tagged", done.tagged), ("Observed", done.observed), ("Exempt", done.passed)]
     }
 }
 
@@ -345,8 +232,8 @@ fn group(crawler: &CrawlerBoard) -> CrawlerGroup {
     if crawler.identity == "impostor" { CrawlerGroup::Impostors } else { CrawlerGroup::of_category(&crawler.category) }
 }
 
-/// The states and the mode of a site, or of its hosts.
-fn badges(reports: &[&SiteReport]) -> String {
+/// The states and the mode of a site, or of its hosts: the class of each, and its text.
+fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     let mut states = BTreeMap::<_, usize>::new();
     for report in reports {
         let state = if report.enforcement == "off" { "off" } else { &*report.state };
@@ -361,83 +248,42 @@ fn badges(reports: &[&SiteReport]) -> String {
             "off" => ("bad", "enforcement off"),
             other => ("soft", other),
         };
-        let count = if reports.len() > 1 { format!("{count} ") } else { String::new() };
-        format!("<em class=\"badge {class}\">{count}{}</em>", Escaped(text))
+        (class, if reports.len() > 1 { format!("{count} {text}") } else { text.to_owned() })
     };
-    let mode = reports.first().map(|report| format!("<em class=\"badge soft\">{}</em>", Escaped(&report.mode)));
-    states.into_iter().map(badge).chain(mode).collect::<Vec<_>>().join(" ")
+    let mode = reports.first().map(|report| ("soft", report.mode.clone()));
+    states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// The effect that the mode `refuse` would have had on requests that another mode let through.
-fn if_refused(mode: &str, crawlers: &[CrawlerBoard]) -> String {
+/// Disallowed requests that were let through, of search engines last.
+fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);
         of_kind.map(|crawler| crawler.done.observed + crawler.done.tagged).sum::<u64>()
     };
-    let (others, engines) = (counted(through(false), "request"), through(true));
-    let engines = match engines {
-        0 => String::new(),
-        engines => {
-            format!(" {} more are by search engines: of those that people use they are only tagged.", grouped(engines))
-        }
-    };
-    format!(
-        "<p class=\"note\">The mode is <code>{}</code>, so disallowed requests go on. If this were <code>refuse</code>, {others} \
-         would have been refused.{engines}</p>\n",
-        Escaped(mode)
-    )
+    (through(false), through(true))
 }
 
-/// Something to do: its title, why, and each step with the command that does it.
-fn task(title: &str, reasons: &[String], steps: &[NextStep], config: Option<&str>) -> String {
-    let mut out = format!("<h3>{}</h3>\n", Escaped(title));
-    for reason in reasons {
-        out += &format!("<p>{}</p>\n", Escaped(reason));
-    }
-    for step in steps {
-        let of_config = config.filter(|_| step.is_for_running()).map(|config| ["--config", config]);
-        let words = step.command.iter().map(String::as_str).chain(of_config.into_iter().flatten());
-        let words: Vec<String> = words.map(shell_word).collect();
-        out += &match words.is_empty() {
-            true => format!("<p class=\"step\">{}</p>\n", Escaped(&step.what)),
-            false => format!("<p class=\"step\">{}:</p>\n<pre>{}</pre>\n", Escaped(&step.what), code(&words.join(" "))),
-        };
-    }
-    out
+fn p99(site: &SiteBoard) -> String {
+    site.traffic.and_then(|now| now.decision_p99()).unwrap_or_else(|| "none timed yet".to_owned())
 }
 
-/// A line of a file, escaped.
-fn disallow(line: &LineBoard) -> String {
-    format!("{}: Disallow: {}", line.line, Escaped(&line.pattern))
+/// Whether a line is of the version that is live.
+fn is_live(line: &LineBoard, reports: &[&SiteReport]) -> bool {
+    let live = reports.first().and_then(|report| report.hash.as_deref());
+    live.is_some_and(|live| short_hash(live) == short_hash(&line.version))
 }
 
-fn bar_of_line(line: &LineBoard, live: Option<&str>) -> (String, Vec<ChartPart>, String) {
-    let version = short_hash(&line.version);
-    let of = if live == Some(version) { String::new() } else { format!(" <small>of {}</small>", Escaped(version)) };
-    let name = if line.line == 0 { "other lines".to_owned() } else { format!("<code>{}</code>{of}", disallow(line)) };
+/// The hits of a line, where the longest bar is of the line with the most.
+fn bar_of(line: &LineBoard, site: &SiteBoard) -> Markup {
+    bar(&[("disallowed", line.hits)], site.lines.iter().take(LINES).map(|line| line.hits).max().unwrap_or(0))
+}
+
+fn hits_by_crawler(line: &LineBoard) -> String {
     let by = line.crawlers.iter().take(5).map(|by| match &*by.identity {
         "impostor" => format!("impostors of {} {}", by.crawler, grouped(by.hits)),
         _ => format!("{} {}", by.crawler, grouped(by.hits)),
     });
-    (name, vec![("disallowed", line.hits)], by.collect::<Vec<_>>().join(", "))
-}
-
-/// A line that opens to items, which are markup.
-fn opening(title: &str, items: impl Iterator<Item = String>) -> String {
-    let items: String = items.map(|item| format!("<li>{item}</li>\n")).collect();
-    let title = Escaped(title);
-    match items.is_empty() {
-        true => format!("<p>{title}</p>\n"),
-        false => format!("<details><summary>{title}</summary>\n<ul class=\"items\">\n{items}</ul></details>\n"),
-    }
-}
-
-fn escaped(text: &str) -> String {
-    Escaped(text).to_string()
-}
-
-fn code(text: &str) -> String {
-    format!("<code>{}</code>", Escaped(text))
+    by.collect::<Vec<_>>().join(", ")
 }
 
 fn target(site: Option<&str>, span: BoardSpan, reload: Option<&str>) -> String {
@@ -448,22 +294,18 @@ fn target(site: Option<&str>, span: BoardSpan, reload: Option<&str>) -> String {
     format!("/board?period={}{site}{reload}", span.as_str())
 }
 
-/// A moment as `2026-11-22 12:16`.
-fn minute(written: &str) -> String {
-    written.get(..16).unwrap_or(written).replace('T', " ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::board::report::NeverHit;
     use crate::board::row::Done;
 
-    fn page(board: &BoardReport) -> String {
+    fn page(board: &BoardReport, sites: Vec<SiteReport>) -> String {
         let status: StatusReport = serde_json::from_value(serde_json::json!({
             "version": "0", "pid": 1, "state": "serving", "started": "", "uptime_seconds": 0,
         }))
         .unwrap();
+        let status = StatusReport { sites, ..status };
         let query = BoardQuery::default();
         BoardPage { status: &status, board, histories: &[], query: &query, reload: None }.to_string()
     }
@@ -488,7 +330,8 @@ mod tests {
             lines: vec![line],
             ..SiteBoard::default()
         };
-        let text = page(&BoardReport { notes: vec![HOSTILE.into()], sites: vec![site], ..BoardReport::default() });
+        let text =
+            page(&BoardReport { notes: vec![HOSTILE.into()], sites: vec![site], ..BoardReport::default() }, Vec::new());
         assert!(!text.contains("<script") && !text.contains('\u{202e}'), "{text}");
         assert!(text.contains("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;\\u{202e}"));
         assert!(!text.contains(" style=") && !text.contains("http://") && !text.contains("https://"), "{text}");
@@ -507,10 +350,11 @@ mod tests {
         };
         let crawlers =
             vec![crawler("ai-training", "verified"), crawler("search", "verified"), crawler("search", "impostor")];
-        let said = if_refused("observe", &crawlers);
-        assert!(said.contains("8 requests would have been refused. 4 more are by search engines"), "{said}");
         let site = SiteBoard { site: "shop".into(), crawlers, ..SiteBoard::default() };
-        let text = page(&BoardReport { sites: vec![site], ..BoardReport::default() });
+        let report = SiteReport { name: "shop".into(), mode: "observe".into(), ..SiteReport::default() };
+        let text = page(&BoardReport { sites: vec![site], ..BoardReport::default() }, vec![report]);
+        let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("8 requests would have been refused. 4 more are by search engines"), "{said}");
         let groups: Vec<_> =
             text.split("<h3>").skip(1).map(|part| (&part[..6], part.contains("class=\"engine\""))).collect();
         assert_eq!(groups, [("Search", true), ("AI tra", false), ("Impost", false)]);
@@ -526,12 +370,10 @@ mod tests {
             ..SiteReport::default()
         };
         let (live, gated, off) = (report("live", "on"), report("gated", "on"), report("live", "off"));
-        assert!(badges(&[&live]).starts_with("<em class=\"badge good\">live</em>"));
-        assert!(badges(&[&gated]).starts_with("<em class=\"badge gated\">a version waits</em>"));
+        assert_eq!(badges(&[&live])[0], ("good", "live".to_owned()));
+        assert_eq!(badges(&[&gated])[0], ("gated", "a version waits".to_owned()));
         let of_hosts = badges(&[&live, &gated, &off, &live]);
-        assert!(
-            ["1 a version waits<", "2 live<", "1 enforcement off<"].iter().all(|part| of_hosts.contains(part)),
-            "{of_hosts}"
-        );
+        let texts: Vec<&str> = of_hosts.iter().map(|(_, text)| &**text).collect();
+        assert_eq!(texts, ["1 a version waits", "2 live", "1 enforcement off", "observe"]);
     }
 }

@@ -1,11 +1,11 @@
-//! Charts of counts: bars, and columns over time with their axes.
-//!
-//! They are SVG whose lengths are attributes in percent, so no policy of a page has to allow inline styles, and the text beside them is
-//! as large as any other. Colours are classes of the style sheet. Every number is text too, or the title of its column.
+//! Charts as SVG, of attributes alone: where the style sheet is missing, a bar is as large as any other. Colours are classes of the
+//! style sheet. Every number is text too, or the title of its column.
 
 use std::fmt::Write as _;
 
-use super::{Escaped, counted, grouped, moment};
+use askama::filters::Safe;
+
+use super::{Markup, moment};
 
 /// A part of a bar or column: the class that colours it, and its count.
 pub(crate) type ChartPart = (&'static str, u64);
@@ -13,59 +13,17 @@ pub(crate) type ChartPart = (&'static str, u64);
 /// The shortest part that is seen, in percent.
 const SHORTEST: f64 = 0.4;
 
-/// The meaning of colours.
-pub(super) fn legend<'a>(meanings: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    let mut out = "<p class=\"key\">".to_owned();
-    for (class, meaning) in meanings {
-        // Writing to a string does not fail, here and below.
-        let _ = write!(out, "<span><i class=\"{class}\"></i>{}</span> ", Escaped(meaning));
-    }
-    out + "</p>\n"
-}
-
-/// Figures with a title above and a note below each.
-pub(crate) fn cards<'a>(figures: impl IntoIterator<Item = (&'a str, String, String)>) -> String {
-    let mut out = "<div class=\"cards\">\n".to_owned();
-    for (title, figure, note) in figures {
-        let (title, figure, note) = (Escaped(title), Escaped(&figure), Escaped(&note));
-        let _ = writeln!(out, "<div class=\"card\"><span>{title}</span><b>{figure}</b><small>{note}</small></div>");
-    }
-    out + "</div>\n"
-}
-
-/// Facts with their names, which are markup.
-pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let mut out = "<dl class=\"facts\">".to_owned();
-    for (name, markup) in facts.into_iter().filter(|(_, markup)| !markup.is_empty()) {
-        let _ = write!(out, "<div><dt>{name}</dt><dd>{markup}</dd></div>");
-    }
-    out + "</dl>\n"
-}
-
-/// Lines with bars of one scale: a name, which is markup, the parts of its bar, and a text with its numbers.
-pub(crate) fn bars(lines: &[(String, Vec<ChartPart>, String)]) -> String {
-    let most = lines.iter().map(|(_, parts, _)| sum(parts)).max().unwrap_or(0);
-    let mut out = "<ul class=\"bars\">\n".to_owned();
-    for (name, parts, value) in lines {
-        let (bar, value) = (bar(parts, most), Escaped(value));
-        let _ = writeln!(
-            out,
-            "<li class=\"line\"><span class=\"name\">{name}</span>{bar}<span class=\"value\">{value}</span></li>"
-        );
-    }
-    out + "</ul>\n"
-}
-
 /// A bar, where one of `most` takes the whole length.
-pub(super) fn bar(parts: &[ChartPart], most: u64) -> String {
+pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     let mut out = "<svg class=\"bar\" aria-hidden=\"true\">".to_owned();
     let mut x = 0.0;
     for (class, count) in parts.iter().filter(|(_, count)| *count > 0) {
         let width = of_hundred(*count, most);
+        // Writing to a string does not fail, here and below.
         let _ = write!(out, "<rect class=\"{class}\" x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\"/>");
         x += width;
     }
-    out + "</svg>"
+    Safe(out + "</svg>")
 }
 
 /// Counts over time: columns of one length each.
@@ -79,65 +37,53 @@ pub(crate) struct TimeChart {
 }
 
 impl TimeChart {
-    /// With axes; `what` is counted.
-    pub(crate) fn markup(&self, what: &str) -> String {
-        let most = self.most();
-        let top = round_above(most);
-        let every = match self.step {
+    pub(crate) fn every(&self) -> String {
+        match self.step {
             3600 => "hour".to_owned(),
             86_400 => "day".to_owned(),
             step => format!("{} hours", step / 3600),
-        };
-        let end = self.first + self.step * self.columns.len() as i64;
-        let (from, to, most) = (moment(self.first), moment(end), counted(most, "request"));
-        let label = format!("{what}, from {from} to {to} UTC, at most {most} per {every}");
-        let half = if top.is_multiple_of(2) { grouped(top / 2) } else { String::new() };
-        let mut out = format!(
-            "<figure><figcaption>{} per {every}, UTC</figcaption>\n<div class=\"plot\"><div class=\"y\" aria-hidden=\"true\">\
-             <span>{}</span><span>{half}</span><span>0</span></div>\n{}\n<div class=\"x\" aria-hidden=\"true\">",
-            Escaped(what),
-            grouped(top),
-            self.svg("columns", top, &label),
-        );
-        for part in 0..=4 {
-            let at = moment(self.first + (end - self.first) * part / 4);
-            // A day is enough where there are many, and an hour between the ends of a day.
-            let (is_long, is_end) = (self.step >= 86_400 || end - self.first > 4 * 86_400, part % 4 == 0);
-            let text = if is_long { at.get(..10) } else { at.get(if is_end { 5.. } else { 11.. }) };
-            let _ = write!(out, "<span>{}</span>", text.unwrap_or_default());
         }
-        out + "</div></div></figure>\n"
     }
 
-    /// Small, without axes.
-    pub(crate) fn small(&self) -> String {
-        let most = self.most();
-        self.svg("trend", most, &format!("at most {} in one column", counted(most, "request")))
+    /// The moments below the columns, from the first to the last.
+    pub(crate) fn axis(&self) -> [String; 5] {
+        let length = self.end() - self.first;
+        std::array::from_fn(|part| {
+            let at = moment(self.first + length * part as i64 / 4);
+            // A day is enough where there are many, and an hour between the ends of a day.
+            let (is_long, is_end) = (self.step >= 86_400 || length > 4 * 86_400, part % 4 == 0);
+            let text = if is_long { at.get(..10) } else { at.get(if is_end { 5.. } else { 11.. }) };
+            text.unwrap_or_default().to_owned()
+        })
     }
 
-    fn most(&self) -> u64 {
+    /// The number at the upper end of the axis.
+    pub(crate) fn top(&self) -> u64 {
+        round_above(self.most())
+    }
+
+    pub(crate) fn most(&self) -> u64 {
         self.columns.iter().map(|(parts, _)| sum(parts)).max().unwrap_or(0)
     }
 
-    fn svg(&self, class: &str, top: u64, label: &str) -> String {
-        let mut out = format!("<svg class=\"{class}\" role=\"img\" aria-label=\"{}\">", Escaped(label));
+    pub(crate) fn end(&self) -> i64 {
+        self.first + self.step * self.columns.len() as i64
+    }
+
+    /// Each column with its text, where one of `top` takes the whole height.
+    pub(crate) fn columns(&self, top: u64) -> impl Iterator<Item = (Markup, &String)> {
         let width = 100.0 / self.columns.len().max(1) as f64;
-        for (at, (parts, title)) in self.columns.iter().enumerate() {
-            let x = width * (at as f64 + 0.08);
-            let mut y = 100.0;
-            let _ = write!(out, "\n<g><title>{}</title>", Escaped(title));
+        self.columns.iter().enumerate().map(move |(at, (parts, title))| {
+            let (x, width, mut y) = (width * (at as f64 + 0.08), width * 0.84, 100.0);
+            let mut out = String::new();
             for (class, count) in parts.iter().filter(|(_, count)| *count > 0) {
                 let height = of_hundred(*count, top);
                 y -= height;
-                let _ = write!(
-                    out,
-                    "<rect class=\"{class}\" x=\"{x:.2}%\" y=\"{y:.2}%\" width=\"{:.2}%\" height=\"{height:.2}%\"/>",
-                    width * 0.84
-                );
+                let place = format!("x=\"{x:.2}%\" y=\"{y:.2}%\" width=\"{width:.2}%\" height=\"{height:.2}%\"");
+                let _ = write!(out, "<rect class=\"{class}\" {place}/>");
             }
-            out += "</g>";
-        }
-        out + "</svg>"
+            (Safe(out), title)
+        })
     }
 }
 
@@ -160,11 +106,24 @@ fn round_above(most: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use askama::Template;
+
     use super::*;
+    use crate::html::filters;
+
+    /// A page of a chart alone.
+    #[derive(Template)]
+    #[template(
+        ext = "html",
+        source = "{% import \"html/parts.html\" as parts %}{{ parts::plot(chart, \"Requests\") }}"
+    )]
+    struct ChartPage {
+        chart: TimeChart,
+    }
 
     #[test]
     fn parts_of_a_bar_stand_beside_each_other_and_small_ones_are_seen() {
-        let bar = bar(&[("disallowed", 1), ("early", 0), ("allowed", 999)], 2_000);
+        let bar = bar(&[("disallowed", 1), ("early", 0), ("allowed", 999)], 2_000).to_string();
         let parts: Vec<_> = bar.split("<rect ").skip(1).map(|part| part.split(" height").next().unwrap()).collect();
         assert_eq!(
             parts,
@@ -178,7 +137,7 @@ mod tests {
             assert_eq!(round_above(most), want);
         }
         let columns = vec![(vec![("allowed", 7)], "a & b".to_owned()), (vec![], String::new())];
-        let chart = TimeChart { first: 0, step: 3600, columns }.markup("Requests");
+        let chart = ChartPage { chart: TimeChart { first: 0, step: 3600, columns } }.to_string();
         for part in
             ["<span>8</span><span>4</span><span>0</span>", "at most 7 requests per hour", "<title>a &amp; b</title>"]
         {

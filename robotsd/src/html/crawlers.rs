@@ -1,10 +1,10 @@
 //! Crawlers as lines with bars, grouped by purpose: what is disallowed is an alarm for a search engine, and meant for most
 //! others. A line opens, without scripts, to what else there is about its crawler.
 
-use std::fmt::Write as _;
+use askama::Template;
 
-use super::chart::{ChartPart, bar, legend, sum};
-use super::{Escaped, counted, grouped, percent};
+use super::chart::{ChartPart, bar, sum};
+use super::{Markup, counted, filters, grouped, markup, percent};
 use crate::word_enum::word_enum;
 
 /// Lines of a group that stand open on the page.
@@ -25,7 +25,6 @@ word_enum! {
 }
 
 /// A crawler, or others that are shown as one.
-#[derive(Debug)]
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
@@ -35,8 +34,8 @@ pub(crate) struct CrawlerLine {
     pub(crate) parts: Vec<ChartPart>,
     /// The numbers of the bar.
     pub(crate) value: String,
-    /// Markup of what opens.
-    pub(crate) details: String,
+    /// All that opens.
+    pub(crate) details: Markup,
 }
 
 impl CrawlerGroup {
@@ -57,39 +56,51 @@ impl CrawlerGroup {
     }
 }
 
-/// Every crawler in its group, in the order in which they come, below the meaning of the colours. `harm` says what became of the first
-/// part of their bars, and `meanings` what other classes than those of a group are.
-pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str, &str)]) -> String {
+/// Every crawler in its group, in the order in which they come, below the meaning of the colours.
+#[derive(Template)]
+#[template(path = "html/crawlers.html")]
+struct CrawlerLines<'a> {
+    lines: &'a [CrawlerLine],
+    harm: &'a str,
+    meanings: &'a [(&'a str, &'a str)],
+    /// The requests of the longest bar.
+    most: u64,
+}
+
+/// Crawlers in their groups. `harm` says what became of the first part of their bars, and `meanings` what other classes than those of a
+/// group are.
+pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str, &str)]) -> Markup {
     let most = lines.iter().map(|line| sum(&line.parts)).max().unwrap_or(0);
-    let engine = format!("{harm} for a search engine: such pages may leave its index");
-    let all = [("engine", &*engine), ("disallowed", harm)].into_iter().chain(meanings.iter().copied());
-    let is_shown = |(class, _): &(&str, &str)| {
-        lines.iter().flat_map(|line| &line.parts).any(|(of, count)| of == class && *count > 0)
-    };
-    let mut out = legend(all.chain([("allowed", "allowed")]).filter(is_shown));
-    let list = |lines: &[&CrawlerLine]| {
-        let lines: String = lines.iter().map(|line| line.markup(most)).collect();
-        format!("<ul class=\"bars\">\n{lines}</ul>\n")
-    };
-    for group in CrawlerGroup::ALL {
-        let of_group: Vec<_> = lines.iter().filter(|line| line.group == group).collect();
-        let (shown, rest) = of_group.split_at(of_group.len().min(SHOWN));
-        if shown.is_empty() {
-            continue;
-        }
-        let requests = |lines: &[&CrawlerLine]| lines.iter().map(|line| sum(&line.parts)).sum();
-        let (title, all) = (group.as_str(), requests(&of_group));
-        let of_harm = of_group.iter().flat_map(|line| &line.parts).filter(|(class, _)| *class == group.disallowed());
-        let share = percent(of_harm.map(|(_, count)| count).sum(), all);
-        let all = counted(all, "request");
-        let _ = write!(out, "<h3>{title} <small>{all}, {share} {harm}</small></h3>\n{}", list(shown));
-        if !rest.is_empty() {
-            let (crawlers, requests) = (counted(rest.len() as u64, "more crawler"), counted(requests(rest), "request"));
-            let rest = list(rest);
-            let _ = writeln!(out, "<details><summary>and {crawlers} with {requests}</summary>\n{rest}</details>");
-        }
+    markup(&CrawlerLines { lines, harm, meanings, most })
+}
+
+impl CrawlerLines<'_> {
+    /// The classes that bars have, with their meanings.
+    fn legend(&self) -> Vec<(&str, String)> {
+        let engine = format!("{} for a search engine: such pages may leave its index", self.harm);
+        let others = [("disallowed", self.harm)].into_iter().chain(self.meanings.iter().copied());
+        let others = others.chain([("allowed", "allowed")]).map(|(class, meaning)| (class, meaning.to_owned()));
+        let parts = self.lines.iter().flat_map(|line| &line.parts);
+        let is_shown = |(of, _): &(&str, String)| parts.clone().any(|(class, count)| class == of && *count > 0);
+        [("engine", engine)].into_iter().chain(others).filter(is_shown).collect()
     }
-    out
+
+    fn of_group(&self, group: &CrawlerGroup) -> Vec<&CrawlerLine> {
+        self.lines.iter().filter(|line| line.group == *group).collect()
+    }
+
+    fn share_of_harm(&self, group: &CrawlerGroup, lines: &[&CrawlerLine]) -> String {
+        let harm = lines.iter().flat_map(|line| &line.parts).filter(|(class, _)| *class == group.disallowed());
+        percent(harm.map(|(_, count)| count).sum(), requests(lines))
+    }
+
+    fn bar(&self, line: &CrawlerLine) -> Markup {
+        bar(&line.parts, self.most)
+    }
+}
+
+fn requests(lines: &[&CrawlerLine]) -> u64 {
+    lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
 /// The numbers of a bar, in as few words as fit on a telephone: how many of the requests, and what became of them.
@@ -100,32 +111,22 @@ pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     }
 }
 
-impl CrawlerLine {
-    fn markup(&self, most: u64) -> String {
-        let (name, bar, value) = (Escaped(&self.name), bar(&self.parts, most), Escaped(&self.value));
-        let badge = self.badge.map(|(class, text)| format!(" <em class=\"badge {class}\">{text}</em>"));
-        let (badge, details) = (badge.unwrap_or_default(), &self.details);
-        format!(
-            "<li><details><summary><span class=\"name\"><b>{name}</b>{badge}</span>{bar}<span class=\"value\">{value}</span></summary>\n\
-             {details}</details></li>\n"
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use askama::filters::Safe;
+
     use super::*;
 
     fn line(group: CrawlerGroup, name: &str, disallowed: u64) -> CrawlerLine {
         let parts = vec![(group.disallowed(), disallowed), ("allowed", 5)];
-        CrawlerLine { group, name: name.into(), badge: None, parts, value: String::new(), details: String::new() }
+        CrawlerLine { group, name: name.into(), badge: None, parts, value: String::new(), details: Safe(String::new()) }
     }
 
     #[test]
     fn search_engines_stand_apart_and_in_their_own_colour() {
         let lines =
             [line(CrawlerGroup::of_category("ai-training"), "B", 1), line(CrawlerGroup::of_category("search"), "A", 5)];
-        let text = crawler_lines(&lines, "disallowed", &[]);
+        let text = crawler_lines(&lines, "disallowed", &[]).to_string();
         let [first, second] = ["Search engines <small>10 requests, 50 %", "AI training <small>6 requests, 17 %"]
             .map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
         assert!(text.starts_with("<p class=\"key\"><span><i class=\"engine\"></i>disallowed for a search engine"));
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn a_group_of_many_is_short_and_loses_none() {
         let lines: Vec<_> = (0..25).map(|at| line(CrawlerGroup::Unknown, &format!("<{at}>"), 0)).collect();
-        let text = crawler_lines(&lines, "disallowed", &[]);
+        let text = crawler_lines(&lines, "disallowed", &[]).to_string();
         assert_eq!(
             (text.matches("<li>").count(), text.matches("<ul").count(), text.matches("</ul>").count()),
             (25, 2, 2)

@@ -1,14 +1,19 @@
 //! The look of every page of robotsd: one style sheet for light and dark, text that cannot leave its place, numbers as people read
-//! them, charts, and crawlers grouped by purpose. `commands::replay` and the board write their own pages with it.
+//! them, charts, and crawlers grouped by purpose. `commands::replay` and the board have their own pages, on the same `base.html`.
+//!
+//! Pages are templates of askama, compiled into the program: HTML beside the code that fills it in. Whatever a template prints is
+//! escaped by [`Escape`], but for [`Markup`]: what another template made, charts and the style sheet.
 
 mod chart;
 mod crawlers;
 
 use std::fmt;
 
+use askama::Template;
+use askama::filters::{Escaper, Safe};
 use indicatif::HumanCount;
 
-pub(crate) use self::chart::{ChartPart, TimeChart, bars, cards, facts};
+pub(crate) use self::chart::{ChartPart, TimeChart, bar};
 pub(crate) use self::crawlers::{CrawlerGroup, CrawlerLine, crawler_lines, value_of};
 
 use crate::date;
@@ -16,25 +21,49 @@ use crate::date;
 /// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Text that cannot leave its place in the page: markup is escaped, and so is what does not print.
-#[derive(Debug)]
-pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+/// Markup that a page takes as it is.
+pub(crate) type Markup = Safe<String>;
 
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for char in self.0.chars() {
+/// What a template makes, for another.
+pub(crate) fn markup(template: &impl Template) -> Markup {
+    Safe(template.to_string())
+}
+
+/// What a template prints cannot leave its place in the page: markup is escaped, and so is what does not print.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Escape;
+
+impl Escaper for Escape {
+    fn write_escaped_str<W: fmt::Write>(&self, mut page: W, text: &str) -> fmt::Result {
+        for char in text.chars() {
             match char {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                '\\' => f.write_str("\\")?,
+                '&' => page.write_str("&amp;")?,
+                '<' => page.write_str("&lt;")?,
+                '>' => page.write_str("&gt;")?,
+                '"' => page.write_str("&quot;")?,
+                '\'' => page.write_str("&#39;")?,
+                '\\' => page.write_str("\\")?,
                 // Marks that turn text about would let a path look like another.
-                _ => write!(f, "{}", char.escape_debug())?,
+                _ => write!(page, "{}", char.escape_debug())?,
             }
         }
         Ok(())
+    }
+}
+
+/// The filters of templates, as in `{{ requests|grouped }}`.
+#[allow(unreachable_pub, reason = "the macro makes public methods of types that are not")]
+pub(crate) mod filters {
+    use askama::{PrimitiveType, Values, filter_fn};
+
+    #[filter_fn]
+    pub(crate) fn grouped(number: impl PrimitiveType<Value: TryInto<u64>>, _: &dyn Values) -> askama::Result<String> {
+        Ok(super::grouped(number.get().try_into().unwrap_or(u64::MAX)))
+    }
+
+    #[filter_fn]
+    pub(crate) fn minute(written: impl AsRef<str>, _: &dyn Values) -> askama::Result<String> {
+        Ok(super::minute(written.as_ref()))
     }
 }
 
@@ -70,37 +99,18 @@ pub(crate) fn moment(seconds: i64) -> String {
     let Ok(seconds) = u64::try_from(seconds) else { return "before 1970".to_owned() };
     let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
     let Some(time) = time else { return "after 9999".to_owned() };
-    let text = date::rfc3339(time);
-    text.get(..16).map_or_else(String::new, |text| text.replace('T', " "))
+    minute(&date::rfc3339(time))
+}
+
+/// A moment as `2026-11-22 12:16`, of one that is written with its seconds.
+pub(crate) fn minute(written: &str) -> String {
+    written.get(..16).unwrap_or(written).replace('T', " ")
 }
 
 /// From one moment to another, or the one minute that both are in.
 pub(crate) fn period(first: i64, last: i64) -> String {
     let (from, to) = (moment(first), moment(last));
     if from == to { format!("{from} UTC") } else { format!("{from} to {to} UTC") }
-}
-
-/// A section with a table of texts, whose rows become blocks in a narrow window; nothing where there are no rows. The first cell is the
-/// head of its row.
-pub(crate) fn stacked<const N: usize>(
-    heading: &str,
-    heads: &[&str; N],
-    rows: impl Iterator<Item = [String; N]>,
-) -> String {
-    let cell = |(at, value): (usize, &String)| match at {
-        0 => format!("<tr><th scope=\"row\">{}</th>", Escaped(value)),
-        _ => format!("<td data-label=\"{}\">{}</td>", heads[at], Escaped(value)),
-    };
-    let rows: String = rows.map(|row| row.iter().enumerate().map(cell).collect::<String>() + "</tr>\n").collect();
-    if rows.is_empty() {
-        return rows;
-    }
-    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
-    let heading = Escaped(heading);
-    format!(
-        "<section><h2>{heading}</h2>\n<table class=\"stacked\">\n\
-         <thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table></section>\n"
-    )
 }
 
 #[cfg(test)]
@@ -171,7 +181,24 @@ mod tests {
     fn nothing_leaves_its_place_in_the_page() {
         let hostile = "<script>alert('1')</script>\"&\u{202e}\u{1b}\\";
         let want = "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;\\u{202e}\\u{1b}\\";
-        assert_eq!(Escaped(hostile).to_string(), want);
+        let mut text = String::new();
+        Escape.write_escaped_str(&mut text, hostile).unwrap();
+        assert_eq!(text, want);
+    }
+
+    /// Only [`Markup`] is taken as it is.
+    #[test]
+    fn no_template_turns_escaping_off() {
+        let files = walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).into_iter().flatten();
+        let is_template = |file: &walkdir::DirEntry| file.path().extension().is_some_and(|of| of == "html");
+        let templates: Vec<_> = files.filter(is_template).map(walkdir::DirEntry::into_path).collect();
+        assert!(templates.len() > 5, "{templates:?}");
+        for template in templates {
+            let text = std::fs::read_to_string(&template).unwrap();
+            let mut filters = text.split('|').skip(1).map(str::trim_start);
+            let turns_off = |filter: &str| ["safe", "escape", "e "].iter().any(|off| filter.starts_with(off));
+            assert!(!filters.any(turns_off), "{}", template.display());
+        }
     }
 
     #[test]

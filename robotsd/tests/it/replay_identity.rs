@@ -172,7 +172,7 @@ fn impostors_have_a_section_in_text_and_page() {
     assert_has(site.replay(&log, "text", &[]).out, &parts);
     let parts = [
         "<h2>Who sent them</h2>",
-        "<span class=\"name\">1 came from addresses that are not their operators'</span>",
+        "<span class=\"name\">1 came from addresses that are not their operators&#39;</span>",
         "<h3>Impostors <small>1 request, 100 % disallowed</small></h3>",
         "<b>Impostors of Googlebot</b>",
         "<dt>From</dt><dd>198.51.100.0/24 (1)</dd>",

@@ -1,11 +1,18 @@
 //! The details below a crawler of the page: who sent its requests, and the rules that decide about them with their paths.
 
-use std::fmt::Write as _;
+use askama::Template;
 
-use super::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRow, RuleRows};
+use super::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRows};
 use super::{Report, ReportedCrawler};
 use crate::commands::replay::tally::RequestTally;
-use crate::html::{ChartPart, CrawlerGroup, CrawlerLine, Escaped, counted, facts, grouped, value_of};
+use crate::html::{ChartPart, CrawlerGroup, CrawlerLine, counted, filters, grouped, markup, value_of};
+
+#[derive(Template)]
+#[template(path = "commands/replay/report/details.html")]
+struct Details<'a> {
+    facts: Vec<(&'static str, String)>,
+    by_rule: &'a RuleRows,
+}
 
 /// Every crawler, and the impostors of each.
 pub(super) fn lines(report: &Report) -> Vec<CrawlerLine> {
@@ -35,7 +42,7 @@ fn crawler(report: &Report, row: &ReportedCrawler) -> CrawlerLine {
 
 fn impostor(report: &Report, row: &ImpostorRow) -> CrawlerLine {
     let addresses = row.addresses_in_words(usize::MAX);
-    let (name, from) = (format!("Impostors of {}", row.crawler), [("From", Escaped(&addresses).to_string())]);
+    let (name, from) = (format!("Impostors of {}", row.crawler), [("From", addresses)]);
     line(report, (CrawlerGroup::Impostors, name), &row.counts, from, &row.by_rule)
 }
 
@@ -60,7 +67,7 @@ fn line<const N: usize>(
     let harm = if report.is_compared() { (shut, "shut out") } else { (disallowed, "disallowed") };
     let value = value_of(harm, *requests);
     let value = if opened > 0 { format!("{value}, {} let in", grouped(opened)) } else { value };
-    let details = facts(more.into_iter().chain(counts)) + &rules(by_rule);
+    let details = markup(&Details { facts: more.into_iter().chain(counts).collect(), by_rule });
     CrawlerLine { group, name, badge: None, parts: parts(outcomes, group.disallowed(), report), value, details }
 }
 
@@ -78,44 +85,4 @@ fn parts(of: &RequestOutcomes, harm: &'static str, report: &Report) -> Vec<Chart
             ]
         }
     }
-}
-
-/// The rules that decide about what is requested under a name.
-fn rules(by_rule: &RuleRows) -> String {
-    if by_rule.rules.is_empty() {
-        return String::new();
-    }
-    let mut out = "<table class=\"rules\"><thead><tr><th scope=\"col\">Rule, and its paths</th>\
-                   <th scope=\"col\" class=\"n\">Requests</th></tr></thead><tbody>\n"
-        .to_owned();
-    by_rule.rules.iter().for_each(|rule| rule_rows(&mut out, rule));
-    if by_rule.other_rules > 0 {
-        row(&mut out, "rule", &counted(by_rule.other_rules, "more rule"), by_rule.other_rules_requests);
-    }
-    out + "</tbody></table>\n"
-}
-
-fn rule_rows(out: &mut String, rule: &RuleRow) {
-    let effect = rule.effect_words();
-    let file = Escaped(&rule.file);
-    let name = match (rule.line, &rule.pattern) {
-        (Some(number), Some(pattern)) => {
-            format!("{effect}<code>Disallow: {}</code> <small>{file}:{number}</small>", Escaped(pattern))
-        }
-        _ => format!("{effect}other rules <small>{file}</small>"),
-    };
-    row(out, "rule", &name, rule.requests);
-    for path in &rule.paths {
-        row(out, "path", &format!("<code>{}</code>", Escaped(&path.pattern)), path.requests);
-    }
-    if rule.other_paths > 0 {
-        row(out, "path", &counted(rule.other_paths, "more pattern"), rule.other_paths_requests);
-    }
-}
-
-/// A row of a name, which is markup already, and a count.
-fn row(out: &mut String, class: &str, name: &str, requests: u64) {
-    let requests = grouped(requests);
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "<tr class=\"{class}\"><th scope=\"row\">{name}</th><td class=\"n\">{requests}</td></tr>");
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::board::{CrawlerBoard, Evidence, OperatorBalance, TakenPages, seconds_in_words};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::history::PastVersion;
-use crate::html::{Escaped, counted, grouped, stacked};
+use crate::html::{counted, grouped};
 use crate::render::printable;
 
 /// Crawlers that are shown, and operators.
@@ -72,7 +72,7 @@ impl PastJudgements {
 
     /// The crawlers of each judgement, the worst first, as in `2 ignore robots.txt: GPTBot, Bytespider`, then the names under which
     /// requests came that are not judged, and why.
-    fn verdicts(&self) -> Vec<String> {
+    pub(super) fn verdicts(&self) -> Vec<String> {
         let listed = |names: &[&str]| {
             let more = names.len().saturating_sub(NAMED) as u64;
             let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
@@ -102,7 +102,7 @@ impl PastJudgements {
     }
 
     /// As sentences without a stop.
-    fn notes(&self) -> impl Iterator<Item = String> {
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {
             let versions = counted(self.versions.len() as u64, "version");
@@ -122,9 +122,10 @@ impl PastJudgements {
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)
     }
 
-    /// Crawlers with a judgement, or that requested what is disallowed.
-    fn shown(&self) -> impl Iterator<Item = &CrawlerBoard> {
-        self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0)
+    /// Crawlers with a judgement, or that requested what is disallowed; with the judgement of each, and the reason.
+    pub(super) fn shown(&self) -> Vec<(&CrawlerBoard, String, String)> {
+        let shown = self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0);
+        shown.map(said).collect()
     }
 }
 
@@ -143,13 +144,13 @@ pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<Operator
         .map_or_else(Vec::new, |evaluator| OperatorBalance::all(taken, sent, &evaluator.settings.registry))
 }
 
-/// The judgement of a crawler, and the reason.
-fn said(crawler: &CrawlerBoard) -> (String, String) {
+/// A crawler with its judgement, and the reason.
+fn said(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
     let word = crawler.word.clone().or_else(|| crawler.no_word.clone()).unwrap_or_default();
     let all = counted(crawler.allowed + crawler.disallowed, "other request");
     let reads = format!("{} of robots.txt", counted(crawler.reads, "read"));
     let judged = crawler.judged.in_words().map(|judged| format!(": {judged}")).unwrap_or_default();
-    (word, format!("{reads}, {} of {all} disallowed{judged}", grouped(crawler.disallowed)))
+    (crawler, word, format!("{reads}, {} of {all} disallowed{judged}", grouped(crawler.disallowed)))
 }
 
 /// The judgements, before any count.
@@ -157,26 +158,12 @@ pub(super) fn text(out: &mut impl Write, history: &PastJudgements) -> io::Result
     writeln!(out, "by what crawlers had read")?;
     history.verdicts().iter().try_for_each(|verdict| writeln!(out, "  {}", printable(verdict)))?;
     history.notes().try_for_each(|note| writeln!(out, "  {}", printable(&note)))?;
-    for crawler in history.shown().take(SHOWN) {
-        let (word, why) = said(crawler);
+    let shown = history.shown();
+    for (crawler, word, why) in shown.iter().take(SHOWN) {
         writeln!(out, "  {} ({}): {word}\n    {why}", printable(&crawler.crawler), crawler.identity)?;
     }
-    match history.shown().count().saturating_sub(SHOWN) {
+    match shown.len().saturating_sub(SHOWN) {
         0 => writeln!(out),
         more => writeln!(out, "  and {}\n", counted(more as u64, "more crawler")),
     }
-}
-
-/// The judgements as a section of the page, before any count.
-pub(super) fn html(history: &PastJudgements) -> String {
-    let verdicts: String =
-        history.verdicts().iter().map(|verdict| format!("<li>{}</li>\n", Escaped(verdict))).collect();
-    let notes: String = history.notes().map(|note| format!("<p class=\"sub\">{}.</p>\n", Escaped(&note))).collect();
-    let row = |crawler: &CrawlerBoard| {
-        let (word, why) = said(crawler);
-        [crawler.crawler.clone(), crawler.identity.clone(), word, why]
-    };
-    let heads = ["Crawler", "Identity", "Judgement", "Why"];
-    let judgements = stacked("By what crawlers had read", &heads, history.shown().map(row));
-    format!("<ul class=\"lead\">{verdicts}</ul>\n{notes}{judgements}")
 }
