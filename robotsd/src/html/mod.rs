@@ -61,6 +61,16 @@ pub(crate) mod filters {
         Ok(super::grouped(number.get().try_into().unwrap_or(u64::MAX)))
     }
 
+    /// As in `{{ requests|counted("request") }}`.
+    #[filter_fn]
+    pub(crate) fn counted(
+        number: impl PrimitiveType<Value: TryInto<u64>>,
+        _: &dyn Values,
+        what: &str,
+    ) -> askama::Result<String> {
+        Ok(super::counted(number.get().try_into().unwrap_or(u64::MAX), what))
+    }
+
     #[filter_fn]
     pub(crate) fn minute(written: impl AsRef<str>, _: &dyn Values) -> askama::Result<String> {
         Ok(super::minute(written.as_ref()))

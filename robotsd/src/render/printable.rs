@@ -4,16 +4,27 @@
 //! To a terminal every character that does not print is written as its escape, wherever it comes from; into a pipe or a file the
 //! octets go as they are, so that `patch` reads a difference. JSON says what does not print as JSON says it, wherever it goes.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use askama::filters::Escaper;
 use serde::Serialize;
 
 /// Octets or a text as printable text on one line.
 pub(crate) fn printable(octets: impl AsRef<[u8]>) -> String {
     printable_with_span(octets.as_ref(), 0..0).0
+}
+
+/// What a template of text prints stays on its line, and shows what does not print.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Printable;
+
+impl Escaper for Printable {
+    fn write_escaped_str<W: fmt::Write>(&self, mut report: W, text: &str) -> fmt::Result {
+        report.write_str(&printable(text))
+    }
 }
 
 /// The path of a file as printable text.

@@ -1,7 +1,6 @@
 //! The judgements of crawlers by the versions that they had read, and the visitors that crawling brings: a part of each form of the report.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 use serde::Serialize;
 
@@ -9,7 +8,6 @@ use crate::board::{CrawlerBoard, Evidence, OperatorBalance, TakenPages, seconds_
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::history::PastVersion;
 use crate::html::{counted, grouped};
-use crate::render::printable;
 
 /// Crawlers that are shown, and operators.
 pub(super) const SHOWN: usize = 25;
@@ -151,19 +149,4 @@ fn said(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
     let reads = format!("{} of robots.txt", counted(crawler.reads, "read"));
     let judged = crawler.judged.in_words().map(|judged| format!(": {judged}")).unwrap_or_default();
     (crawler, word, format!("{reads}, {} of {all} disallowed{judged}", grouped(crawler.disallowed)))
-}
-
-/// The judgements, before any count.
-pub(super) fn text(out: &mut impl Write, history: &PastJudgements) -> io::Result<()> {
-    writeln!(out, "by what crawlers had read")?;
-    history.verdicts().iter().try_for_each(|verdict| writeln!(out, "  {}", printable(verdict)))?;
-    history.notes().try_for_each(|note| writeln!(out, "  {}", printable(&note)))?;
-    let shown = history.shown();
-    for (crawler, word, why) in shown.iter().take(SHOWN) {
-        writeln!(out, "  {} ({}): {word}\n    {why}", printable(&crawler.crawler), crawler.identity)?;
-    }
-    match shown.len().saturating_sub(SHOWN) {
-        0 => writeln!(out),
-        more => writeln!(out, "  and {}\n", counted(more as u64, "more crawler")),
-    }
 }

@@ -9,9 +9,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use super::rows::COUNTED_TOGETHER;
-use super::{Report, ReportedCrawler, details, other_requests};
+use super::{Report, details};
 use crate::commands::replay::tally::RequestTally;
-use crate::html::{ChartPart, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, moment, period};
+use crate::html::{ChartPart, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, moment};
 
 /// Crawlers in a list.
 const LISTED: usize = 20;
@@ -39,16 +39,6 @@ pub(in crate::commands::replay) fn page(report: &Report) -> String {
 }
 
 impl ReplayPage<'_> {
-    fn times(&self) -> Option<String> {
-        self.report.first.zip(self.report.last).map(|(first, last)| period(first, last))
-    }
-
-    /// Those that the change shuts out.
-    fn engines(&self) -> Vec<&ReportedCrawler> {
-        let names = &self.report.search_engines_shut_out;
-        self.report.crawlers.iter().filter(|row| names.contains(&row.name)).collect()
-    }
-
     /// Every crawler with its bar, which opens to its rules; where two files are compared, with what the change does.
     fn crawlers(&self) -> Option<Markup> {
         let lines = details::lines(self.report);
@@ -110,13 +100,5 @@ impl ReplayPage<'_> {
     fn bar_of(&self, share: &RequestTally) -> Markup {
         let most = self.report.identity.shares().map(|(share, _)| share.requests).max().unwrap_or(0);
         bar(&[("disallowed", share.disallowed), ("allowed", share.requests - share.disallowed)], most)
-    }
-
-    fn are_counted_together(&self) -> bool {
-        self.report.paces.iter().any(|row| row.paced.without_address > 0)
-    }
-
-    fn others(&self) -> Option<String> {
-        other_requests(&self.report.others).filter(|_| self.report.has_others())
     }
 }

@@ -17,7 +17,7 @@ use super::paces::PaceCount;
 use super::rule_paths::Effect;
 use super::tally::RequestTally;
 use crate::board::OperatorBalance;
-use crate::html::{counted, grouped, percent};
+use crate::html::{counted, grouped, percent, period};
 
 /// Crawlers that a report begins with.
 const HEADLINES: usize = 3;
@@ -235,6 +235,21 @@ impl Report {
         (disallowed > 0).then(|| format!("with mode = \"refuse\", {refused} of these would be refused{parts}"))
     }
 
+    /// From the first request to the last.
+    fn times(&self) -> Option<String> {
+        self.first.zip(self.last).map(|(first, last)| period(first, last))
+    }
+
+    /// The search engines that the change shuts out.
+    fn engines_shut_out(&self) -> Vec<&ReportedCrawler> {
+        self.crawlers.iter().filter(|row| self.search_engines_shut_out.contains(&row.name)).collect()
+    }
+
+    /// Whether requests that came too soon are of clients that the log does not tell apart.
+    fn are_counted_together(&self) -> bool {
+        self.paces.iter().any(|row| row.paced.without_address > 0)
+    }
+
     /// Whether the log does not hold who sent its requests, or nobody said.
     const fn lacks_names(&self) -> bool {
         self.requests > 0 && self.nameless == self.requests
@@ -244,6 +259,10 @@ impl Report {
     /// disallowed.
     pub(crate) fn has_others(&self) -> bool {
         !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
+    }
+
+    fn others_in_words(&self) -> Option<String> {
+        other_requests(&self.others).filter(|_| self.has_others())
     }
 }
 
