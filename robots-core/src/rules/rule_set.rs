@@ -393,6 +393,19 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_as_much_as_the_rules_and_grows_as_they_do() {
+        let of = |rules: usize| {
+            let rules = (0..rules).map(|n| format!("Disallow: /shop/{n}/\nAllow: /*/item-{n}-*.html\n"));
+            let file = format!("User-agent: *\n{}", rules.collect::<String>());
+            RobotsTxt::parse(file.into_bytes()).compile(Reading::Standard).memory()
+        };
+        let (few, many) = (of(100), of(1000));
+        // A rank and an entry of the index at least, and no kilobyte, for each of the two.
+        assert!((100 * 2 * 16..100 * 2 * 1024).contains(&few), "{few}");
+        assert!((5 * few..20 * few).contains(&many), "{few} {many}");
+    }
+
+    #[test]
     fn a_long_literal_behind_a_wildcard_is_found_wherever_its_rarest_octet_stands() {
         for length in [1, 2, 100, 125, 126, 127, 128, 129, 200, 300] {
             let literal = format!("{}~", "a".repeat(length));
