@@ -73,8 +73,8 @@ impl<'a> Event<'a> {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
         }
         match self.wants_json() {
-            true => response_of(status, &PROBLEM, self.problem(status)),
-            false => response_of(status, &PLAIN, self.text(status)),
+            true => page(status, &PROBLEM, self.problem(status)),
+            false => page(status, &PLAIN, self.text(status)),
         }
     }
 
@@ -242,8 +242,8 @@ impl Event<'_> {
             self.limited_call()
         } else {
             match self.wants_json() {
-                true => response_of(StatusCode::TOO_MANY_REQUESTS, &PROBLEM, self.limit_problem(retry_after)),
-                false => response_of(StatusCode::TOO_MANY_REQUESTS, &PLAIN, self.limit_text(retry_after)),
+                true => page(StatusCode::TOO_MANY_REQUESTS, &PROBLEM, self.limit_problem(retry_after)),
+                false => page(StatusCode::TOO_MANY_REQUESTS, &PLAIN, self.limit_text(retry_after)),
             }
         };
         let headers = response.headers_mut();
@@ -331,8 +331,8 @@ impl Event<'_> {
     }
 }
 
-pub(super) fn response_of(status: StatusCode, fields: &HeaderMap, body: impl Into<Bytes>) -> Response<Bytes> {
-    let mut response = Response::new(body.into());
+fn page(status: StatusCode, fields: &HeaderMap, body: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
     *response.headers_mut() = fields.clone();
     response

@@ -12,7 +12,6 @@ use http::header::{
 use http::{Method, Response, StatusCode};
 
 use super::original::OriginalRequest;
-use super::refusal::response_of;
 use crate::live::{Content, Snapshot, WhenMissing};
 
 /// Seconds after which a client repeats a request for a robots.txt that is not known yet.
@@ -68,10 +67,13 @@ impl FileFields {
 }
 
 fn file(content: &Content, fields: &FileFields, request: &HeaderMap, body: Bytes) -> Response<Bytes> {
-    if is_unchanged(content, &fields.etag, request) {
-        return response_of(StatusCode::NOT_MODIFIED, &fields.not_modified, Bytes::new());
+    let unchanged = is_unchanged(content, &fields.etag, request);
+    let mut response = Response::new(if unchanged { Bytes::new() } else { body });
+    if unchanged {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
-    response_of(StatusCode::OK, &fields.found, body)
+    *response.headers_mut() = if unchanged { &fields.not_modified } else { &fields.found }.clone();
+    response
 }
 
 /// RFC 9110, section 13.2.2: `If-None-Match` before `If-Modified-Since`.
