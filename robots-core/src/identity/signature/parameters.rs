@@ -28,10 +28,7 @@ pub(super) struct ValidityWindow {
 }
 
 /// The `keyid` of parameters that hold now, and when they do.
-pub(super) fn required<'p>(
-    parameters: &'p Parameters,
-    now: SystemTime,
-) -> Result<(&'p str, ValidityWindow), Refutation> {
+pub(super) fn required(parameters: &Parameters, now: SystemTime) -> Result<(&str, ValidityWindow), Refutation> {
     let required = |key: &str| parameters.get(key).ok_or(Refutation::MissingParameter);
     let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
     let created = created.as_integer().ok_or(Refutation::Unparsable)?.into();
