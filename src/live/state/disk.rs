@@ -178,7 +178,6 @@ impl Disk {
 
     /// Opens the file of a lock for reading, which also works on a file system that is mounted read-only, and keeps none
     /// from being so mounted. It is made where there is none, and so is its folder.
-    #[cfg(not(windows))]
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
@@ -196,11 +195,7 @@ impl Disk {
     /// Opens the file of a lock for writing.
     pub(super) fn open_lock_for_writing(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Write, path)?;
-        let mut options = at_once(for_owner());
-        // Others may read it, and nothing else, as long as it is open.
-        #[cfg(windows)]
-        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 1);
-        options.write(true).create(true).truncate(false).open(path)
+        at_once(for_owner()).write(true).create(true).truncate(false).open(path)
     }
 
     /// Removes a file that nothing refers to; one that cannot be removed costs its size.

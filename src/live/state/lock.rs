@@ -8,8 +8,8 @@
 //! If the file system has no locks, or nothing can be written, the directory is used all the same, and its trouble says
 //! so.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::thread;
@@ -51,12 +51,6 @@ pub(super) struct LockHold {
     pub(super) writer: Arc<StateWriter>,
 }
 
-/// Why a lock is not ours.
-enum LockFault {
-    Busy(LockHolder),
-    Failed(io::Error),
-}
-
 impl FolderLock {
     /// Locks a folder, which is made where there is none. Returns the trouble with it too, if no lock can be had there.
     ///
@@ -87,8 +81,8 @@ impl FolderLock {
                 }
                 None
             }
-            Err(LockFault::Failed(cause)) => Some(trouble(&self.path, &cause)),
-            Err(LockFault::Busy(holder)) => Some(StateError::in_use(folder, holder).to_string()),
+            Err(fs::TryLockError::Error(cause)) => Some(trouble(&self.path, &cause)),
+            Err(fs::TryLockError::WouldBlock) => Some(StateError::in_use(folder, holder(&self.path)).to_string()),
         }
     }
 
@@ -153,23 +147,34 @@ fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option
     loop {
         return match lock(disk, path) {
             Ok(file) => Ok((LockState::Locked(file), None)),
-            Err(LockFault::Failed(cause)) => Ok((LockState::Unlocked, Some(trouble(path, &cause)))),
-            Err(LockFault::Busy(_)) if start.elapsed() < PATIENCE && !disk.is_simulated() => {
+            Err(fs::TryLockError::Error(cause)) => Ok((LockState::Unlocked, Some(trouble(path, &cause)))),
+            Err(fs::TryLockError::WouldBlock) if start.elapsed() < PATIENCE && !disk.is_simulated() => {
                 thread::sleep(TRY_AGAIN);
                 continue;
             }
-            Err(LockFault::Busy(holder)) => Err(StateError::in_use(folder, holder)),
+            Err(fs::TryLockError::WouldBlock) => Err(StateError::in_use(folder, holder(path))),
         };
     }
 }
 
-fn lock(disk: &Disk, path: &Path) -> Result<File, LockFault> {
-    let file = system::lock(disk, path).map_err(|error| match system::is_busy(&error) {
-        true => LockFault::Busy(holder(path)),
-        false => LockFault::Failed(error),
-    })?;
+fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
+    let try_lock = |file: io::Result<File>| {
+        let file = file.map_err(fs::TryLockError::Error)?;
+        file.try_lock().map(|()| file)
+    };
+    let file = match try_lock(disk.open_lock(path)) {
+        // NFS locks only what is open for writing.
+        #[cfg(unix)]
+        Err(fs::TryLockError::Error(error)) if error.raw_os_error() == Some(libc::EBADF) => {
+            try_lock(disk.open_lock_for_writing(path))
+        }
+        locked => locked,
+    }?;
     // A number that cannot be written, as on a full disk, is missing from the message of a handle that is refused, and nowhere else.
-    let _ = system::write(disk, path, &file, format!("{}\n", this_process()).as_bytes());
+    let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
+        file.set_len(0)?;
+        file.write_all(format!("{}\n", this_process()).as_bytes())
+    });
     Ok(file)
 }
 
@@ -197,65 +202,6 @@ fn this_process() -> &'static str {
 
 fn trouble(path: &Path, cause: &io::Error) -> String {
     format!("{}: cannot be locked, so nothing keeps another process from writing here too: {cause}", path.display())
-}
-
-#[cfg(not(windows))]
-mod system {
-    use std::fs::{File, TryLockError};
-    use std::io::{self, Write as _};
-    use std::path::Path;
-
-    use super::Disk;
-
-    pub(super) fn lock(disk: &Disk, path: &Path) -> io::Result<File> {
-        let lock = |file: File| match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => Err(error),
-        };
-        match lock(disk.open_lock(path)?) {
-            // NFS locks only what is open for writing.
-            #[cfg(unix)]
-            Err(error) if error.raw_os_error() == Some(libc::EBADF) => lock(disk.open_lock_for_writing(path)?),
-            locked => locked,
-        }
-    }
-
-    pub(super) fn is_busy(error: &io::Error) -> bool {
-        error.kind() == io::ErrorKind::WouldBlock
-    }
-
-    pub(super) fn write(disk: &Disk, path: &Path, _: &File, text: &[u8]) -> io::Result<()> {
-        let mut file = disk.open_lock_for_writing(path)?;
-        file.set_len(0)?;
-        file.write_all(text)
-    }
-}
-
-/// A file that is open is the lock there: no other handle may write to it.
-#[cfg(windows)]
-mod system {
-    use std::fs::File;
-    use std::io::{self, Write as _};
-    use std::path::Path;
-
-    use super::Disk;
-
-    const ERROR_SHARING_VIOLATION: i32 = 32;
-
-    pub(super) fn lock(disk: &Disk, path: &Path) -> io::Result<File> {
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-        disk.open_lock_for_writing(path)
-    }
-
-    pub(super) fn is_busy(error: &io::Error) -> bool {
-        error.raw_os_error() == Some(ERROR_SHARING_VIOLATION)
-    }
-
-    pub(super) fn write(_: &Disk, _: &Path, mut file: &File, text: &[u8]) -> io::Result<()> {
-        file.set_len(0)?;
-        file.write_all(text)
-    }
 }
 
 #[cfg(test)]
@@ -294,7 +240,7 @@ mod tests {
         std::os::unix::fs::symlink("elsewhere", folder.path().join(LOCK)).expect("a link");
         let (lock, trouble) = FolderLock::take(&disk, folder.path()).expect("it goes on without");
         assert!(trouble.is_some_and(|trouble| trouble.contains("cannot be locked, so nothing keeps another process")));
-        std::fs::remove_file(folder.path().join(LOCK)).expect("removed");
+        fs::remove_file(folder.path().join(LOCK)).expect("removed");
         assert_eq!(lock.retry(&disk, folder.path()), None);
         assert!(matches!(*lock.read(), LockState::Locked(_)));
     }
