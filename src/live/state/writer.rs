@@ -55,16 +55,9 @@ struct Queue {
     is_writing: bool,
     /// A flush timed out: the file system may hang, and no other caller waits for it.
     is_stuck: bool,
-    retry: Retry,
-}
-
-/// When failed writes are tried again.
-struct Retry {
+    /// When failed writes are tried again, and how long they wait for that.
     due: Option<Instant>,
     wait: Duration,
-    /// Jobs that are being tried again.
-    tried: usize,
-    has_succeeded: bool,
 }
 
 impl StateWriter {
@@ -112,20 +105,11 @@ impl StateWriter {
         if self.is_stepped {
             queue = self.drain(queue);
         }
-        while queue.is_busy() {
-            queue = match end {
-                None => self.idle.wait(queue).unwrap_or_else(PoisonError::into_inner),
-                Some(end) => {
-                    let rest = end.saturating_duration_since(Instant::now());
-                    if rest.is_zero() {
-                        queue.is_stuck = true;
-                        return None;
-                    }
-                    self.idle.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-        Some(queue)
+        let rest = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+        let waited = self.idle.wait_timeout_while(queue, rest, |queue| queue.is_busy());
+        let (mut queue, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        queue.is_stuck |= waited.timed_out();
+        (!waited.timed_out()).then_some(queue)
     }
 
     /// Whether a flush was given up.
@@ -155,9 +139,9 @@ impl StateWriter {
                 break;
             }
             let now = Instant::now();
-            let due = *queue.retry.due.get_or_insert(now);
+            let due = queue.due.unwrap_or(now);
             if due <= now {
-                queue.retry_some();
+                queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
                 // No site and no directory is left; each has tried when it was dropped.
                 break;
@@ -166,6 +150,18 @@ impl StateWriter {
             }
         }
         queue.is_running = false;
+    }
+
+    /// Writes the first few failed jobs again. If one could be written, the others may be too.
+    fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
+        let tried: Vec<_> = queue.later.drain(..few).collect();
+        tried.iter().for_each(|job| queue.call_again(job.clone()));
+        queue = self.drain(queue);
+        let is_one_written = tried.iter().any(|job| !place(&**job).is_later);
+        queue.wait = if is_one_written { Duration::ZERO } else { (wait * 2).min(RETRY_MOST) };
+        queue.due = Instant::now().checked_add(queue.wait);
+        queue
     }
 
     /// Writes the queued jobs.
@@ -178,7 +174,9 @@ impl StateWriter {
             let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
             queue = self.queue.lock();
             queue.is_writing = false;
-            queue.note(job, is_written);
+            if !is_written {
+                queue.put_later(job);
+            }
         }
         self.idle.notify_all();
         queue
@@ -190,61 +188,25 @@ impl Queue {
         self.is_writing || !self.jobs.is_empty()
     }
 
-    /// Takes the result of a job.
-    fn note(&mut self, job: Arc<dyn StateJob>, is_written: bool) {
-        let was_retried = self.retry.tried > 0;
-        self.retry.tried = self.retry.tried.saturating_sub(1);
-        self.retry.has_succeeded |= was_retried && is_written;
-        if !is_written {
-            self.put_later(job);
-        }
-        if was_retried && self.retry.tried == 0 {
-            // If one could be written, the others may be too.
-            self.retry.wait = if self.retry.has_succeeded { Duration::ZERO } else { self.retry.wait * 2 };
-            self.retry.wait = self.retry.wait.min(RETRY_MOST);
-            self.retry.due = Instant::now().checked_add(self.retry.wait);
-        }
-        if self.later.is_empty() {
-            self.retry = Retry::default();
-        }
-    }
-
     fn put_later(&mut self, job: Arc<dyn StateJob>) {
         if std::mem::replace(&mut place(&*job).is_later, true) {
             return;
         }
+        if self.later.is_empty() {
+            self.wait = RETRY_FIRST;
+            self.due = Instant::now().checked_add(RETRY_FIRST);
+        }
         self.later.push_back(job);
-        if self.retry.due.is_none() {
-            self.retry.due = Instant::now().checked_add(self.retry.wait);
-        }
-    }
-
-    /// The first few failed jobs.
-    fn retry_some(&mut self) {
-        self.retry.wait = self.retry.wait.max(RETRY_FIRST);
-        self.retry.has_succeeded = false;
-        for _ in 0..TRIED_AT_ONCE {
-            let Some(job) = self.later.pop_front() else { break };
-            self.call_again(job);
-        }
     }
 
     fn call_again(&mut self, job: Arc<dyn StateJob>) {
-        let is_called = {
-            let mut place = place(&*job);
-            place.is_later = false;
-            std::mem::replace(&mut place.is_called, true)
-        };
+        let mut place = place(&*job);
+        place.is_later = false;
+        let is_called = std::mem::replace(&mut place.is_called, true);
+        drop(place);
         if !is_called {
-            self.retry.tried += 1;
             self.jobs.push_back(job);
         }
-    }
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self { due: None, wait: RETRY_FIRST, tried: 0, has_succeeded: false }
     }
 }
 
@@ -254,86 +216,82 @@ fn place(job: &dyn StateJob) -> MutexGuard<'_, QueuePlace> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     use super::*;
 
-    /// A disk that never takes anything.
+    /// A write that fails until it is let.
     #[derive(Default)]
-    struct Unwritable(Mutex<QueuePlace>);
+    struct Played {
+        place: Mutex<QueuePlace>,
+        is_writable: AtomicBool,
+        tries: AtomicU32,
+    }
 
-    impl StateJob for Unwritable {
+    impl StateJob for Played {
         fn place(&self) -> &Mutex<QueuePlace> {
-            &self.0
+            &self.place
         }
 
         fn write(&self) -> bool {
-            false
+            self.tries.fetch_add(1, Ordering::Relaxed);
+            self.is_writable.load(Ordering::Relaxed)
         }
-    }
-
-    fn unwritable() -> Arc<dyn StateJob> {
-        Arc::new(Unwritable::default())
     }
 
     #[test]
     fn what_fails_is_tried_again_less_and_less_often_until_something_is_written() {
-        let mut queue = Queue::default();
-        let jobs = [unwritable(), unwritable()];
-        jobs.iter().for_each(|job| queue.note(job.clone(), false));
-        assert_eq!((queue.later.len(), queue.retry.wait, queue.retry.due.is_some()), (2, RETRY_FIRST, true));
+        let (writer, jobs) = (StateWriter::new(true), <[Arc<Played>; 2]>::default());
+        let mut queue = writer.queue.lock();
+        jobs.iter().for_each(|job| queue.put_later(job.clone()));
+        assert_eq!((queue.later.len(), queue.wait, queue.due.is_some()), (2, RETRY_FIRST, true));
         // Both fail each time: the pause grows once a round, not once a job.
         for seconds in [2, 4, 8, 16, 30, 30] {
-            queue.retry_some();
-            assert_eq!((queue.jobs.len(), queue.later.len(), queue.retry.tried), (2, 0, 2));
-            while let Some(job) = queue.jobs.pop_front() {
-                place(&*job).is_called = false;
-                queue.note(job, false);
-            }
-            assert_eq!((queue.later.len(), queue.retry.wait), (2, Duration::from_secs(seconds)));
+            queue = writer.retry_some(queue);
+            assert_eq!((queue.jobs.len(), queue.later.len()), (0, 2));
+            assert_eq!(queue.wait, Duration::from_secs(seconds));
         }
         // One of the two can be written: the other one is due at once.
-        queue.retry_some();
-        for is_written in [false, true] {
-            let job = queue.jobs.pop_front().unwrap();
-            place(&*job).is_called = false;
-            queue.note(job, is_written);
-        }
-        assert_eq!((queue.later.len(), queue.retry.wait), (1, Duration::ZERO));
-        assert!(queue.retry.due.is_some_and(|due| due <= Instant::now()));
+        jobs[0].is_writable.store(true, Ordering::Relaxed);
+        queue = writer.retry_some(queue);
+        assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));
+        assert!(queue.due.is_some_and(|due| due <= Instant::now()));
         // After that the pauses begin anew, and end with the last job.
-        queue.retry_some();
-        let job = queue.jobs.pop_front().unwrap();
-        place(&*job).is_called = false;
-        queue.note(job, true);
-        assert_eq!((queue.later.len(), queue.retry.wait, queue.retry.due), (0, RETRY_FIRST, None));
+        queue = writer.retry_some(queue);
+        assert_eq!((queue.later.len(), queue.wait), (1, 2 * RETRY_FIRST));
+        jobs[1].is_writable.store(true, Ordering::Relaxed);
+        queue = writer.retry_some(queue);
+        assert_eq!(queue.later.len(), 0);
+        queue.put_later(jobs[0].clone());
+        assert_eq!(queue.wait, RETRY_FIRST);
     }
 
     #[test]
     fn few_are_tried_again_at_once_and_none_stands_in_a_queue_twice() {
-        let mut queue = Queue::default();
-        let jobs: Vec<_> = (0..TRIED_AT_ONCE + 3).map(|_| unwritable()).collect();
+        let writer = Arc::new(StateWriter::new(true));
+        let jobs: Vec<_> = (0..TRIED_AT_ONCE + 3).map(|_| Arc::new(Played::default())).collect();
         for job in jobs.iter().chain(&jobs) {
-            queue.put_later(job.clone());
+            writer.call_later(job.clone());
         }
-        assert_eq!(queue.later.len(), TRIED_AT_ONCE + 3);
-        // One has been called for meanwhile: it is no try, and in no queue of those tried again.
-        place(&*jobs[0]).is_called = true;
-        queue.retry_some();
-        assert_eq!((queue.jobs.len(), queue.later.len(), queue.retry.tried), (TRIED_AT_ONCE - 1, 3, TRIED_AT_ONCE - 1));
+        // One has been called for meanwhile, and is tried once.
+        writer.call(jobs[0].clone());
+        let queue = writer.retry_some(writer.queue.lock());
+        assert_eq!((queue.jobs.len(), queue.later.len()), (0, TRIED_AT_ONCE + 3));
+        let tries: Vec<_> = jobs.iter().map(|job| job.tries.load(Ordering::Relaxed)).collect();
+        assert_eq!(tries, [[1; TRIED_AT_ONCE].as_slice(), &[0; 3]].concat());
     }
 
     #[test]
     fn a_flush_does_not_take_what_is_tried_again_for_written() {
         let writer = Arc::new(StateWriter::default());
-        let job: Arc<dyn StateJob> = Arc::new(Unwritable::default());
+        let job: Arc<dyn StateJob> = Arc::new(Played::default());
         writer.call(job.clone());
         let is_over = AtomicBool::new(false);
         let counts = thread::scope(|scope| {
             // The timer goes off at every moment.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    writer.queue.lock().retry.due = Some(Instant::now());
+                    writer.queue.lock().due = Some(Instant::now());
                     writer.called.notify_one();
                 }
             });
