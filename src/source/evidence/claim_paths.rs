@@ -5,13 +5,12 @@ use std::fs;
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::runtime::Handle;
 
 use super::lookup_queue::RecentMarks;
 use super::path_breaker::PathBreaker;
@@ -294,17 +293,15 @@ impl SavedPaths {
         Self(folder.join("claim-paths.json"))
     }
 
-    /// The results of an earlier process; they are written down again whenever they change.
-    pub(super) fn restore(self, clock: &Clock, runtime: &Handle) -> (Arc<ClaimPaths>, Arc<OperatorTable>) {
-        let (now, paths) = (clock.now(), Arc::new(ClaimPaths::default()));
+    /// The results of an earlier process.
+    pub(super) fn restore(&self, now: SystemTime) -> (Arc<ClaimPaths>, Arc<OperatorTable>) {
+        let paths = Arc::new(ClaimPaths::default());
         let learned = self.load(now).unwrap_or_else(|trouble| {
             *paths.trouble.lock() = Some(trouble.into());
             Learned::default()
         });
         paths.restore(learned.paths, now);
-        let operators = Arc::new(OperatorTable::new(learned.proofs));
-        runtime.spawn(self.keep(Arc::downgrade(&paths), Arc::downgrade(&operators), clock.clone()));
-        (paths, operators)
+        (paths, Arc::new(OperatorTable::new(learned.proofs)))
     }
 
     /// The saved results, as far as their times still count. A file with times that are still to come is removed: when
@@ -328,12 +325,11 @@ impl SavedPaths {
         Ok(Learned { paths: each(paths), proofs: each(proofs.into_iter().flatten()) })
     }
 
-    /// Saves what is learned, until the last verifier is dropped.
-    async fn keep(self, paths: Weak<ClaimPaths>, operators: Weak<OperatorTable>, clock: Clock) {
+    /// Saves what is learned, whenever it has changed.
+    pub(super) async fn keep(self, paths: Arc<ClaimPaths>, operators: Arc<OperatorTable>, clock: Clock) {
         let mut last = String::new();
         loop {
             tokio::time::sleep(PAUSE).await;
-            let (Some(paths), Some(operators)) = (paths.upgrade(), operators.upgrade()) else { return };
             let text = Learned { paths: paths.verified_paths(clock.now()), proofs: operators.proofs() }.written();
             if text == last || text.is_empty() {
                 continue;

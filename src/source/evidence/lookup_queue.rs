@@ -7,7 +7,7 @@
 
 use crate::live::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
@@ -28,7 +28,6 @@ const MOST_WIDE: usize = 8;
 pub(super) struct LookupQueue<T> {
     places: Mutex<Places<T>>,
     changed: Notify,
-    is_closed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -73,7 +72,7 @@ impl Networks {
 impl<T> LookupQueue<T> {
     pub(super) fn new() -> Arc<Self> {
         let places = Places { waiting: Vec::with_capacity(QUEUE + 1), in_flight: Vec::with_capacity(IN_FLIGHT) };
-        Arc::new(Self { places: Mutex::new(places), changed: Notify::new(), is_closed: AtomicBool::new(false) })
+        Arc::new(Self { places: Mutex::new(places), changed: Notify::new() })
     }
 
     /// Has an address wait. Returns what there is no room for: this one, or the one with the most of its networks ahead of it.
@@ -94,23 +93,14 @@ impl<T> LookupQueue<T> {
         left_out
     }
 
-    /// The next one, as soon as it may be looked up; none once the queue is closed.
-    pub(super) async fn next(self: &Arc<Self>) -> Option<(T, InFlight<T>)> {
+    /// The next one, as soon as it may be looked up.
+    pub(super) async fn next(self: &Arc<Self>) -> (T, InFlight<T>) {
         loop {
-            if self.is_closed.load(Ordering::Acquire) {
-                return None;
-            }
             if let Some((networks, lookup)) = self.places.lock().next() {
-                return Some((lookup, InFlight { queue: self.clone(), networks }));
+                return (lookup, InFlight { queue: self.clone(), networks });
             }
             self.changed.notified().await;
         }
-    }
-
-    /// A question that waits is looked up no more.
-    pub(super) fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
-        self.changed.notify_one();
     }
 
     /// How many wait.
@@ -200,7 +190,7 @@ mod tests {
     fn next(queue: &Queue) -> Option<(IpAddr, InFlight<IpAddr>)> {
         let mut next = pin!(queue.next());
         match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(next) => next,
+            Poll::Ready(next) => Some(next),
             Poll::Pending => None,
         }
     }
@@ -256,14 +246,6 @@ mod tests {
         assert_eq!(push(&queue, v4(1, 1)), None);
         let rest = std::iter::from_fn(|| next(&queue).map(|(address, _)| address));
         assert_eq!(rest.last(), Some(v4(1, 1)));
-    }
-
-    #[test]
-    fn a_queue_that_is_closed_has_no_next() {
-        let queue = LookupQueue::new();
-        push(&queue, v4(1, 1));
-        queue.close();
-        assert!(next(&queue).is_none());
     }
 
     #[test]

@@ -150,17 +150,16 @@ impl Lookups {
         key != (address, names.number)
     }
 
-    /// Works the queue off, until all `Lookups` are gone.
-    pub(super) async fn run(lookups: std::sync::Weak<Self>, resolver: Arc<DnsResolver>) {
-        let Some(queue) = lookups.upgrade().map(|lookups| lookups.queue.clone()) else { return };
-        while let Some((lookup, in_flight)) = queue.next().await {
-            let (lookups, resolver) = (lookups.clone(), resolver.clone());
+    /// Works the queue off. Once this is dropped, what waits is looked up no more.
+    pub(super) async fn run(self: Arc<Self>, resolver: DnsResolver) {
+        let resolver = Arc::new(resolver);
+        loop {
+            let (lookup, in_flight) = self.queue.next().await;
+            let (lookups, resolver) = (self.clone(), resolver.clone());
             tokio::spawn(async move {
                 let check = RdnsCheck::new(lookup.address, lookup.names.patterns.clone());
                 let (outcome, holds) = resolver.check(check, |_, _| ()).await;
-                if let Some(lookups) = lookups.upgrade() {
-                    lookups.conclude(&lookup, outcome, holds);
-                }
+                lookups.conclude(&lookup, outcome, holds);
                 drop(in_flight);
             });
         }
@@ -184,12 +183,6 @@ impl Lookups {
             self.version.change();
         }
         self.ended.notify_waiters();
-    }
-}
-
-impl Drop for Lookups {
-    fn drop(&mut self) {
-        self.queue.close();
     }
 }
 
@@ -316,7 +309,7 @@ mod tests {
     fn next(lookups: &Lookups) -> Option<Lookup> {
         let mut next = std::pin::pin!(lookups.queue.next());
         match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(next) => next.map(|(lookup, _)| lookup),
+            Poll::Ready((lookup, _)) => Some(lookup),
             Poll::Pending => None,
         }
     }

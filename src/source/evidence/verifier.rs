@@ -23,7 +23,7 @@ use crate::identity::{
     PublicAddress, RangeList, RangeSet, SignatureCheck, Signers,
 };
 use crate::live::Mutex;
-use crate::source::fetch::FetchUrl;
+use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError, Following, Held, Published, PublishedStatus};
 
 /// Keeps the evidence about crawlers fresh, and says what it shows about a request.
@@ -53,6 +53,8 @@ pub(super) struct Evidence {
     pub(super) verified: VerifiedClaims,
     pub(super) first_seen: FirstSeen,
     pub(super) signatures: SignatureResults,
+    /// What is done until the last verifier is dropped.
+    pub(super) _tasks: Vec<FetcherTask>,
 }
 
 /// The lists and directories that were configured beside the registry.

@@ -21,7 +21,7 @@ use super::verifier::{Configured, Evidence, Verifier};
 use crate::agent::{Network, Registry};
 use crate::identity::{DirectoryUrl, RangeSet};
 use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
-use crate::source::fetch::FetchUrl;
+use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError};
 
 /// The settings of a [`Verifier`].
@@ -111,21 +111,27 @@ impl FollowBuilder<VerifierSettings> {
     pub fn start(self) -> Result<Verifier, FollowError> {
         let failed = |what: &str, error: &dyn fmt::Display| FollowError::new(format!("{what}: {error}"));
         let (settings, following) = self.into_parts().map_err(|error| failed("no thread to fetch on", &error))?;
-        let (clock, fetching) = (&following.clock, &following.fetcher.handle);
+        let (clock, fetcher, mut tasks) = (&following.clock, &following.fetcher, Vec::new());
         let version = EvidenceVersion::default();
         let lookups = if settings.looks_names_up {
             // Its sockets belong to the fetcher's thread.
-            let _inside = fetching.enter();
+            let _inside = fetcher.handle.enter();
             let resolver =
                 DnsResolver::new(&settings.resolvers).map_err(|error| failed("no resolver for names", &error))?;
             let lookups = Lookups::new(clock.clone(), version.clone());
-            fetching.spawn(Lookups::run(Arc::downgrade(&lookups), Arc::new(resolver)));
+            tasks.push(FetcherTask::start(fetcher.clone(), lookups.clone().run(resolver)));
             Some(lookups)
         } else {
             None
         };
         let (paths, operators) = match &following.saved {
-            Some(folder) => SavedPaths::in_folder(folder.path()).restore(clock, fetching),
+            Some(folder) => {
+                let saved = SavedPaths::in_folder(folder.path());
+                let (paths, operators) = saved.restore(clock.now());
+                let keep = saved.keep(paths.clone(), operators.clone(), clock.clone());
+                tasks.push(FetcherTask::start(fetcher.clone(), keep));
+                (paths, operators)
+            }
             None => Default::default(),
         };
         let inner = Arc::new(Evidence {
@@ -142,6 +148,7 @@ impl FollowBuilder<VerifierSettings> {
             verified: VerifiedClaims::default(),
             first_seen: FirstSeen::default(),
             signatures: SignatureResults::default(),
+            _tasks: tasks,
             following,
         });
         let verifier = Verifier { inner };
