@@ -132,12 +132,9 @@ impl LiveRobots {
             reload
         };
         site.notices.deliver();
-        match reload.outcome {
-            ReloadOutcome::Kept { rejection, .. } => Err(rejection),
-            ReloadOutcome::Gated { pending, .. } => Err(Rejection::gated(pending, &site.origin)),
-            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => {
-                Ok(reload)
-            }
+        match reload.refusal() {
+            Some(refusal) => Err(refusal),
+            None => Ok(reload),
         }
     }
 

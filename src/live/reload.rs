@@ -166,6 +166,15 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
+    /// Why what the source holds is not live, where that is so.
+    pub(crate) fn refusal(&self) -> Option<Rejection> {
+        match &self.outcome {
+            ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
+            ReloadOutcome::Gated { pending, .. } => Some(Rejection::gated(pending.clone(), &self.origin)),
+            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => None,
+        }
+    }
+
     /// A reload that a fault in this crate cut short.
     pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);

@@ -140,15 +140,11 @@ impl Site {
         self.store(&publisher, is_shown);
         let behind = restored.as_ref().filter(|(_, restored)| restored.is_behind);
         let behind = behind.map(|(hash, restored)| format!("version {} is served; {}", hash.short(), restored.text));
-        let refusal = match &outcome {
-            ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
-            ReloadOutcome::Gated { pending, .. } => Some(Rejection::gated(pending.clone(), &self.origin)),
-            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => None,
-        };
         let reload = Reload {
             restored: restored.map(|(_, restored)| restored.text),
             ..Reload::new(self.opened_by, &self.origin, outcome)
         };
+        let refusal = reload.refusal();
         if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
             // There is nothing to report before the first answer.
             self.record.lock().update(&publisher, &reload, now);

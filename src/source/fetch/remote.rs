@@ -143,11 +143,11 @@ impl SiteSource for RemoteSource {
         // Nothing else sets it.
         let _ = polled.poller.set(poller);
         if site.live().is_none() && must_have_one {
-            match first.wait().outcome {
-                ReloadOutcome::Kept { rejection, .. } => return Err(rejection),
-                ReloadOutcome::Gated { pending, .. } => return Err(Rejection::gated(pending, &origin)),
-                ReloadOutcome::Absent { .. } => return Err(Rejection::new(RejectionKind::Missing, &origin)),
-                ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => {}
+            let first = first.wait();
+            let is_missing = matches!(first.outcome, ReloadOutcome::Absent { .. });
+            let missing = is_missing.then(|| Rejection::new(RejectionKind::Missing, &origin));
+            if let Some(refusal) = missing.or(first.refusal()) {
+                return Err(refusal);
             }
         }
         Ok(LiveRobots::of(site))
