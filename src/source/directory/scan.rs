@@ -213,45 +213,37 @@ impl DirectoryState {
     }
 
     /// Opens sites on every core: thousands of files are mostly compiling.
-    fn open_all(&self, come: Vec<(String, String)>, appeared: bool) -> Vec<(String, DirectorySite)> {
+    fn open_all(&self, come: Vec<(String, String)>, appeared: bool) -> BTreeMap<String, DirectorySite> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-        let share = come.len().div_ceil(threads).max(FEWEST);
-        let (first, others) = come.split_at(share.min(come.len()));
-        std::thread::scope(|scope| {
-            let open = |come: &[(String, String)]| -> Vec<_> {
-                come.iter()
-                    .filter_map(|(host, name)| Some((host.clone(), self.open_one(host, name, appeared)?)))
-                    .collect()
-            };
-            let spawn = |come| {
-                let spawned =
-                    std::thread::Builder::new().name("robots-open".into()).spawn_scoped(scope, move || open(come));
-                // The system gives no thread: this one does it.
-                spawned.map_err(|_| come)
-            };
-            let others: Vec<_> = others.chunks(share).map(spawn).collect();
-            let mut opened = open(first);
-            for other in others {
-                match other.map(std::thread::ScopedJoinHandle::join) {
-                    Ok(Ok(sites)) => opened.extend(sites),
-                    // A panic of the settings or of a listener goes on in the caller that opens the folder.
-                    Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                    Err(come) => opened.extend(open(come)),
-                }
+        let threads = threads.min(come.len().div_ceil(FEWEST));
+        let (come, opened) = (Mutex::new(come.into_iter()), Mutex::new(BTreeMap::new()));
+        let open = || {
+            let next = || come.lock().next();
+            while let Some((host, name)) = next() {
+                let site = self.open_one(&host, name, appeared);
+                opened.lock().extend(site.map(|site| (host, site)));
             }
-            opened
-        })
+        };
+        // A panic of the settings or of a listener goes on in the caller that opens the folder.
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // Where the system gives no thread, the others do its share.
+                let _ = std::thread::Builder::new().name("robots-open".into()).spawn_scoped(scope, open);
+            }
+            open();
+        });
+        std::mem::take(&mut *opened.lock())
     }
 
-    fn open_one(&self, host: &str, name: &str, appeared: bool) -> Option<DirectorySite> {
+    fn open_one(&self, host: &str, name: String, appeared: bool) -> Option<DirectorySite> {
         let settings = &self.settings;
-        let file = LiveRobots::file(settings.path.join(name));
+        let file = LiveRobots::file(settings.path.join(&name));
         let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache);
         let builder = builder.watched_by(&settings.watcher, settings.poll);
         // It cannot fail: a file that cannot be used is a site without rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
         let live = builder.never_fail().open().ok()?;
-        Some(DirectorySite { name: name.to_owned(), live })
+        Some(DirectorySite { name, live })
     }
 
     /// Closes sites that have lost their file and never had a good version, and returns them.
