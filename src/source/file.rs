@@ -1,12 +1,13 @@
 //! Reading a file that may be half-written, or replaced by anything.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::Metadata;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::file_system;
+use super::file_system::reach;
+use crate::live::state::disk::open;
 use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 
 /// How long a file must be left alone after a modification that was not followed by a close.
@@ -18,7 +19,7 @@ const MOST_AHEAD: Duration = Duration::from_secs(2);
 /// Reads a regular file whole, or says why not. Blocks for as long as the file system does, never for a writer.
 pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     let failed = |error| Rejection::io(error, origin);
-    let mut file = open(path).map_err(failed)?;
+    let mut file = open(reach(path)).map_err(failed)?;
     let before = file.metadata().map_err(failed)?;
     if !before.is_file() {
         return Err(Rejection::new(RejectionKind::NotAFile, origin));
@@ -38,7 +39,7 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
 
 /// The octets of a regular file. Blocks for as long as the file system does, never for a writer.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open(path)?;
+    let mut file = open(reach(path))?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
     }
@@ -55,21 +56,14 @@ pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     }
 }
 
-/// Opens without waiting: a FIFO in place of the file would block until a writer comes.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    file_system::open(&options, path)
-}
-
 fn changed(before: &Metadata, after: &Metadata) -> bool {
     before.len() != after.len() || before.modified().ok() != after.modified().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
     use crate::live::VersionHash;
 

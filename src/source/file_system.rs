@@ -1,38 +1,26 @@
-//! The file operations of this room.
+//! The paths that this room is about to reach.
 //!
-//! Each blocks for as long as its file system hangs, so no caller holds a lock that a reader, a drop or another file system
-//! waits for. They stand in one place so that a test can hang a folder, which then counts as a file system of its own.
+//! Each operation on one blocks for as long as its file system hangs, so no caller holds a lock that a reader, a drop or another
+//! file system waits for. All go through here, so that a test can hang a folder, which then counts as a file system of its own.
 
-use std::fs::{File, Metadata, OpenOptions, ReadDir};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::Metadata;
+use std::path::Path;
 
 /// Tells one file system from another: its device number, where the system has such.
 pub(super) type FileSystemId = u64;
 
-pub(super) fn metadata(path: &Path) -> io::Result<Metadata> {
-    wait_while_hung(path);
-    std::fs::metadata(path)
+/// A path, for an operation on what is there. It blocks while a test hangs the folder.
+pub(super) fn reach(path: &Path) -> &Path {
+    #[cfg(test)]
+    hanging::wait(path, hanging::Operations::All);
+    path
 }
 
-pub(super) fn read_link(path: &Path) -> io::Result<PathBuf> {
-    wait_while_hung(path);
-    std::fs::read_link(path)
-}
-
-pub(super) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
-    wait_while_hung(path);
-    std::fs::canonicalize(path)
-}
-
-pub(super) fn read_dir(path: &Path) -> io::Result<ReadDir> {
-    wait_while_hung(path);
-    std::fs::read_dir(path)
-}
-
-pub(super) fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
-    wait_while_hung(path);
-    options.open(path)
+/// A folder, to be registered for events, which takes its path too.
+pub(super) fn reach_to_register(folder: &Path) -> &Path {
+    #[cfg(test)]
+    hanging::wait(folder, hanging::Operations::Registering);
+    folder
 }
 
 /// The file system that holds a file with this metadata.
@@ -51,20 +39,6 @@ pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
         let _ = (path, metadata);
         0
     }
-}
-
-/// Stands before a folder is registered for events, which takes its path too.
-pub(super) fn before_registering(folder: &Path) {
-    #[cfg(test)]
-    hanging::wait(folder, hanging::Operations::Registering);
-    let _ = folder;
-}
-
-/// Blocks while a test hangs the folder.
-fn wait_while_hung(path: &Path) {
-    #[cfg(test)]
-    hanging::wait(path, hanging::Operations::All);
-    let _ = path;
 }
 
 /// Folders that hang.

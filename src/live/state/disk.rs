@@ -276,7 +276,7 @@ fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
 }
 
 /// Opens without waiting: a FIFO in place of a file would block until a writer comes.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]

@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
+use std::{fmt, fs, io};
 
 use crate::live::{Cause, CompileCache, LiveRobots, Mutex, Rejection};
 use crate::source::builder::LiveBuilder;
+use crate::source::file;
 use crate::source::file_source::FileSource;
+use crate::source::file_system::reach;
 use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
-use crate::source::{file, file_system};
 
 /// The outcome for a name in the folder, or for the folder.
 #[derive(Debug)]
@@ -278,7 +279,7 @@ impl DirectoryState {
 
 /// How long a file that was written to a moment ago has to be left alone still.
 fn rest(path: &Path) -> Option<Duration> {
-    file::unrest(file_system::metadata(path).ok()?.modified().ok()?)
+    file::unrest(fs::metadata(reach(path)).ok()?.modified().ok()?)
 }
 
 /// The ending of every file name.
@@ -302,7 +303,7 @@ fn is_site_file(name: &str) -> bool {
 pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     let mut names = BTreeSet::new();
     let mut listing = FolderListing::default();
-    for entry in file_system::read_dir(path)? {
+    for entry in fs::read_dir(reach(path))? {
         let name = entry?.file_name();
         match name.to_str() {
             Some(name) if name == fallback || is_site_file(name) => {

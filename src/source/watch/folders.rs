@@ -6,6 +6,7 @@
 use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use notify::{Event, RecursiveMode};
 use super::debounce::Urgency;
 use super::polled_changes::links_to;
 use super::routes::{FolderId, Routes, WatchId, WatchedName};
-use crate::source::file_system::{self, FileSystemId};
+use crate::source::file_system::{FileSystemId, reach, reach_to_register};
 
 /// The system's events about folders.
 pub(super) type EventSource = Box<dyn notify::Watcher + Send>;
@@ -147,8 +148,7 @@ impl SystemEvents {
             // Most are not registered, and a folder that is gone took its watch with it.
             let _ = source.unwatch(path);
         }
-        file_system::before_registering(path);
-        source.watch(path, RecursiveMode::NonRecursive).map_err(|error| {
+        source.watch(reach_to_register(path), RecursiveMode::NonRecursive).map_err(|error| {
             self.routes.lock().forget(path);
             error.to_string()
         })
@@ -166,7 +166,7 @@ fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, Fol
     let mut result = Ok(());
     let mut names = BTreeMap::new();
     let mut add = |folder: &Path, name: Option<&OsStr>| {
-        let found = file_system::canonicalize(folder).and_then(|path| Ok((FolderId::of(&path)?, path)));
+        let found = fs::canonicalize(reach(folder)).and_then(|path| Ok((FolderId::of(&path)?, path)));
         match found {
             Ok((id, folder)) => {
                 names.insert(WatchedName { system: id.system, folder, name: name.map(OsStr::to_owned) }, id);
@@ -220,7 +220,7 @@ mod tests {
     fn folder_with_inner() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let inner = folder.path().canonicalize().expect("a path").join("inner");
-        std::fs::create_dir(&inner).expect("a folder");
+        fs::create_dir(&inner).expect("a folder");
         (folder, inner)
     }
 

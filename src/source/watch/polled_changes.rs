@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::target::Fingerprint;
-use crate::source::file_system::{self, FileSystemId};
+use crate::source::file_system::{self, FileSystemId, reach};
 
 /// Every so many polls the contents are read whatever the file system says of them.
 const WHOLE_LOOKS: u32 = 30;
@@ -83,7 +83,7 @@ struct FileFacts {
 
 impl FileStamp {
     pub(super) fn of(path: &Path) -> Self {
-        let metadata = file_system::metadata(path).ok();
+        let metadata = fs::metadata(reach(path)).ok();
         Self { facts: metadata.map(|metadata| FileFacts::of(path, &metadata)) }
     }
 
@@ -144,7 +144,7 @@ fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
             Component::CurDir => continue,
             _ => walked.push(component),
         }
-        if let Ok(target) = file_system::read_link(&walked) {
+        if let Ok(target) = fs::read_link(reach(&walked)) {
             let folder = walked.parent().unwrap_or(Path::new("/")).to_owned();
             let rest: &OsStr = components.as_path().as_os_str();
             let followed = folder.join(target);

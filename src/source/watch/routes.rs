@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use notify::Event;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 
 use super::debounce::Urgency;
-use crate::source::file_system::{self, FileSystemId};
+use crate::source::file_system::{self, FileSystemId, reach};
 
 /// The number of a target among all that one watcher has.
 pub(super) type WatchId = u64;
@@ -56,7 +57,7 @@ struct FolderListeners {
 
 impl FolderId {
     pub(super) fn of(folder: &Path) -> std::io::Result<Self> {
-        let metadata = file_system::metadata(folder)?;
+        let metadata = fs::metadata(reach(folder))?;
         let system = file_system::id(folder, &metadata);
         #[cfg(unix)]
         return Ok(Self { system, inode: std::os::unix::fs::MetadataExt::ino(&metadata) });

@@ -1,11 +1,13 @@
 //! Watched things: how each is read, and what happens once it has changed.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::live::{Cause, Loaded, Mutex, Rejection, RejectionKind, Site, Version, VersionHash};
-use crate::source::{file, file_system};
+use crate::source::file;
+use crate::source::file_system::reach;
 
 /// The result of a read.
 pub(super) type ReadResult = Loaded;
@@ -107,7 +109,7 @@ pub(super) fn names(
     move || {
         let failed = |error| Rejection::io(error, &origin);
         let mut names = Vec::new();
-        for entry in file_system::read_dir(&path).map_err(failed)? {
+        for entry in fs::read_dir(reach(&path)).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
             let name = name.to_string_lossy();
             if counts(&name) {
