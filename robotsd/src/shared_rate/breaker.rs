@@ -136,12 +136,7 @@ fn slot(name: &[u8]) -> usize {
         let end = rest.iter().position(|&octet| octet == b'}')?;
         Some(&rest[..end]).filter(|tag| !tag.is_empty())
     });
-    let crc = tag.unwrap_or(name).iter().fold(0u16, |crc, &octet| {
-        (0..8).fold(
-            crc ^ (u16::from(octet) << 8),
-            |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 },
-        )
-    });
+    let crc = crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(name));
     usize::from(crc) % (PARTS * SLOTS)
 }
 

@@ -15,6 +15,9 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, InconsistentKeys};
 use tower_robots::internals::first_few;
 use webpki::EndEntityCert;
+use x509_parser::certificate::X509CertificateParser;
+use x509_parser::nom::Parser as _;
+use x509_parser::time::ASN1Time;
 
 use crate::date;
 use crate::files;
@@ -205,17 +208,12 @@ pub(crate) struct Validity {
 impl Validity {
     /// The validity in a certificate in DER.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
-        let (body, _) = element(certificate, SEQUENCE)?;
-        let (signed, _) = element(body, SEQUENCE)?;
-        // Version, serial number, signature algorithm and issuer stand before it; the version may be left out.
-        let after_version = element(signed, VERSION).map_or(signed, |(_, rest)| rest);
-        let (_, after_serial) = element(after_version, INTEGER)?;
-        let (_, after_algorithm) = element(after_serial, SEQUENCE)?;
-        let (_, after_issuer) = element(after_algorithm, SEQUENCE)?;
-        let (validity, _) = element(after_issuer, SEQUENCE)?;
-        let (begin, rest) = time(validity)?;
-        let (end, _) = time(rest)?;
-        Some(Self { begin, end })
+        let mut parser = X509CertificateParser::new().with_deep_parse_extensions(false);
+        let (_, certificate) = parser.parse(certificate).ok()?;
+        // A certificate from before 1970 holds from then on, for all that matters here.
+        let at = |time: ASN1Time| UNIX_EPOCH + Duration::from_secs(time.timestamp().try_into().unwrap_or(0));
+        let validity = certificate.validity();
+        Some(Self { begin: at(validity.not_before), end: at(validity.not_after) })
     }
 
     /// The last day, as `2027-01-31`.
@@ -240,61 +238,6 @@ impl Validity {
             Ok(_) => None,
         }
     }
-}
-
-const INTEGER: u8 = 0x02;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const SEQUENCE: u8 = 0x30;
-const VERSION: u8 = 0xa0;
-
-/// The content of an element with a tag, and the rest.
-fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (&found, rest) = der.split_first()?;
-    if found != tag {
-        return None;
-    }
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        // As many octets of length as the low bits say; no certificate needs more than four.
-        0x81..=0x84 => {
-            let (length, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            (length.iter().fold(0, |sum, octet| sum << 8 | usize::from(*octet)), rest)
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
-}
-
-/// `YYMMDDHHMMSSZ` until 2049, `YYYYMMDDHHMMSSZ` from 2050 on.
-fn time(der: &[u8]) -> Option<(SystemTime, &[u8])> {
-    let ((text, rest), long) = match element(der, UTC_TIME) {
-        Some(found) => (found, false),
-        None => (element(der, GENERALIZED_TIME)?, true),
-    };
-    let digits = text.strip_suffix(b"Z")?;
-    let (year, digits) = digits.split_at_checked(if long { 4 } else { 2 })?;
-    let year = match number(year)? {
-        year if long => year,
-        year @ 0..50 => 2000 + year,
-        year => 1900 + year,
-    };
-    let [month, day, hour, minute, second] = digits.chunks(2).map(number).collect::<Option<Vec<_>>>()?[..] else {
-        return None;
-    };
-    if digits.len() != 10 {
-        return None;
-    }
-    let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z");
-    // A certificate from before 1970 holds from then on, for all that matters here.
-    let time = if year < 1970 { UNIX_EPOCH } else { humantime::parse_rfc3339(&text).ok()? };
-    Some((time, rest))
-}
-
-fn number(digits: &[u8]) -> Option<u16> {
-    let all = digits.iter().all(u8::is_ascii_digit);
-    all.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
 }
 
 #[cfg(test)]
