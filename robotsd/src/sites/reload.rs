@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use tokio::sync::Mutex;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tower_robots::agent::Registry;
 
@@ -43,11 +44,7 @@ impl Sites {
             }
         };
         let registry = if only.is_none() { Arc::clone(self).reload_registry().await } else { None };
-        let (this, name) = (Arc::clone(self), only.map(str::to_owned));
-        let of_sites = in_windows(chosen, move |number| {
-            let (this, name) = (Arc::clone(&this), name.clone());
-            async move { this.reload_site(number, name.as_deref()).await }
-        });
+        let of_sites = in_windows(chosen, |number| self.reload_site(number, only));
         Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
     }
 
@@ -59,16 +56,13 @@ impl Sites {
         let reads = |site: &ServedSite| !site.gate.read_of(&changed).is_empty();
         let reading: Vec<usize> =
             self.iter().enumerate().filter(|(_, site)| reads(site)).map(|(number, _)| number).collect();
-        let (this, changed) = (Arc::clone(&self), Arc::new(changed));
-        in_windows(reading, move |number| {
-            let (this, changed) = (Arc::clone(&this), Arc::clone(&changed));
-            async move {
-                let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
-                if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
-                    for path in site.gate.read_of(&changed).into_iter().filter(|path| site.gate.has_read(path)) {
-                        let message = format!("{}: the gate uses the new content of {}", site.name, path.display());
-                        this.log.say_of(&site.name, LogLevel::Info, LogEvent::Gate, message);
-                    }
+        let (this, changed) = (&self, &changed);
+        in_windows(reading, |number| async move {
+            let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
+            if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
+                for path in site.gate.read_of(changed).into_iter().filter(|path| site.gate.has_read(path)) {
+                    let message = format!("{}: the gate uses the new content of {}", site.name, path.display());
+                    this.log.say_of(&site.name, LogLevel::Info, LogEvent::Gate, message);
                 }
             }
         })
@@ -82,7 +76,7 @@ impl Sites {
     }
 
     /// Reads the expectations, the directory and every robots.txt of a site again, or that of one name.
-    async fn reload_site(self: Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
+    async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             sites.renew_gate(site);
             site.gate.pages.make_due();
@@ -151,9 +145,8 @@ impl Sites {
     /// Applies a registry to every robots.txt.
     async fn renew_registry(self: &Arc<Self>, registry: &Arc<Registry>) {
         in_windows(0..self.iter().len(), |number| {
-            let (this, registry) = (Arc::clone(self), registry.clone());
-            let renew = move |_: &Self, site: &ServedSite| site.set_registry(&registry);
-            async move { this.blocking(number, renew).await }
+            let registry = registry.clone();
+            self.blocking(number, move |_, site| site.set_registry(&registry))
         })
         .await;
     }
@@ -219,23 +212,17 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     SiteReload { name: live.name, grace_end, outcome: outcome.to_owned(), hash, message }
 }
 
-/// Works on all of them, at most [`AT_ONCE`] at a time; the results are in their order. Work that panics has none.
-pub(super) async fn in_windows<T, F: Future<Output: Send + 'static> + Send + 'static>(
+/// Works on all of them, at most [`AT_ONCE`] at a time; the results are in their order.
+fn in_windows<T, F: Future>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
-) -> Vec<F::Output> {
-    let mut results = Vec::new();
-    let mut under_way = JoinSet::new();
-    for (number, item) in items.into_iter().enumerate() {
-        if under_way.len() >= AT_ONCE {
-            results.extend(under_way.join_next().await.and_then(Result::ok));
-        }
-        let working = work(item);
-        under_way.spawn(async move { (number, working.await) });
+) -> impl Future<Output = Vec<F::Output>> {
+    let numbered = |(number, working): (usize, F)| async move { (number, working.await) };
+    let working: Vec<_> = items.into_iter().map(work).enumerate().map(numbered).collect();
+    async {
+        // One that takes long holds up no other.
+        let mut results: Vec<_> = stream::iter(working).buffer_unordered(AT_ONCE).collect().await;
+        results.sort_unstable_by_key(|(number, _)| *number);
+        results.into_iter().map(|(_, result)| result).collect()
     }
-    while let Some(done) = under_way.join_next().await {
-        results.extend(done.ok());
-    }
-    results.sort_unstable_by_key(|(number, _)| *number);
-    results.into_iter().map(|(_, result)| result).collect()
 }

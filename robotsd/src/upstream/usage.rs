@@ -7,10 +7,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use futures_util::task::AtomicWaker;
 
 use super::server::{ConnectionUse, Server};
 use crate::exchange::{Peer, StallObserver};
@@ -48,7 +48,7 @@ pub(super) struct Usage {
     /// Since when the client has taken or sent nothing, in milliseconds since `start`, from 1; zero while it moves, and
     /// [`GIVEN_UP`]. One word for all three, so that a stall that has ended is not given up after its end.
     pub(super) stalled: AtomicU64,
-    waker: Mutex<Option<Waker>>,
+    waker: AtomicWaker,
 }
 
 /// A value of `stalled`: the connection has been taken from its client.
@@ -76,7 +76,7 @@ impl Usage {
             address: AtomicU64::new(client.address),
             connection: AtomicU64::new(client.connection),
             stalled: AtomicU64::new(0),
-            waker: Mutex::new(None),
+            waker: AtomicWaker::new(),
         }
     }
 
@@ -135,8 +135,7 @@ impl Usage {
         // One that goes on in the last moment keeps what it has.
         self.stalled.store(0, Ordering::Relaxed);
         // An idle connection should not keep the task it was used by.
-        let waker = self.waker.lock().take();
-        drop(waker);
+        drop(self.waker.take());
     }
 
     /// Something has passed through the tunnel, which is quiet from now on. Its task still waits for more.
@@ -152,20 +151,12 @@ impl Usage {
 
     /// Wakes the task that has stalled.
     pub(super) fn wake(&self) {
-        let waker = self.waker.lock().take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.waker.wake();
     }
 
     /// Ready once the connection has been taken from its client, which has stalled.
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
-        {
-            let mut waker = self.waker.lock();
-            if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                *waker = Some(cx.waker().clone());
-            }
-        }
+        self.waker.register(cx.waker());
         // After the waker is there: either this sees it, or the waker is called.
         if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -189,6 +180,8 @@ pub(super) fn millis(start: Instant) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use super::*;
     use crate::upstream::endpoint::{HttpVersions, ServerAddress};
     use crate::upstream::server::{Health, HealthPolicy};

@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Collected};
 use tokio::sync::watch;
@@ -76,7 +78,7 @@ pub(crate) async fn serve<S: EdgeService>(
     let limits = &settings.limits;
     let state = Arc::clone(&service.connection);
     let mut client = FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&state));
-    let mut session = Session { service, messages, agreement: None, waiting: Vec::new() };
+    let mut session = Session { service, messages, agreement: None, waiting: FuturesUnordered::new() };
     let mut octets = BytesMut::from(octets);
     let mut stop = stop;
     let mut stopped = pin!(async {
@@ -177,15 +179,12 @@ struct Session<S> {
     messages: SpopMessages,
     /// None before the handshake.
     agreement: Option<Agreement>,
-    waiting: Vec<WaitingFrame>,
+    waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame that cannot be answered at once. Those behind it can: their answers come in any order.
-struct WaitingFrame {
-    stream: u64,
-    frame: u64,
-    deciding: Pin<Box<dyn Future<Output = VariableList> + Send>>,
-}
+/// A frame, by the numbers of its stream and its own, that cannot be answered at once. Those behind it can: their answers come in any
+/// order.
+type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {
     /// Answers every frame that is all there, or has it wait.
@@ -209,11 +208,11 @@ impl<S: EdgeService> Session<S> {
                     self.agreement = Some(agreement);
                 }
                 (HaproxyFrame::Notify { stream, frame, payload }, Some(agreement)) => {
-                    let mut deciding = self.decide(&payload, agreement.largest)?;
+                    let mut deciding = self.decide((stream, frame), &payload, agreement.largest)?;
                     // Nearly every question is decided at once.
-                    match poll_fn(|cx| Poll::Ready(deciding.as_mut().poll(cx))).await {
-                        Poll::Ready(variables) => frames::push_ack(out, stream, frame, &variables),
-                        Poll::Pending => self.waiting.push(WaitingFrame { stream, frame, deciding }),
+                    match (&mut deciding).now_or_never() {
+                        Some(((stream, frame), variables)) => frames::push_ack(out, stream, frame, &variables),
+                        None => self.waiting.push(deciding),
                     }
                 }
                 (HaproxyFrame::Disconnect, _) => {
@@ -228,24 +227,17 @@ impl<S: EdgeService> Session<S> {
 
     /// Ready once frames that waited were answered.
     fn poll_waiting(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
-        let before = self.waiting.len();
-        self.waiting.retain_mut(|waiting| match waiting.deciding.as_mut().poll(cx) {
-            Poll::Ready(variables) => {
-                frames::push_ack(out, waiting.stream, waiting.frame, &variables);
-                false
-            }
-            Poll::Pending => true,
-        });
-        if self.waiting.len() < before { Poll::Ready(()) } else { Poll::Pending }
+        let mut answered = Poll::Pending;
+        while let Poll::Ready(Some(((stream, frame), variables))) = self.waiting.poll_next_unpin(cx) {
+            frames::push_ack(out, stream, frame, &variables);
+            answered = Poll::Ready(());
+        }
+        answered
     }
 
     /// The variables for the messages of a frame. A fault in a frame that HAProxy made from its config is a fault of that config; the
     /// connection ends then, and HAProxy does what is configured for an error.
-    fn decide(
-        &self,
-        payload: &[u8],
-        largest: usize,
-    ) -> Result<Pin<Box<dyn Future<Output = VariableList> + Send>>, SpopError> {
+    fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;
         while !rest.is_empty() {
@@ -263,7 +255,7 @@ impl<S: EdgeService> Session<S> {
                 let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
                 (messages.variables)(&Response::from_parts(head, body), &mut variables);
             }
-            variables
+            (number, variables)
         }))
     }
 }
