@@ -6,14 +6,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use super::ext_authz::CallError;
 use super::preset::Preset;
-use crate::exchange::RequestBody;
+use crate::exchange::{RequestBody, plain_answer};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -44,37 +44,25 @@ pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Re
 
 /// A refusal without a rule to quote.
 pub(super) fn forbidden(why: &str) -> Response<Bytes> {
-    let mut response = text(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNo rule can be quoted: {why}.\n"));
+    let mut response = plain_answer(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNo rule can be quoted: {why}.\n"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));
     response
 }
 
 /// There is no robots.txt here for this host (RFC 9110, section 15.5.20: the request was meant for another server).
 pub(super) fn elsewhere() -> Response<Bytes> {
-    text(
-        StatusCode::MISDIRECTED_REQUEST,
-        "421 Misdirected Request: no robots.txt is served here for this host\n".into(),
-    )
+    let text = "421 Misdirected Request: no robots.txt is served here for this host\n";
+    plain_answer(StatusCode::MISDIRECTED_REQUEST, text)
 }
 
 pub(super) fn not_found() -> Response<Bytes> {
-    text(StatusCode::NOT_FOUND, "404 Not Found: questions go to /-/auth/ and a preset\n".into())
+    plain_answer(StatusCode::NOT_FOUND, "404 Not Found: questions go to /-/auth/ and a preset\n")
 }
 
 /// It is for the service of gRPC, and not in gRPC.
 pub(super) fn no_call() -> Response<Bytes> {
-    text(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "415 Unsupported Media Type: questions here are calls of gRPC, over HTTP/2\n".into(),
-    )
-}
-
-fn text(status: StatusCode, body: String) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let text = "415 Unsupported Media Type: questions here are calls of gRPC, over HTTP/2\n";
+    plain_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 
 /// Reads what is left of a question's body, within bounds.

@@ -20,8 +20,20 @@ pub(crate) enum Sender {
 
 /// Whether the client takes trailers. Everything else that it says there ends here.
 pub(crate) fn accepts_trailers(fields: &HeaderMap) -> bool {
-    let mut items = fields.get_all(TE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    items.any(|item| item.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+    listed(fields, TE).any(|item| item.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// The items of a field that is a list, on all its lines.
+pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
+    let lines = fields.get_all(name).into_iter();
+    lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)
+}
+
+/// The number in a `Content-Length`, if it is nothing else. One that no body has is none.
+pub(crate) fn length(value: &[u8]) -> Option<u64> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let number = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten();
+    number.filter(|number| i64::try_from(*number).is_ok())
 }
 
 /// Removes the fields that were meant for us, and those that the sender must not send.
@@ -60,11 +72,8 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
     if fields.keys().all(|name| name != CONNECTION) {
         return Vec::new();
     }
-    fields
-        .get_all(CONNECTION)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+    listed(fields, CONNECTION)
+        .filter_map(|option| HeaderName::from_bytes(option).ok())
         .filter(|name| !is_end_to_end(name))
         .collect()
 }

@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Extensions, HeaderValue, Method, Request, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -140,6 +141,15 @@ impl AccessFields {
     pub(crate) fn take(&self) -> AddedFields {
         std::mem::take(&mut self.0.lock())
     }
+}
+
+/// A short answer of the program itself, which nobody keeps.
+pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// Lets every other task that is ready on this worker run, once, before the caller writes.

@@ -17,6 +17,7 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use tower::BoxError;
 
+use super::fields;
 use super::idle_timeout::IdleTimeout;
 use super::interim::InterimResponses;
 use super::trailers::{self, AnnouncedTrailers};
@@ -179,12 +180,12 @@ pub(crate) struct RequestStream {
 }
 
 impl RequestStream {
-    pub(crate) fn new(stream: RecvStream, fields: &HeaderMap, client: InterimResponses) -> Self {
+    pub(crate) fn new(stream: RecvStream, head: &HeaderMap, client: InterimResponses) -> Self {
         if stream.is_end_stream() {
             return Self { stream, left: Some(0), has_data: true, expectant: None };
         }
-        let left = fields.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        let expects = fields.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let left = head.get(CONTENT_LENGTH).and_then(|said| fields::length(said.as_bytes()));
+        let expects = head.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         Self { stream, left, has_data: true, expectant: expects.then_some(client) }
     }
 }

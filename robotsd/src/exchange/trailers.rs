@@ -41,8 +41,8 @@ impl AnnouncedTrailers {
 
     fn announced(head: &HeaderMap, is_allowed: impl Fn(&str) -> bool) -> Option<Self> {
         let mut names = Vec::new();
-        for name in head.get_all(TRAILER).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b',')) {
-            let name = HeaderName::from_bytes(name.trim_ascii()).ok().filter(|name| is_allowed(name.as_str()));
+        for name in fields::listed(head, TRAILER) {
+            let name = HeaderName::from_bytes(name).ok().filter(|name| is_allowed(name.as_str()));
             names.extend(name.filter(|name| !names.contains(name)));
             if names.len() > FIELDS {
                 return None;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
+use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use tower_robots::layer::{OriginalRequest, Outcome};
@@ -17,7 +17,7 @@ use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
 use crate::edge::ResponseCounts;
-use crate::exchange::{ClientRequest, EdgeService, RequestBody};
+use crate::exchange::{ClientRequest, EdgeService, RequestBody, plain_answer};
 use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{SiteBackend, SiteName, Sites};
 
@@ -127,11 +127,8 @@ impl<B> Router<B> {
 
 /// RFC 9110, section 15.5.20: the request was meant for another server.
 fn nowhere() -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from("421 Misdirected Request: there is no site for this host\n"));
-    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let text = "421 Misdirected Request: there is no site for this host\n";
+    plain_answer(StatusCode::MISDIRECTED_REQUEST, text).map(Full::new)
 }
 
 #[cfg(test)]

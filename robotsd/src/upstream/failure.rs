@@ -8,12 +8,12 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response};
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
+use crate::exchange::plain_answer;
 use crate::metrics::EventCounter;
 
 /// A request that got no answer from its upstream; left in the response's extensions for logs.
@@ -43,13 +43,9 @@ impl UpstreamFailure {
     /// The response to any other request.
     pub(super) fn into_response(self) -> Response<ResponseBody> {
         let (status, text) = self.kind.answer();
-        let mut response = Response::new(ResponseBody::own(Bytes::from_static(text.as_bytes())));
-        *response.status_mut() = status;
-        let fields = response.headers_mut();
-        fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let mut response = plain_answer(status, text).map(ResponseBody::own);
         if self.kind == FailureKind::Busy {
-            fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response.extensions_mut().insert(self);
         response

@@ -161,7 +161,7 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     for field in head.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
-            CONTENT_LENGTH if length.is_none() => length = Some(number(field.value)?),
+            CONTENT_LENGTH if length.is_none() => length = Some(fields::length(field.value)?),
             // Said to us, and done.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             CONTENT_LENGTH | CONNECTION | TRANSFER_ENCODING | TRAILER | UPGRADE => return None,
@@ -182,13 +182,6 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     Some(response)
 }
 
-/// The number in a `Content-Length`, if it is nothing else. One that no body has is hyper's to refuse.
-pub(super) fn number(value: &[u8]) -> Option<u64> {
-    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    let number = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten();
-    number.filter(|number| i64::try_from(*number).is_ok())
-}
-
 /// Leaves a response the one framing by which hyper read it. The error says why its framing is refused.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
@@ -202,16 +195,13 @@ pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str>
     }
     // RFC 9112, section 6.3: the same number several times is that number once. hyper sees to it where there is a body,
     // and leaves all of them where there is none.
-    let lines = headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
-    let mut said = lines.flat_map(|line| line.split(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
-    let Some(first) = said.next() else { return Ok(()) };
-    match number(first) {
-        Some(length) if said.all(|other| other == first) => {
-            headers.insert(CONTENT_LENGTH, length.into());
-            Ok(())
-        }
-        _ => Err("invalid Content-Length"),
-    }
+    let length = {
+        let mut said = fields::listed(headers, CONTENT_LENGTH);
+        let Some(first) = said.next() else { return Ok(()) };
+        fields::length(first).filter(|_| said.all(|other| other == first))
+    };
+    headers.insert(CONTENT_LENGTH, length.ok_or("invalid Content-Length")?.into());
+    Ok(())
 }
 
 /// A response body that is still to be read, at least in part.

@@ -5,15 +5,13 @@
 //! functions. The octets of path and query are not changed; those that no parser takes were
 //! [escaped](crate::edge::http1_fast) before.
 
-use bytes::Bytes;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 
 use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
+use crate::exchange::{fields, plain_answer};
 
 /// Checks a request head, and meets its expectation. Returns whether it asks for a WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
@@ -85,10 +83,8 @@ fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
 }
 
 fn asks_for_websocket(head: &Parts) -> bool {
-    let mentions = |name, token: &[u8]| {
-        let mut values = head.headers.get_all(name).iter().map(HeaderValue::as_bytes);
-        values.any(|value| value.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token)))
-    };
+    let mentions =
+        |name, token: &[u8]| fields::listed(&head.headers, name).any(|item| item.eq_ignore_ascii_case(token));
     let has_body = head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING);
     head.version == Version::HTTP_11
         && head.method == Method::GET
@@ -116,11 +112,8 @@ impl RequestRefusal {
 
     pub(crate) fn into_response<B>(self, version: Version) -> Response<ResponseBody<B>> {
         let text = format!("{} {}\n", self.status.as_u16(), self.reason);
-        let mut response = Response::new(ResponseBody::own(Bytes::from(text)));
-        *response.status_mut() = self.status;
+        let mut response = plain_answer(self.status, text).map(ResponseBody::own);
         let fields = response.headers_mut();
-        fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
         }

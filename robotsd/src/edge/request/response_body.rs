@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderValue, StatusCode, response};
+use http::{StatusCode, response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
@@ -18,6 +18,7 @@ use super::access_record::PendingRecord;
 use crate::edge::connection_state::{ConnectionState, RequestInProgress};
 use crate::edge::http2::frame_accounting::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
+use crate::exchange::fields;
 use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::trailers::{self, AnnouncedTrailers};
 
@@ -225,7 +226,7 @@ impl Framing {
             let is_said = head.headers.contains_key(CONTENT_LENGTH);
             return Self::Absent { length: size.filter(|size| *size > 0 && !is_said) };
         }
-        let said = head.headers.get(CONTENT_LENGTH).map(length);
+        let said = head.headers.get(CONTENT_LENGTH).map(|said| fields::length(said.as_bytes()));
         match (said, size) {
             (Some(Some(octets)), _) => Self::Length { octets, is_in_head: true },
             (None, Some(octets)) => Self::Length { octets, is_in_head: false },
@@ -236,12 +237,6 @@ impl Framing {
             (None, None) => Self::Chunked,
         }
     }
-}
-
-/// The number in a `Content-Length`, if it is one.
-fn length(value: &HeaderValue) -> Option<u64> {
-    let text = std::str::from_utf8(value.as_bytes()).ok()?;
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 /// Ends when dropped: with the last octet of the response body, or when the client leaves.

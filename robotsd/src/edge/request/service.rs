@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRAILER, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRAILER, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::Either;
@@ -171,15 +171,14 @@ impl<S: EdgeService> RequestService<S> {
         writer: ResponseWriter,
     ) -> (RequestId, impl Future<Output = Response<ResponseBody<S::Body>>> + Send + use<S>) {
         let version = request.version();
-        let is_fast = matches!(writer, ResponseWriter::Fast);
-        let interim = match &writer {
-            ResponseWriter::Stream(stream) => Some(stream.interim_responses()),
-            _ => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
+        let (is_fast, upgrade, stream) = match writer {
+            ResponseWriter::Fast => (true, None, None),
+            ResponseWriter::Hyper(upgrade) => (false, Some(upgrade), None),
+            ResponseWriter::Stream(stream) => (false, None, Some(stream)),
         };
-        let (upgrade, stream) = match writer {
-            ResponseWriter::Fast => (None, None),
-            ResponseWriter::Hyper(upgrade) => (Some(upgrade), None),
-            ResponseWriter::Stream(stream) => (None, Some(stream)),
+        let interim = match &stream {
+            Some(stream) => Some(stream.interim_responses()),
+            None => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
         };
         // The fast path leaves a client that speaks of trailers to hyper.
         let accepts_trailers = !is_fast && fields::accepts_trailers(request.headers());
@@ -252,9 +251,7 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     if let Some(id) = id {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
-    if let Some(stream) = &stream {
-        exchange.stream = Some(stream.clone());
-    }
+    exchange.stream.clone_from(&stream);
     let is_last = exchange.connection().is_leaving() && !exchange.connection().is_http2();
     if is_last && !response.status().is_informational() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -270,17 +267,13 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     exchange.answered(response.status());
     if let Some(record) = &mut exchange.record {
         record.answered(response.status());
-        record.length = content_length(response.headers());
+        let said = response.headers().get(CONTENT_LENGTH);
+        record.length = said.and_then(|said| fields::length(said.as_bytes()));
         if response.body().is_end_stream() {
             record.whole();
         }
     }
     response.map(|body| body.ending(Some(exchange)))
-}
-
-/// The octets that a response says it has.
-fn content_length(fields: &HeaderMap) -> Option<u64> {
-    fields.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Removes hop-by-hop fields from a response, and switches a connection where client and upstream both want that.

@@ -19,11 +19,11 @@ use tokio::time::{Instant, sleep_until};
 use super::pool::Http2Slot;
 use super::request_upload::{RequestUpload, UploadEnd};
 use super::response_stream::{ExpectedBody, Http2Body};
-use crate::exchange::{RequestBody, poll_due};
+use crate::exchange::{RequestBody, fields, poll_due};
 use crate::upstream::endpoint::UpstreamLimits;
 use crate::upstream::failure_kind::{Cause, FailureKind};
 use crate::upstream::http1_connection::ExchangeError;
-use crate::upstream::http1_fast::{self, unify_framing};
+use crate::upstream::http1_fast::unify_framing;
 use crate::upstream::outgoing_request::InterimRelay;
 
 /// Why there is no response.
@@ -154,7 +154,7 @@ fn accept(
     // RFC 9110, section 6.4.1.
     let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = head.headers.get(CONTENT_LENGTH).filter(|_| !is_bodiless);
-    let expected = match length.and_then(|length| http1_fast::number(length.as_bytes())) {
+    let expected = match length.and_then(|length| fields::length(length.as_bytes())) {
         Some(octets) => ExpectedBody::Length(octets),
         None if is_bodiless => ExpectedBody::Absent,
         None => ExpectedBody::Open,
