@@ -7,8 +7,8 @@ pub(crate) mod stream_timeout;
 mod batched_socket;
 pub(crate) mod frame_accounting;
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use h2::server::{Builder, Connection, Handshake, SendResponse};
 use h2::{Ping, PingPong, Reason, RecvStream};
 use http::{Method, Request};
 use http_body_util::Either;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep, timeout};
 use tower::BoxError;
 
 use self::batched_socket::BatchedSocket;
@@ -53,7 +53,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 enum Part {
     Handshake(Handshake<BatchedSocket<Socket>, Bytes>),
-    Serving { connection: Connection<BatchedSocket<Socket>, Bytes>, keep_alive: KeepAlive },
+    Serving { connection: Connection<BatchedSocket<Socket>, Bytes>, absence: Pin<Box<dyn Future<Output = ()> + Send>> },
 }
 
 impl<S> Http2ServerConnection<S> {
@@ -144,10 +144,12 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                         connection.graceful_shutdown();
                     }
                     let pings = connection.ping_pong();
-                    let keep_alive = KeepAlive::new(pings, &self.settings.limits);
-                    self.part = Part::Serving { connection, keep_alive };
+                    let limits = &self.settings.limits;
+                    let state = Arc::clone(&self.service.connection);
+                    let absence = Box::pin(absence(pings, state, limits.keep_alive, limits.header_read));
+                    self.part = Part::Serving { connection, absence };
                 }
-                Part::Serving { connection, keep_alive } => {
+                Part::Serving { connection, absence } => {
                     if let Some(kind) = self.service.connection.flood() {
                         let patience = self.patience.get_or_insert_with(|| {
                             connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
@@ -161,7 +163,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                     }
                     let accepted = connection.poll_accept(cx);
                     if accepted.is_pending() {
-                        ready!(keep_alive.poll_gone(&self.service.connection, cx));
+                        ready!(absence.as_mut().poll(cx));
                         return Poll::Ready(Err("no answer to a PING in time".into()));
                     }
                     match ready!(accepted) {
@@ -185,55 +187,36 @@ fn cause(error: h2::Error) -> BoxError {
 
 /// Asks a client that has sent nothing for [`EdgeLimits::keep_alive`] whether it is there, and waits
 /// [`EdgeLimits::header_read`] for its answer: a client that has gone silently is found out also while its streams wait
-/// for something.
+/// for something. Ends once it has not answered; it is polled with the connection.
 ///
 /// The PING waits behind all that was written before it. So a client that takes what is written is there, and while its socket takes
 /// nothing, the deadline of the [socket](crate::edge::connection::watched_socket) is the one that counts.
-pub(crate) struct KeepAlive {
-    pings: Option<PingPong>,
-    timer: Pin<Box<Sleep>>,
-    interval: Duration,
-    patience: Duration,
-    is_asked: bool,
-    /// As last read from the connection.
-    taken: usize,
-}
-
-impl KeepAlive {
-    pub(crate) fn new(pings: Option<PingPong>, limits: &EdgeLimits) -> Self {
-        let (interval, patience) = (limits.keep_alive, limits.header_read);
-        Self { pings, timer: Box::pin(sleep(interval)), interval, patience, is_asked: false, taken: 0 }
-    }
-
-    /// Ready once the client has not answered.
-    pub(crate) fn poll_gone(&mut self, connection: &ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(pings) = &mut self.pings else { return Poll::Pending };
-        loop {
-            let taken = connection.delivery.taken();
-            let has_taken = std::mem::replace(&mut self.taken, taken) != taken;
-            // Anything that comes is an answer.
-            if self.is_asked && (pings.poll_pong(cx).is_ready() || connection.take_heard() || has_taken) {
-                self.is_asked = false;
-                self.timer.as_mut().reset(Instant::now() + self.interval);
+async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
+    let Some(mut pings) = pings else { return std::future::pending().await };
+    let is_stuck = || connection.delivery.unsent() == Unsent::Socket;
+    loop {
+        sleep(interval).await;
+        while is_stuck() {
+            sleep(patience).await;
+        }
+        if connection.take_heard() {
+            continue;
+        }
+        // One whose answer something else has come before is over with. A PING without any answer still stands.
+        poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
+        let _ = pings.send_ping(Ping::opaque());
+        let taken = connection.delivery.taken();
+        // Anything that comes is an answer.
+        let answer = |cx: &mut Context<'_>| {
+            let is_there =
+                pings.poll_pong(cx).is_ready() || connection.take_heard() || connection.delivery.taken() != taken;
+            if is_there { Poll::Ready(()) } else { Poll::Pending }
+        };
+        let mut answer = pin!(poll_fn(answer));
+        while timeout(patience, answer.as_mut()).await.is_err() {
+            if !is_stuck() {
+                return;
             }
-            ready!(self.timer.as_mut().poll(cx));
-            if connection.delivery.unsent() == Unsent::Socket {
-                self.timer.as_mut().reset(Instant::now() + self.patience);
-                continue;
-            }
-            if self.is_asked {
-                return Poll::Ready(());
-            }
-            let wait = if connection.take_heard() {
-                self.interval
-            } else {
-                // One whose answer something else has come before is over with. A PING without any answer still stands.
-                let _ = pings.poll_pong(cx);
-                let _ = pings.send_ping(Ping::opaque());
-                self.is_asked = true;
-                self.patience
-            };
-            self.timer.as_mut().reset(Instant::now() + wait);
         }
     }
 }

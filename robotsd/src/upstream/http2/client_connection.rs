@@ -11,7 +11,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker, ready};
@@ -20,10 +20,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use h2::{Ping, PingPong};
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::oneshot;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::connection_activity::ConnectionActivity;
 use super::stream_guard::StreamGuard;
@@ -107,8 +106,8 @@ impl Http2ClientConnection {
             .await?;
         let (released, is_released) = oneshot::channel();
         if let Some(ping) = connection.ping_pong() {
-            let keep_alive = KeepAlive::new(ping, Arc::clone(&activity), Arc::clone(&doubt), limits.connect);
-            tokio::spawn(drive(connection, keep_alive, is_released, limits.connect));
+            let death = death(ping, Arc::clone(&activity), Arc::clone(&doubt), limits.connect);
+            tokio::spawn(drive(connection, death, is_released, limits.connect));
         }
         Ok(Self {
             sender,
@@ -133,7 +132,7 @@ impl Http2ClientConnection {
             return Admission::Closed;
         }
         // Until the server has said how many it takes, it may be one.
-        let most = if self.activity.is_settled() { sender.current_max_send_streams().min(STREAMS) } else { 1 };
+        let most = if self.activity.settled.initialized() { sender.current_max_send_streams().min(STREAMS) } else { 1 };
         if self.doubt.is_raised() || self.streams.load(Ordering::Relaxed) >= most {
             return Admission::Full;
         }
@@ -196,28 +195,25 @@ impl Http2ClientConnection {
 /// Moves the frames of a connection until it has ended. Once nothing uses it, it says goodbye, for which it has `patience`.
 async fn drive(
     connection: client::Connection<GuardedSocket, Bytes>,
-    mut keep_alive: KeepAlive,
+    death: impl Future<Output = ()>,
     released: oneshot::Receiver<()>,
     patience: Duration,
 ) {
-    let mut connection = pin!(connection);
-    let mut released = pin!(released);
-    let mut leaving = None;
-    poll_fn(|cx| {
+    let left = async {
+        let _ = released.await;
+        sleep(patience).await;
+    };
+    tokio::select! {
+        biased;
         // The requests learn of an error by themselves.
-        if connection.as_mut().poll(cx).is_ready() || keep_alive.poll_dead(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        if leaving.is_none() && released.as_mut().poll(cx).is_ready() {
-            leaving = Some(Box::pin(sleep(patience)));
-        }
-        leaving.as_mut().map_or(Poll::Pending, |leaving| Pin::new(leaving).poll(cx))
-    })
-    .await;
+        _ = connection => {}
+        () = death => {}
+        () = left => {}
+    }
 }
 
 /// After so long without an octet the server is asked.
-pub(super) const QUIET: Duration = Duration::from_secs(310);
+const QUIET: Duration = Duration::from_secs(310);
 
 /// Doubts about a connection, between the requests on it and the task that drives it.
 #[derive(Debug, Default)]
@@ -225,16 +221,14 @@ pub(super) struct Doubt {
     is_raised: AtomicBool,
     /// Whether the server could not be asked, so that the doubt stays.
     is_kept: AtomicBool,
-    waker: Mutex<Option<Waker>>,
+    raised: Notify,
 }
 
 impl Doubt {
     /// A request has waited in vain: the server is asked whether it is there.
     pub(super) fn raise(&self) {
-        if !self.is_raised.swap(true, Ordering::SeqCst)
-            && let Some(waker) = self.waker.lock().take()
-        {
-            waker.wake();
+        if !self.is_raised.swap(true, Ordering::SeqCst) {
+            self.raised.notify_one();
         }
     }
 
@@ -256,83 +250,40 @@ impl Doubt {
         self.is_raised.store(false, Ordering::SeqCst);
     }
 
-    fn poll_raised(&self, cx: &mut Context<'_>) -> bool {
-        *self.waker.lock() = Some(cx.waker().clone());
-        self.is_raised()
+    async fn raised(&self) {
+        while !self.is_raised() {
+            self.raised.notified().await;
+        }
     }
 }
 
-/// Asks the server and waits for its answer.
-pub(super) struct KeepAlive {
-    ping: PingPong,
-    activity: Arc<ConnectionActivity>,
-    doubt: Arc<Doubt>,
-    patience: Duration,
-    /// When the server was asked; none while nothing is to be answered.
-    asked: Option<Instant>,
-    /// When the last PING was sent, and how many frames of messages had come until then.
-    last: Option<(Instant, usize)>,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl KeepAlive {
-    /// Gives the server `patience` to answer.
-    pub(super) fn new(
-        ping: PingPong,
-        activity: Arc<ConnectionActivity>,
-        doubt: Arc<Doubt>,
-        patience: Duration,
-    ) -> Self {
-        let timer = Box::pin(sleep_until(activity.received_at() + QUIET));
-        Self { ping, activity, doubt, patience, asked: None, last: None, timer }
-    }
-
-    /// Ready once the server has not answered in time, or the connection has ended.
-    pub(super) fn poll_dead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+/// Asks the server where there is reason to, and waits for its answer. Ends once it has not answered within `patience`, or the
+/// connection has ended.
+async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
+    // When the last PING was sent, and how many frames of messages had come until then.
+    let mut last: Option<(Instant, usize)> = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = doubt.raised() => {}
+            () = activity.quiet(QUIET) => {}
+        }
+        let (now, content) = (Instant::now(), activity.content());
+        if last.is_some_and(|(at, before)| content == before && now < at + QUIET) {
+            doubt.keep();
+            continue;
+        }
+        last = Some((now, content));
+        if ping.send_ping(Ping::opaque()).is_err() {
+            return;
+        }
+        let mut asked = now;
         loop {
-            let Some(asked) = self.asked else {
-                let is_quiet = self.timer.as_mut().poll(cx).is_ready();
-                let due = self.activity.received_at() + QUIET;
-                if !self.doubt.poll_raised(cx) && (!is_quiet || due > Instant::now()) {
-                    if !is_quiet {
-                        return Poll::Pending;
-                    }
-                    self.timer.as_mut().reset(due);
-                    continue;
-                }
-                let (now, content) = (Instant::now(), self.activity.content());
-                if self.last.is_some_and(|(at, before)| content == before && now < at + QUIET) {
-                    self.doubt.keep();
-                    self.timer.as_mut().reset(now + QUIET);
-                    continue;
-                }
-                self.last = Some((now, content));
-                if self.ping.send_ping(Ping::opaque()).is_err() {
-                    return Poll::Ready(());
-                }
-                self.asked = Some(now);
-                self.timer.as_mut().reset(now + self.patience);
-                continue;
-            };
-            match self.ping.poll_pong(cx) {
-                Poll::Ready(Ok(_)) => {
-                    self.asked = None;
-                    self.doubt.settle();
-                    self.timer.as_mut().reset(self.activity.received_at() + QUIET);
-                }
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Pending => {
-                    if self.timer.as_mut().poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    // Octets that it sends meanwhile show that it is there; its answer may be behind them.
-                    let latest = self.activity.received_at();
-                    if latest <= asked {
-                        return Poll::Ready(());
-                    }
-                    self.asked = Some(latest);
-                    self.timer.as_mut().reset(Instant::now() + self.patience);
-                }
+            match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
+                Ok(Ok(_)) => break doubt.settle(),
+                // Octets that it sends meanwhile show that it is there; its answer may be behind them.
+                Err(_) if activity.received_at() > asked => asked = activity.received_at(),
+                Ok(Err(_)) | Err(_) => return,
             }
         }
     }
@@ -365,7 +316,7 @@ impl GuardedSocket {
 
 impl Drop for GuardedSocket {
     fn drop(&mut self) {
-        self.activity.settle();
+        let _ = self.activity.settled.set(());
     }
 }
 

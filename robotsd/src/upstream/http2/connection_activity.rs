@@ -1,11 +1,11 @@
 //! The activity of an HTTP/2 connection: its socket notes it, and the code that keeps, shares or gives up the connection asks.
 
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::sync::SetOnce;
+use tokio::time::{Instant, sleep_until};
 
 use crate::exchange::frames::Frame;
 
@@ -24,20 +24,30 @@ pub(super) struct ConnectionActivity {
     content: AtomicUsize,
     /// The faults of the server on streams that were reset for them, and which no request has looked up.
     faults: Mutex<Vec<(u32, &'static str)>>,
-    /// Whether the server's SETTINGS are in force, or never will be because the connection has ended.
-    is_settled: AtomicBool,
-    settled: Notify,
+    /// Set once it is known how many streams the server takes, because its SETTINGS are in force, or the connection has ended.
+    pub(super) settled: SetOnce<()>,
 }
 
 impl ConnectionActivity {
     pub(super) fn new(opened: Instant) -> Self {
-        let (received_at, resets, content, faults, is_settled, settled) = Default::default();
-        Self { opened, received_at, resets, content, faults, is_settled, settled }
+        let (received_at, resets, content, faults, settled) = Default::default();
+        Self { opened, received_at, resets, content, faults, settled }
     }
 
     /// When the server last sent something.
     pub(super) fn received_at(&self) -> Instant {
-        self.opened + std::time::Duration::from_millis(self.received_at.load(Ordering::Relaxed))
+        self.opened + Duration::from_millis(self.received_at.load(Ordering::Relaxed))
+    }
+
+    /// Ends once no octet has come for so long.
+    pub(super) async fn quiet(&self, time: Duration) {
+        loop {
+            let due = self.received_at() + time;
+            if due <= Instant::now() {
+                return;
+            }
+            sleep_until(due).await;
+        }
     }
 
     /// How many streams were reset, or frames refused after the reset of their stream was sent.
@@ -66,26 +76,6 @@ impl ConnectionActivity {
         faults.push((stream, why));
     }
 
-    /// Whether it is known how many streams the server takes, or the connection has ended.
-    pub(super) fn is_settled(&self) -> bool {
-        self.is_settled.load(Ordering::SeqCst)
-    }
-
-    /// Waits until it is.
-    pub(super) async fn settled(&self) {
-        let mut settled = pin!(self.settled.notified());
-        settled.as_mut().enable();
-        if !self.is_settled() {
-            settled.await;
-        }
-    }
-
-    pub(super) fn settle(&self) {
-        if !self.is_settled.swap(true, Ordering::SeqCst) {
-            self.settled.notify_waiters();
-        }
-    }
-
     pub(super) fn note_received(&self, frame: Frame) {
         if frame.is_content() {
             self.content.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +92,7 @@ impl ConnectionActivity {
         }
         // It is sent once they are applied.
         if frame.is_settings_ack() {
-            self.settle();
+            let _ = self.settled.set(());
         }
     }
 }

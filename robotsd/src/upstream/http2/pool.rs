@@ -90,10 +90,10 @@ impl Http2Pool {
                 return Some(slot);
             }
             let is_unsettled = |connection: &&Arc<Http2ClientConnection>| {
-                since.is_none_or(|since| connection.opened >= since) && !connection.activity.is_settled()
+                since.is_none_or(|since| connection.opened >= since) && !connection.activity.settled.initialized()
             };
             let unsettled = self.connections.lock().iter().find(is_unsettled).cloned()?;
-            unsettled.activity.settled().await;
+            unsettled.activity.settled.wait().await;
         }
     }
 
