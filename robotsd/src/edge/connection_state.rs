@@ -189,9 +189,19 @@ impl ConnectionState {
         .await;
     }
 
-    /// The part before a request is over, a PROXY header or the TLS handshake: the wait for the next one begins here.
-    pub(crate) fn begin_wait(&self) {
+    /// The part before a request, a PROXY header or the TLS handshake; none where the connection ended in it or gave its slot to
+    /// another. The wait for the next one begins at its end. It is pinned, so that it takes its room once.
+    pub(crate) async fn before_request<T, E>(
+        &self,
+        part: impl Future<Output = Result<Option<T>, E>> + Unpin,
+    ) -> Result<Option<T>, E> {
+        let ended = tokio::select! {
+            biased;
+            ended = part => ended,
+            () = poll_fn(|_| if self.is_reclaimed() { Poll::Ready(()) } else { Poll::Pending }) => Ok(None),
+        };
         self.enter(SILENT);
+        ended
     }
 
     /// The client has sent the preface of HTTP/2.
@@ -263,11 +273,6 @@ impl ConnectionState {
     pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.claimed_in.store(NEVER, Ordering::Release);
-    }
-
-    /// Completes when the slot has been claimed.
-    pub(crate) async fn reclaimed(&self) {
-        poll_fn(|_| if self.is_reclaimed() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
     pub(crate) fn idle_close(&self) -> IdleClose {

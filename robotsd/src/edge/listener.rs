@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
@@ -299,10 +300,7 @@ impl Edge {
             let accepted = match waiting.take() {
                 // The other process accepts them.
                 None if settings.load().has_successor() => break,
-                None => match poll_fn(|cx| Poll::Ready(listener.poll_accept(cx))).await {
-                    Poll::Ready(accepted) => accepted.ok(),
-                    Poll::Pending => None,
-                },
+                None => listener.accept().now_or_never().and_then(Result::ok),
                 waiting => waiting,
             };
             let Some(accepted) = accepted else { break };
@@ -348,7 +346,7 @@ impl ListenerSettings {
             sleep(settings.farewell(false)).await;
         };
         // Boxed: connections without a header should have no room for one.
-        Box::pin(proxy_protocol::receive(socket, &settings.limits, stopping, state)).await
+        state.before_request(Box::pin(proxy_protocol::receive(socket, &settings.limits, stopping, state))).await
     }
 
     /// The socket that requests come over, after its TLS handshake if there is one; none where the client has left.

@@ -175,24 +175,8 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     known(AnnouncedClient::Address(SocketAddr::new(source, port)))
 }
 
-/// Reads the header; none where the connection ended before its first octet, gave its slot to another, or has sent nothing when
-/// `stop` completes.
+/// Reads the header; none where the connection ended before its first octet, or has sent nothing when `stop` completes.
 pub(crate) async fn receive(
-    socket: &mut TcpStream,
-    limits: &EdgeLimits,
-    stop: impl Future<Output = ()>,
-    connection: &ConnectionState,
-) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
-    let received = tokio::select! {
-        biased;
-        received = within_limits(socket, limits, stop, connection) => received,
-        () = connection.reclaimed() => Ok(None),
-    };
-    connection.begin_wait();
-    received
-}
-
-async fn within_limits(
     socket: &mut TcpStream,
     limits: &EdgeLimits,
     stop: impl Future<Output = ()>,

@@ -17,6 +17,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
@@ -60,18 +61,9 @@ impl TlsAcceptor {
         connection: &Arc<ConnectionState>,
         full: impl FnOnce(),
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, ConnectionFailure> {
-        let shaking = async {
-            tokio::select! {
-                biased;
-                shaken = self.shake_hands(socket, stop, connection, full) => shaken,
-                () = connection.reclaimed() => Ok(None),
-            }
-        };
-        let shaken = timeout(self.deadline, shaking)
-            .await
-            .unwrap_or_else(|_| Err((ConnectionErrorKind::Slow, "no TLS handshake in time".into())));
-        connection.begin_wait();
-        shaken
+        let late = |_| Err((ConnectionErrorKind::Slow, "no TLS handshake in time".into()));
+        let shaking = timeout(self.deadline, self.shake_hands(socket, stop, connection, full));
+        connection.before_request(pin!(shaking.map(|shaken| shaken.unwrap_or_else(late)))).await
     }
 
     async fn shake_hands(
