@@ -100,10 +100,6 @@ pub(crate) struct ResponseTotals {
     pub(crate) unanswered: u64,
 }
 
-/// A connection that is counted as open until this is dropped.
-#[derive(Debug)]
-pub(crate) struct CountedConnection(Arc<ResponseCounts>);
-
 impl ResponseCounts {
     pub(crate) fn of_listener(listener: u16) -> Self {
         Self { listener, ..Self::default() }
@@ -126,9 +122,9 @@ impl ResponseCounts {
     }
 
     /// A connection is open.
-    pub(crate) fn open(self: Arc<Self>) -> CountedConnection {
+    pub(crate) fn open(self: Arc<Self>) -> impl Send {
         self.opened.add_one();
-        CountedConnection(self)
+        scopeguard::guard(self, |counts| counts.closed.add_one())
     }
 
     /// Connections that are open now. A connection may open while they are read.
@@ -139,12 +135,6 @@ impl ResponseCounts {
 
     pub(crate) fn add_siteless(&self, sums: &mut BTreeMap<ResponseKey, u64>) {
         self.siteless.totals().for_each(|(key, count)| *sums.entry(*key).or_default() += count);
-    }
-}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        self.0.closed.add_one();
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::socket_activation::InheritedSockets;
 #[cfg(target_os = "linux")]
@@ -78,7 +78,7 @@ enum PlaceRole {
 #[derive(Debug)]
 struct Accepting {
     slots: Arc<ConnectionSlots>,
-    _task: JoinSet<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl AdminPlaces {
@@ -353,9 +353,8 @@ impl AddressPlace {
 impl Accepting {
     fn begin(listener: OpenListener, state: &Arc<ServerState>) -> Self {
         let slots = Arc::clone(&listener.slots);
-        let mut task = JoinSet::new();
-        task.spawn(admin::serve(listener, Arc::clone(state)));
-        Self { slots, _task: task }
+        let task = tokio::spawn(admin::serve(listener, Arc::clone(state)));
+        Self { slots, _task: AbortOnDropHandle::new(task) }
     }
 }
 

@@ -248,7 +248,7 @@ impl<'a> ControlLoop<'a> {
             AfterStep::Leave(process, summary) => {
                 self.supervisor.succeeded_by(process, &summary);
                 self.active.state.is_draining();
-                self.active.workers.drain();
+                self.active.listeners.lock().drain();
             }
         }
     }
@@ -261,7 +261,7 @@ impl<'a> ControlLoop<'a> {
         self.active.state.is_draining();
         self.supervisor.stopping(DRAINING);
         self.active.let_go();
-        self.active.workers.drain();
+        self.active.listeners.lock().drain();
     }
 
     /// Tells the watchdog that the process is alive once every worker has taken up a task.

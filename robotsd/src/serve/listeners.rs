@@ -18,9 +18,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use tokio_util::sync::DropGuard;
+
 use super::socket_activation::InheritedSockets;
 use super::upgrade::SocketPlace;
-use super::workers::{ListenerId, Workers};
+use super::workers::Workers;
 use crate::ask::{self, Decisions, QuestionErrors};
 use crate::config::{self, Config, ListenerKind};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
@@ -67,8 +69,8 @@ struct OpenListener {
     /// Each with one for every worker, which has it again; they keep listening until they are dropped, for a listener that takes
     /// this one's place.
     sockets: Vec<Vec<TcpListener>>,
-    /// None before the workers accept.
-    ids: Vec<ListenerId>,
+    /// None before the workers accept. After the sockets, or the port would go on listening with no worker to accept.
+    accepting: Vec<DropGuard>,
     report: ListenerReport,
     /// Of a listener for decisions that is open.
     question_errors: Option<Arc<QuestionErrors>>,
@@ -184,20 +186,11 @@ impl Listeners {
                         news.push(format!("{}://{}", bound.report.scheme, bound.local));
                         self.open.push(*bound);
                     }
-                    Err(error) => {
-                        // First ours, as below; then those on which the workers accept already.
-                        drop(bound.sockets);
-                        bound.ids.into_iter().for_each(|id| workers.close(id));
-                        failure = Some(error);
-                    }
+                    Err(error) => failure = Some(error),
                 },
             }
         }
-        for OpenListener { sockets, ids, .. } in before.into_iter().flatten() {
-            // First ours, or the port would go on listening with no worker to accept.
-            drop(sockets);
-            ids.into_iter().for_each(|id| workers.close(id));
-        }
+        drop(before);
         failure.map_or(Ok(news), Err)
     }
 
@@ -243,6 +236,11 @@ impl Listeners {
     /// Lets go of the sockets, so that they close when the workers close theirs.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
+    }
+
+    /// Closes every listener and drains its connections.
+    pub(super) fn drain(&mut self) {
+        self.open.iter_mut().for_each(|opened| opened.accepting.clear());
     }
 
     /// Grants other limits to connections that are yet to come, where a listener has its own.
@@ -296,7 +294,7 @@ impl OpenListener {
             scheme: if listener.certificates.is_some() { "https" } else { "http" }.to_owned(),
             socket: origin.to_owned(),
         };
-        Ok(Self { settings, local, sockets, ids: Vec::new(), report, question_errors: None, edge: None })
+        Ok(Self { settings, local, sockets, accepting: Vec::new(), report, question_errors: None, edge: None })
     }
 
     /// Has the workers accept.
@@ -308,7 +306,7 @@ impl OpenListener {
         let errors = Arc::new(QuestionErrors::new(log.clone(), self.settings.listener.questions));
         for sockets in &self.sockets {
             let sockets = duplicates(sockets).map_err(cannot)?;
-            let id = match self.settings.listener.kind {
+            let open = match self.settings.listener.kind {
                 ListenerKind::Proxy => workers.open(sockets, edge, &label, &listener_settings, |worker, counts| {
                     worker.router.of_listener(counts)
                 }),
@@ -320,7 +318,7 @@ impl OpenListener {
                     })
                 }
             };
-            self.ids.push(id.map_err(cannot)?);
+            self.accepting.push(open.map_err(cannot)?);
         }
         Ok(())
     }

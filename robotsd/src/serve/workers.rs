@@ -11,7 +11,6 @@
 //! closing listeners needs no protocol of its own, and it swaps what the workers serve by one store for each.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
 use std::num::NonZeroUsize;
@@ -19,9 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_robots::live::AgentLookups;
 
 use super::router::{Router, WorkerOutcomes};
@@ -37,15 +38,9 @@ const FILE_THREADS: usize = 256;
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,
-    listeners: HashMap<ListenerId, Vec<ListenerGuard>>,
-    opened: u64,
     /// One task for every listener on every worker; it ends with the listener's last connection.
     serving: JoinSet<()>,
 }
-
-/// A listener, on every worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ListenerId(u64);
 
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -55,18 +50,15 @@ pub(super) struct Worker {
     outcomes: WorkerOutcomes,
     agent_lookups: Arc<AgentLookups>,
     // Held for its drop, which ends the thread.
-    _alive: oneshot::Sender<Infallible>,
+    _alive: DropGuard,
 }
-
-/// Held while a listener is open on a worker; dropping it closes the listener and drains its connections.
-type ListenerGuard = oneshot::Sender<Infallible>;
 
 impl Workers {
     /// Starts the threads, which serve these sites on no listener yet.
     pub(super) fn start(count: NonZeroUsize, sites: &Sites) -> io::Result<Self> {
         let start = |number| Worker::start(number, count, sites);
         let workers = (0..count.get()).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { workers, listeners: HashMap::new(), opened: 0, serving: JoinSet::new() })
+        Ok(Self { workers, serving: JoinSet::new() })
     }
 
     pub(super) fn count(&self) -> NonZeroUsize {
@@ -74,7 +66,8 @@ impl Workers {
     }
 
     /// Has this service of each worker answer on sockets of one address, as [`listeners`](super::listeners) makes them: one for each
-    /// worker. Metrics have the listener by its label.
+    /// worker. Metrics have the listener by its label. Once the guard is dropped, it is closed on every worker, and requests in progress
+    /// on it have the edge's drain time to finish.
     pub(super) fn open<S: EdgeService>(
         &mut self,
         sockets: Vec<TcpListener>,
@@ -82,7 +75,7 @@ impl Workers {
         label: &str,
         listener_settings: &ListenerSettings,
         service: impl Fn(&Worker, Arc<ResponseCounts>) -> S,
-    ) -> io::Result<ListenerId> {
+    ) -> io::Result<DropGuard> {
         let mut ready = Vec::new();
         for (worker, socket) in self.workers.iter().zip(sockets) {
             // A socket belongs to the event loop it is registered with.
@@ -90,37 +83,16 @@ impl Workers {
             socket.set_nonblocking(true)?;
             ready.push(tokio::net::TcpListener::from_std(socket)?);
         }
-        let mut open = Vec::new();
+        let closing = CancellationToken::new();
         for (worker, listener) in self.workers.iter().zip(ready) {
-            let (opened, closed) = oneshot::channel();
             let counts = edge.counts(label);
             let service = service(worker, Arc::clone(&counts));
             let listener_settings = ListenerSettings { counts: Some(counts), ..listener_settings.clone() };
-            let edge = edge.clone();
-            let serving = async move {
-                let closed = async {
-                    // Nothing is ever sent: the other side is dropped.
-                    let _ = closed.await;
-                };
-                edge.serve(listener, listener_settings, service, closed).await;
-            };
+            let (edge, closed) = (edge.clone(), closing.clone());
+            let serving = async move { edge.serve(listener, listener_settings, service, closed.cancelled()).await };
             self.serving.spawn_on(serving, &worker.runtime);
-            open.push(opened);
         }
-        let id = ListenerId(self.opened);
-        self.opened += 1;
-        self.listeners.insert(id, open);
-        Ok(id)
-    }
-
-    /// Closes a listener on every worker. Requests in progress on it have the edge's drain time to finish.
-    pub(super) fn close(&mut self, listener: ListenerId) {
-        self.listeners.remove(&listener);
-    }
-
-    /// Closes every listener and drains its connections.
-    pub(super) fn drain(&mut self) {
-        self.listeners.clear();
+        Ok(closing.drop_guard())
     }
 
     /// From the next request on, every worker serves these sites, on connections that are open too.
@@ -145,11 +117,7 @@ impl Workers {
 
     /// Completes when every worker has taken up a task.
     pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut answers: JoinSet<()> = JoinSet::new();
-        for worker in &self.workers {
-            answers.spawn_on(async {}, &worker.runtime);
-        }
-        async move { while answers.join_next().await.is_some() {} }
+        join_all(self.workers.iter().map(|worker| worker.runtime.spawn(async {}))).map(drop)
     }
 
     /// Waits until a listener has ended on a worker; none once the last one has.
@@ -166,9 +134,10 @@ impl Worker {
             .thread_name("robotsd-files")
             .build()?;
         let handle = runtime.handle().clone();
-        let (alive, ended) = oneshot::channel();
+        let alive = CancellationToken::new();
+        let ended = alive.clone();
         let run = move || {
-            let _ = runtime.block_on(ended);
+            runtime.block_on(ended.cancelled());
             // The process does not wait for a file that is still being read.
             runtime.shutdown_background();
         };
@@ -177,7 +146,7 @@ impl Worker {
         let outcomes = outcomes(sites, &HashMap::new(), &agent_lookups);
         let decision_sites = Arc::new(ArcSwap::from_pointee(decision_sites(sites, &outcomes)));
         let router = Router::new(sites, count, &outcomes);
-        Ok(Self { runtime: handle, router, decision_sites, outcomes, agent_lookups, _alive: alive })
+        Ok(Self { runtime: handle, router, decision_sites, outcomes, agent_lookups, _alive: alive.drop_guard() })
     }
 }
 
@@ -228,7 +197,7 @@ mod tests {
         Sites::open(&config, false, &log).unwrap()
     }
 
-    fn open(workers: &mut Workers) -> (SocketAddr, ListenerId) {
+    fn open(workers: &mut Workers) -> (SocketAddr, DropGuard) {
         let sockets = listeners::bind(([127, 0, 0, 1], 0).into(), workers.count()).unwrap();
         let address = sockets[0].local_addr().unwrap();
         let edge = Edge::new(crate::edge::EdgeLimits::default(), |_| {}, None);
@@ -249,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn open_connections_are_served_the_sites_that_replace_others() {
         let mut workers = Workers::start(NonZeroUsize::new(3).unwrap(), &sites("# one")).unwrap();
-        let (address, _) = open(&mut workers);
+        let (address, _open) = open(&mut workers);
         let mut clients = Vec::new();
         // Enough for every worker to have some.
         for _ in 0..32 {
@@ -267,18 +236,18 @@ mod tests {
     async fn a_listener_closes_alone_and_everywhere() {
         let count = NonZeroUsize::new(2).unwrap();
         let mut workers = Workers::start(count, &sites("# one")).unwrap();
-        let (closing, id) = open(&mut workers);
-        let (staying, _) = open(&mut workers);
+        let (closing, open_there) = open(&mut workers);
+        let (staying, open_here) = open(&mut workers);
         let mut idle = Raw::connect(closing).await;
         let mut other = Raw::connect(staying).await;
-        workers.close(id);
+        drop(open_there);
         assert_eq!(idle.rest().await, "");
         for _ in 0..count.get() {
             soon(workers.ended()).await.unwrap().unwrap();
         }
         assert!(TcpStream::connect(closing).is_err(), "still listening");
         assert_eq!(robots_txt(&mut other).await, "# one");
-        workers.drain();
+        drop(open_here);
         assert_eq!(other.rest().await, "");
         while let Some(ended) = soon(workers.ended()).await {
             ended.unwrap();

@@ -289,7 +289,11 @@ impl QueuedRequest<'_> {
 
     /// Waits for a connection or a permit.
     pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
-        let _parked = ParkedCount::new(self.demand.parked.of(self.standing));
+        let parked = self.demand.parked.of(self.standing);
+        parked.fetch_add(1, Ordering::Relaxed);
+        let _parked = scopeguard::guard(parked, |parked| {
+            parked.fetch_sub(1, Ordering::Relaxed);
+        });
         // A request that may take no connection gains nothing from idle connections of other workers.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
@@ -317,21 +321,5 @@ impl QueuedRequest<'_> {
 impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         self.leave(&mut self.demand.limit.shares.lock());
-    }
-}
-
-/// Counted while it exists.
-struct ParkedCount<'c>(&'c AtomicUsize);
-
-impl<'c> ParkedCount<'c> {
-    fn new(count: &'c AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for ParkedCount<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use h2::{Reason, SendStream};
 use http_body::{Body, Frame};
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::exchange::{RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
@@ -57,7 +57,7 @@ pub(super) enum UploadEnd {
 /// An upload with a task of its own, which ends with this.
 #[derive(Debug)]
 pub(super) struct UploadTask {
-    task: AbortHandle,
+    task: AbortOnDropHandle<()>,
     progress: Arc<UploadProgress>,
     has_response_moved: Arc<AtomicBool>,
 }
@@ -187,7 +187,7 @@ impl RequestUpload {
     pub(super) fn spawn(mut self) -> UploadTask {
         self.kept = None;
         let (progress, has_response_moved) = (Arc::clone(&self.progress), Arc::clone(&self.has_response_moved));
-        UploadTask { task: tokio::spawn(self).abort_handle(), progress, has_response_moved }
+        UploadTask { task: AbortOnDropHandle::new(tokio::spawn(self)), progress, has_response_moved }
     }
 }
 
@@ -208,11 +208,5 @@ impl UploadTask {
     /// When the server last took something of the body, if it still comes.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
-    }
-}
-
-impl Drop for UploadTask {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
