@@ -16,6 +16,7 @@ macro_rules! word_enum {
             #[allow(dead_code, reason = "not every one is gone through")]
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
+            /// The word of it.
             $vis const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)+

@@ -58,7 +58,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("upstream", &["files", "metrics", "socket", "exchange", "word_enum"]),
     // Valkey or Redis.
     ("store", &[]),
-    ("shared_rate", &["store"]),
+    ("shared_rate", &["store", "word_enum"]),
     ("refusal", &["word_enum"]),
     ("publish_hook", &["audit", "date", "files", "report", "socket", "upstream", "word_enum"]),
     (

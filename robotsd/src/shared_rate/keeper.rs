@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::breaker;
 use super::breaker::PROBE;
 use super::bucket::{SCRIPT, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
-use super::state::{StoreState, StoreUsage, count};
+use super::state::{StoreCount, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreScript, StoreTrouble};
 
 /// Questions that are under way at most. With more, the process's own bucket decides.
@@ -233,19 +233,19 @@ impl StoreKeeper {
         key: SharedKey,
         question: StoreQuestion,
     ) -> Option<StoreAnswer> {
-        let (shared, counts) = (&*self.shared, &self.shared.counts);
-        count(&counts.calls);
+        let shared = &*self.shared;
+        shared.count(StoreCount::Calls);
         let asked = shared.now();
         match self.run(connection, key, question).await {
             Ok(answer) => {
-                count(&counts.answered);
+                shared.count(StoreCount::Answered);
                 self.heard[part].set(true);
                 shared.breaker(part).answered();
                 shared.ledgers.answered(key, asked, answer);
                 Some(answer)
             }
             Err(trouble) => {
-                count(if trouble == StoreTrouble::Late { &counts.late } else { &counts.failed });
+                shared.count(if trouble == StoreTrouble::Late { StoreCount::Late } else { StoreCount::Failed });
                 let why = self.failed(part, trouble);
                 self.say(Some(&why));
                 None
@@ -273,7 +273,7 @@ impl StoreKeeper {
             return;
         }
         if usage != StoreUsage::Used && matches!(before, None | Some(StoreUsage::Used)) {
-            count(&self.shared.counts.outages);
+            self.shared.count(StoreCount::Outages);
         }
         let why = || why.unwrap_or("some of its nodes do not answer").to_owned();
         (self.changed)(match usage {

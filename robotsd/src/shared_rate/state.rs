@@ -9,12 +9,13 @@ use super::breaker::{self, StoreBreaker};
 use super::bucket::{SharedKey, micros};
 use super::ledgers::BucketLedgers;
 use crate::store::StoreSettings;
+use crate::word_enum::word_enum;
 
 #[derive(Debug)]
 pub(super) struct StoreState {
     pub(super) settings: StoreSettings,
     pub(super) ledgers: BucketLedgers,
-    pub(super) counts: StoreCounts<AtomicU64>,
+    counts: [AtomicU64; StoreCount::ALL.len()],
     /// One for each part of the store.
     breakers: Vec<Mutex<StoreBreaker>>,
     /// The key with which each part is probed; none where no bucket is in it.
@@ -32,7 +33,7 @@ impl StoreState {
             probes: breaker::part_probes(&settings),
             settings,
             ledgers: BucketLedgers::default(),
-            counts: StoreCounts::default(),
+            counts: Default::default(),
             trouble: Mutex::default(),
             start: Instant::now(),
         }
@@ -57,55 +58,71 @@ impl StoreState {
         micros(self.start.elapsed())
     }
 
+    pub(super) fn count(&self, outcome: StoreCount) {
+        self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Records a failure, for the status.
     pub(super) fn failed(&self, why: &str) {
         *self.trouble.lock() = Some((SystemTime::now(), why.to_owned()));
     }
 
     pub(super) fn report(&self) -> StoreReport {
-        let (trouble, counts) = (self.trouble.lock().clone(), self.counts.read());
+        let trouble = self.trouble.lock().clone();
+        let counts = StoreCounts(StoreCount::ALL.map(|outcome| self.counts[outcome as usize].load(Ordering::Relaxed)));
         StoreReport { place: self.settings.place(), usage: self.usage(), trouble, counts }
     }
 }
 
-/// The outcomes of the questions since the process began to use the store: as counters, or as they were read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreCounts<N = u64> {
-    /// How often it stopped being used, or a node of it.
-    pub outages: N,
-    /// Runs of the script that were sent to it.
-    pub calls: N,
-    /// Those of them that were answered.
-    pub answered: N,
-    /// Those that were not answered in time.
-    pub late: N,
-    /// Those that failed otherwise.
-    pub failed: N,
-    /// Requests that passed because the store said so.
-    pub allowed: N,
-    /// Requests that the store denied.
-    pub denied: N,
-    /// Requests that passed by what was known of the store, without asking.
-    pub known_allowed: N,
-    /// Requests that were denied likewise.
-    pub known_denied: N,
-    /// Requests for which this process's own bucket decided alone, because the store could not be reached or did not answer.
-    pub alone: N,
+word_enum! {
+    /// An outcome of questions, which is counted since the process began to use the store.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StoreCount {
+        /// How often it stopped being used, or a node of it.
+        Outages = "outages",
+        /// Runs of the script that were sent to it.
+        Calls = "calls",
+        /// Those of them that were answered.
+        Answered = "answered",
+        /// Those that were not answered in time.
+        Late = "late",
+        /// Those that failed otherwise.
+        Failed = "failed",
+        /// Requests that passed because the store said so.
+        Allowed = "allowed",
+        /// Requests that the store denied.
+        Denied = "denied",
+        /// Requests that passed by what was known of the store, without asking.
+        KnownAllowed = "known-allowed",
+        /// Requests that were denied likewise.
+        KnownDenied = "known-denied",
+        /// Requests for which this process's own bucket decided alone, because the store could not be reached or did not answer.
+        Alone = "alone",
+    }
 }
 
-pub(super) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-/// How much of the store requests ask.
+/// The counts as they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreUsage {
-    /// All of it.
-    Used,
-    /// The nodes of a cluster that are there: the process counts alone what is of the others.
-    Partly,
-    /// Nothing.
-    Out,
+pub struct StoreCounts([u64; StoreCount::ALL.len()]);
+
+impl StoreCounts {
+    /// How often it came to that.
+    pub fn of(&self, outcome: StoreCount) -> u64 {
+        self.0[outcome as usize]
+    }
+}
+
+word_enum! {
+    /// How much of the store requests ask.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StoreUsage {
+        /// All of it.
+        Used = "used",
+        /// The nodes of a cluster that are there: the process counts alone what is of the others.
+        Partly = "partly",
+        /// Nothing.
+        Out = "out",
+    }
 }
 
 /// The state of the store, and the outcome of the questions since the process began to use it.
@@ -119,22 +136,4 @@ pub struct StoreReport {
     pub trouble: Option<(SystemTime, String)>,
     /// The outcomes of the questions.
     pub counts: StoreCounts,
-}
-
-impl StoreCounts<AtomicU64> {
-    fn read(&self) -> StoreCounts {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        StoreCounts {
-            outages: read(&self.outages),
-            calls: read(&self.calls),
-            answered: read(&self.answered),
-            late: read(&self.late),
-            failed: read(&self.failed),
-            allowed: read(&self.allowed),
-            denied: read(&self.denied),
-            known_allowed: read(&self.known_allowed),
-            known_denied: read(&self.known_denied),
-            alone: read(&self.alone),
-        }
-    }
 }

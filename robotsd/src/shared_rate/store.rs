@@ -16,7 +16,7 @@ use super::breaker::part_of;
 use super::bucket::{SharedBucket, SharedKey, StoreAnswer, StoreQuestion, duration};
 use super::keeper::{self, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
-use super::state::{StoreReport, StoreState, count};
+use super::state::{StoreCount, StoreReport, StoreState};
 use crate::store::{StoreSettings, of_system};
 
 /// Questions that wait to be sent. With more, the process's own bucket decides.
@@ -84,9 +84,8 @@ impl SharedRate {
     /// The verdict that is known of a bucket without asking, or the question to ask.
     fn known(&self, key: SharedKey, bucket: SharedBucket) -> ControlFlow<SharedVerdict, StoreQuestion> {
         let shared = &*self.shared;
-        let counts = &shared.counts;
         if !shared.breaker(part_of(key, &shared.settings)).is_closed() {
-            count(&counts.alone);
+            shared.count(StoreCount::Alone);
             return ControlFlow::Break(SharedVerdict::Unknown);
         }
         let asked = shared.now();
@@ -97,12 +96,12 @@ impl SharedRate {
         if let LedgerStep::Report(question) = step {
             self.report_batch(key, question);
         }
-        let (counter, verdict) = match step {
-            LedgerStep::Deny { wait } => (&counts.known_denied, SharedVerdict::Deny { wait: duration(wait) }),
-            LedgerStep::Allow | LedgerStep::Report(_) => (&counts.known_allowed, SharedVerdict::Allow),
+        let (outcome, verdict) = match step {
+            LedgerStep::Deny { wait } => (StoreCount::KnownDenied, SharedVerdict::Deny { wait: duration(wait) }),
+            LedgerStep::Allow | LedgerStep::Report(_) => (StoreCount::KnownAllowed, SharedVerdict::Allow),
             LedgerStep::Ask(question) => return ControlFlow::Continue(question),
         };
-        count(counter);
+        shared.count(outcome);
         ControlFlow::Break(verdict)
     }
 
@@ -113,18 +112,17 @@ impl SharedRate {
             ControlFlow::Continue(question) => question,
         };
         let shared = &*self.shared;
-        let counts = &shared.counts;
         let (answer, answered) = oneshot::channel();
         // If the queue is full, the sender of the answer is dropped, and nothing is waited for.
         let _ = self.questions.try_send(PendingQuestion { key, question, answer: Some(answer) });
-        let (counter, verdict) = match timeout(shared.settings.deadline, answered).await {
-            Ok(Ok(StoreAnswer { wait: None, .. })) => (&counts.allowed, SharedVerdict::Allow),
+        let (outcome, verdict) = match timeout(shared.settings.deadline, answered).await {
+            Ok(Ok(StoreAnswer { wait: None, .. })) => (StoreCount::Allowed, SharedVerdict::Allow),
             Ok(Ok(StoreAnswer { wait: Some(wait), .. })) => {
-                (&counts.denied, SharedVerdict::Deny { wait: duration(wait) })
+                (StoreCount::Denied, SharedVerdict::Deny { wait: duration(wait) })
             }
-            Ok(Err(_)) | Err(_) => (&counts.alone, SharedVerdict::Unknown),
+            Ok(Err(_)) | Err(_) => (StoreCount::Alone, SharedVerdict::Unknown),
         };
-        count(counter);
+        shared.count(outcome);
         verdict
     }
 

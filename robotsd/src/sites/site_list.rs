@@ -23,7 +23,7 @@ use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks, Turns};
 use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
-use crate::shared_rate::{SharedRate, StoreChange, StoreReport, StoreUsage};
+use crate::shared_rate::{SharedRate, StoreChange, StoreCount, StoreReport};
 
 /// The folder of the state directory that says what was sent.
 const PUBLISH_FOLDER: &str = "on_publish";
@@ -175,29 +175,19 @@ impl Sites {
 
     /// The store of rates, for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
-        let StoreReport { place, usage, trouble, counts: of } = self.rate_store.as_ref()?.report();
-        let counts = |kinds: &[(&str, u64)]| kinds.iter().map(|(kind, count)| KindCount::new(kind, *count)).collect();
+        use StoreCount::{Allowed, Alone, Answered, Denied, Failed, KnownAllowed, KnownDenied, Late, Outages};
+        let StoreReport { place, usage, trouble, counts } = self.rate_store.as_ref()?.report();
+        let kind = |outcome: &StoreCount| KindCount::new(outcome.as_str(), counts.of(*outcome));
         let (trouble_at, trouble) = trouble.map(|(at, why)| (rfc3339(at), why)).unzip();
-        let state = match usage {
-            StoreUsage::Used => "used",
-            StoreUsage::Partly => "partly",
-            StoreUsage::Out => "out",
-        };
         Some(RateStoreReport {
             place,
-            state: state.to_owned(),
+            state: usage.as_str().to_owned(),
             unasked: self.rate_store_unasked.map(str::to_owned),
             trouble,
             trouble_at,
-            outages: of.outages,
-            calls: counts(&[("answered", of.answered), ("late", of.late), ("failed", of.failed)]),
-            requests: counts(&[
-                ("allowed", of.allowed),
-                ("denied", of.denied),
-                ("alone", of.alone),
-                ("known-allowed", of.known_allowed),
-                ("known-denied", of.known_denied),
-            ]),
+            outages: counts.of(Outages),
+            calls: [Answered, Late, Failed].iter().map(kind).collect(),
+            requests: [Allowed, Denied, Alone, KnownAllowed, KnownDenied].iter().map(kind).collect(),
         })
     }
 

@@ -7,7 +7,8 @@ pub(super) mod server;
 use std::time::{Duration, Instant};
 
 use robotsd::shared_rate::{
-    BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUrl, StoreUsage,
+    BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreCount, StoreNodes, StoreSettings, StoreUrl,
+    StoreUsage,
 };
 
 use super::daemon::free_ports;
@@ -82,7 +83,7 @@ fn three_replicas_allow_exactly_what_one_bucket_holds() {
         for tried in tries.collect::<Vec<_>>() {
             passed += tokio::time::timeout(PATIENCE, tried).await.expect("in time").unwrap();
         }
-        let unheard: u64 = replicas.iter().map(|rate| rate.report().counts.alone).sum();
+        let unheard: u64 = replicas.iter().map(|rate| rate.report().counts.of(StoreCount::Alone)).sum();
         // A request whose answer came too late was counted by the store.
         assert!(passed <= 20 && passed + unheard >= 20, "{name}: {passed} passed, {unheard} without an answer");
         if unheard == 0 {
@@ -116,9 +117,12 @@ fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
         }
         let allowed = 5 + start.elapsed().as_micros() / INTERVAL.as_micros();
         let reports: Vec<_> = replicas.iter().map(SharedRate::report).collect();
-        let calls: u64 = reports.iter().map(|report| report.counts.calls).sum();
+        let calls: u64 = reports.iter().map(|report| report.counts.of(StoreCount::Calls)).sum();
         // A replica that does not hear an answer does not learn of the others' batches.
-        let unheard: u64 = reports.iter().map(|report| report.counts.calls - report.counts.answered).sum();
+        let unheard: u64 = reports
+            .iter()
+            .map(|report| report.counts.of(StoreCount::Calls) - report.counts.of(StoreCount::Answered))
+            .sum();
         println!(
             "{name}: {passed} of {sent} requests passed, {allowed} are allowed; {calls} calls, {unheard} unanswered"
         );
@@ -175,11 +179,11 @@ async fn lost(rate: &SharedRate, name: &str) {
         let report = rate.report();
         said == SharedVerdict::Unknown
             && report.usage == StoreUsage::Out
-            && report.counts.outages > 0
+            && report.counts.of(StoreCount::Outages) > 0
             && report.trouble.is_some()
     };
     until(rate, "lost", name, is_lost).await;
-    assert!(rate.report().counts.alone > 0, "{name}");
+    assert!(rate.report().counts.of(StoreCount::Alone) > 0, "{name}");
 }
 
 async fn back(rate: &SharedRate, name: &str) {
@@ -199,7 +203,7 @@ fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
         let rate = using(&store, name).await;
         store.signal("STOP");
         lost(&rate, name).await;
-        assert!(rate.report().counts.late >= 3, "{name}: {:?}", rate.report());
+        assert!(rate.report().counts.of(StoreCount::Late) >= 3, "{name}: {:?}", rate.report());
         store.signal("CONT");
         back(&rate, name).await;
     });
@@ -232,10 +236,10 @@ fn a_store_that_nobody_asks_is_probed() {
         store.start_again();
         used(&rate);
         let report = rate.report();
-        let counts = (report.counts.calls, report.counts.alone);
+        let counts = (report.counts.of(StoreCount::Calls), report.counts.of(StoreCount::Alone));
         assert_eq!(counts, (0, 0), "{name}: probes are not counted: {report:?}");
         // A store that the machine has no time for is out once more.
-        assert!(report.counts.outages >= 2, "{name}: {report:?}");
+        assert!(report.counts.of(StoreCount::Outages) >= 2, "{name}: {report:?}");
     });
 }
 
@@ -258,7 +262,11 @@ fn a_store_that_forgets_its_scripts_is_given_them() {
         back(&rate, name).await;
         let report = rate.report();
         let want = (0, 0, StoreUsage::Used);
-        assert_eq!((report.counts.failed, report.counts.outages, report.usage), want, "{name}: {report:?}");
+        assert_eq!(
+            (report.counts.of(StoreCount::Failed), report.counts.of(StoreCount::Outages), report.usage),
+            want,
+            "{name}: {report:?}"
+        );
     });
 }
 
@@ -460,7 +468,7 @@ fn a_cluster_is_asked() {
             let said = rate.spend(key(&number.to_string()), slow()).await;
             assert!(!matches!(said, SharedVerdict::Deny { .. }));
         }
-        assert!(rate.report().counts.allowed > 10, "{name}: {:?}", rate.report());
+        assert!(rate.report().counts.of(StoreCount::Allowed) > 10, "{name}: {:?}", rate.report());
     });
 }
 
