@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
+use super::published::authorities;
 use super::values::StoreText;
 use super::{Fault, Placed, Span, bound, tables, unplaced};
 use crate::files;
@@ -64,7 +65,7 @@ impl NamedStore<'_> {
         }
         let nodes = if self.is_cluster { StoreNodes::Cluster } else { StoreNodes::One };
         let password = self.password_file.as_ref().map(|path| password(path, folder)).transpose()?;
-        let ca = self.ca.as_ref().map(|path| certificates(path, folder)).transpose()?;
+        let ca = self.ca.as_ref().map(|ca| authorities(ca, folder)).transpose()?.map(|pem| pem.to_vec());
         Ok(Some(StoreSettings { password, ca, nodes, ..StoreSettings::new(url) }))
     }
 }
@@ -89,7 +90,9 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
 
 /// The first line of a file.
 fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {
-    let (text, shown) = read(path, folder)?;
+    let file = folder.join(path.get_ref());
+    let shown = file.display();
+    let text = files::read(&file).map_err(|error| path.fault(format!("{shown}: {error}")))?;
     let text = String::from_utf8(text).ok();
     let line = text
         .as_deref()
@@ -97,21 +100,4 @@ fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {
         .filter(|line| !line.is_empty() && line.len() <= LONGEST_PASSWORD && !line.contains(['\n', '\r']));
     let wrong = || path.fault(format!("{shown}: the file must hold the password of the store, in one line"));
     line.map(str::to_owned).ok_or_else(wrong)
-}
-
-fn certificates(path: &Spanned<PathBuf>, folder: &Path) -> Result<Vec<u8>, Fault> {
-    let (pem, shown) = read(path, folder)?;
-    if pem.windows(27).any(|window| window == b"-----BEGIN CERTIFICATE-----") {
-        return Ok(pem);
-    }
-    Err(path.fault(format!("{shown}: it holds no certificate in PEM, \"-----BEGIN CERTIFICATE-----\"")))
-}
-
-fn read(path: &Spanned<PathBuf>, folder: &Path) -> Result<(Vec<u8>, String), Fault> {
-    let file = folder.join(path.get_ref());
-    let shown = file.display().to_string();
-    match files::read(&file) {
-        Ok(octets) => Ok((octets, shown)),
-        Err(error) => Err(path.fault(format!("{shown}: {error}"))),
-    }
 }

@@ -244,22 +244,16 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
     }
 }
 
-/// Evidence about senders is missing, a line for each cause, or is there again.
-pub(super) fn evidence(log: Log) -> impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static {
+/// A trouble of the evidence or of the state directory, when it begins and when it is over.
+pub(super) fn trouble(log: Log, of: LogEvent) -> impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static {
     move |event| {
-        let level = if event.is_over { LogLevel::Info } else { LogLevel::Warn };
-        log.say_at(level, LogEvent::Identity, event.to_string());
+        log.write(&LogEntry {
+            level: if event.is_over { LogLevel::Info } else { LogLevel::Warn },
+            site: event.site,
+            message: Some(event.to_string()),
+            ..LogEntry::now(of)
+        });
     }
-}
-
-/// A trouble of the state directory begins or is over.
-pub(super) fn state(event: &TroubleEvent<'_>, log: &Log) {
-    log.write(&LogEntry {
-        level: if event.is_over { LogLevel::Info } else { LogLevel::Warn },
-        site: event.site,
-        message: Some(event.to_string()),
-        ..LogEntry::now(LogEvent::State)
-    });
 }
 
 /// A file of a directory is gone or ignored, or the directory cannot be read.

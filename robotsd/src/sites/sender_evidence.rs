@@ -12,7 +12,7 @@ use super::log_events::{self, SiteName};
 use crate::config::{Config, IdentityConfig};
 use crate::date::rfc3339;
 use crate::exchange::ClientRequest;
-use crate::log::Log;
+use crate::log::{Log, LogEvent};
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
 /// The folder of the state directory that lists and keys are saved in.
@@ -33,7 +33,7 @@ impl SenderEvidence {
         let mut builder = Verifier::builder(registry)
             .resolvers(settings.resolvers.iter().copied())
             .trusted_proxies(settings.trusted_proxies.iter().copied())
-            .on_event(log_events::evidence(log.clone()));
+            .on_event(log_events::trouble(log.clone(), LogEvent::Identity));
         if !settings.rdns {
             builder = builder.without_names();
         }

@@ -21,7 +21,7 @@ use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
     RecordedReload, RequestsReport, SiteReport, SiteTraffic, UpstreamReport,
 };
-use crate::upstream::{Origins, ServerStatus, ServerStatusKind};
+use crate::upstream::{FailureKind, Origins, ServerStatus};
 
 /// A robots.txt that is not there.
 #[derive(Debug)]
@@ -133,10 +133,10 @@ impl ServedSite {
 }
 
 fn server(status: ServerStatus) -> UpstreamReport {
-    let state = match (&status.outage, status.kind) {
-        (None, _) => "up",
-        (Some(_), ServerStatusKind::Server) => "out",
-        (Some(_), ServerStatusKind::Name) => "unresolved",
+    let state = match status.outage.as_ref().map(|outage| outage.check) {
+        None => "up",
+        Some(FailureKind::Unresolved) => "unresolved",
+        Some(_) => "out",
     };
     UpstreamReport {
         server: status.server,

@@ -60,8 +60,7 @@ impl StateHandle {
     pub(super) fn log_troubles(&self, log: &Log) {
         if let Some(directory) = &self.directory {
             directory.troubles().into_iter().for_each(|trouble| log.say(LogEvent::State, trouble));
-            let log = log.clone();
-            directory.on_event(move |event| log_events::state(event, &log));
+            directory.on_event(log_events::trouble(log.clone(), LogEvent::State));
         }
     }
 

@@ -52,11 +52,12 @@ use tower_robots::layer::OriginalRequest;
 
 pub(crate) use self::endpoint::{Endpoint, HttpVersions, UpstreamLimits};
 pub(crate) use self::failure::{UpstreamEvent, UpstreamEventKind};
+pub(crate) use self::failure_kind::FailureKind;
 #[cfg(any(test, fuzzing))]
 pub use self::http1_fast::response_head;
 pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::response_body::ResponseBody;
-pub(crate) use self::server::{HealthPolicy, ServerStatus, ServerStatusKind};
+pub(crate) use self::server::{HealthPolicy, ServerStatus};
 pub(crate) use self::tls::{TlsSettings, Trust, check_server_name, secured};
 
 use self::balancer::UpstreamState;

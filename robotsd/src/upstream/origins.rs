@@ -19,7 +19,7 @@ use super::failure::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
 use super::failure_kind::FailureKind;
 use super::read_ahead::BufferBudget;
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
-use super::server::{Health, HealthPolicy, Outage, Server, ServerStatus, ServerStatusKind, Ticket};
+use super::server::{Health, HealthPolicy, Outage, Server, ServerStatus, Ticket};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
 use crate::metrics::Counter;
 
@@ -188,7 +188,6 @@ impl OriginEntry {
     fn status(&self, limit: &ConnectionLimit) -> Vec<ServerStatus> {
         let of = |server: &Arc<Server>| ServerStatus {
             server: server.to_string(),
-            kind: ServerStatusKind::Server,
             connections: limit.shares.lock().uses(server),
             outage: server.health.outage(Instant::now()),
         };
@@ -199,7 +198,6 @@ impl OriginEntry {
         let known = named.known.lock();
         let unresolved = known.failing.clone().map(|(since, why)| ServerStatus {
             server: format!("{}:{}", named.host, named.port),
-            kind: ServerStatusKind::Name,
             connections: Vec::new(),
             outage: Some(Outage { since, check: FailureKind::Unresolved, why, again: Duration::ZERO }),
         });

@@ -284,7 +284,8 @@ impl Health {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
-    /// The last failure: connecting, shaking hands, or the connection before an answer.
+    /// The last failure: connecting, shaking hands, or the connection before an answer; of a name, that it has no address. The servers
+    /// that it stood for before have statuses of their own.
     pub(crate) check: FailureKind,
     /// The error behind it.
     pub(crate) why: String,
@@ -296,18 +297,10 @@ pub(crate) struct Outage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerStatus {
     pub(crate) server: String,
-    pub(crate) kind: ServerStatusKind,
     /// Connections to it that are open, by use; none of a name.
     pub(crate) connections: Vec<(ConnectionUse, usize)>,
     /// None where it is in service.
     pub(crate) outage: Option<Outage>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ServerStatusKind {
-    Server,
-    /// A name whose last lookup failed; the servers that it stood for before have statuses of their own.
-    Name,
 }
 
 word_enum! {

@@ -245,13 +245,13 @@ impl LiveCertificates {
     /// once. Blocks, that long where something has changed.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
-        let seen: Vec<_> = self.0.paths.iter().map(version).collect();
+        let seen = self.versions();
         let is_current =
             self.current().certificates.iter().map(|shown| Some(shown.pair.version)).eq(seen.iter().copied());
         if !is_current {
             std::thread::sleep(settling);
         }
-        self.take(&mut reports, |place| seen.get(place).copied().flatten(), now)
+        self.take(&mut reports, &seen, now)
     }
 
     /// Takes over the files as they are now, on an operator's request. Blocks.
@@ -259,7 +259,7 @@ impl LiveCertificates {
         let mut reports = self.0.reports.lock();
         // The operator gets all reports, those that were made before included.
         reports.fill(PairReport::default());
-        self.take(&mut reports, |place| self.0.paths.get(place).and_then(version), now)
+        self.take(&mut reports, &self.versions(), now)
     }
 
     /// The certificate for a client, and its place.
@@ -274,19 +274,17 @@ impl LiveCertificates {
         self.0.current.load_full()
     }
 
-    fn take(
-        &self,
-        reports: &mut [PairReport],
-        seen: impl Fn(usize) -> Option<PairVersion>,
-        now: SystemTime,
-    ) -> Vec<CertificateEvent> {
+    /// What the files of every pair hold now; none where they cannot be read.
+    fn versions(&self) -> Vec<Option<PairVersion>> {
+        self.0.paths.iter().map(version).collect()
+    }
+
+    fn take(&self, reports: &mut [PairReport], seen: &[Option<PairVersion>], now: SystemTime) -> Vec<CertificateEvent> {
         let mut events = Vec::new();
         let current = self.current();
         let mut next = Vec::with_capacity(self.0.paths.len());
-        for (place, ((paths, before), report)) in
-            self.0.paths.iter().zip(&current.certificates).zip(reports).enumerate()
-        {
-            let seen = seen(place);
+        let pairs = self.0.paths.iter().zip(&current.certificates).zip(reports).zip(seen);
+        for (((paths, before), report), &seen) in pairs {
             let is_back = seen == Some(before.pair.version);
             let after = if is_back { None } else { self.read(paths, seen, report, &mut events) };
             if let Some(after) = &after {
