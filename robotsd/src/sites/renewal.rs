@@ -118,23 +118,20 @@ impl Sites {
         let rate_store = renewed_rate_store(self.rate_store.as_ref(), config, &self.log)?;
 
         // First everything that can be wrong without a source being opened.
-        let mut settings = Vec::with_capacity(config.sites.len());
-        let mut gates = Vec::with_capacity(config.sites.len());
-        for site in &config.sites {
+        let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
+        let plan = |site| -> Result<_, String> {
             let gate_settings = opener.gate_settings(site, of(site).map(|before| &before.gate));
             let gate = self.gate(&gate_settings, &opener, site, of(site))?;
-            settings.push(opener.site_settings(site, gate));
-            gates.push(gate_settings);
-        }
-        let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
-        let backends: Vec<_> =
-            config.sites.iter().map(|site| sites.backend(site, of(site))).collect::<Result<_, _>>()?;
-        let work: Vec<_> = config.sites.iter().zip(&settings).collect();
-        let mut changes = Vec::with_capacity(work.len());
-        for some in work.chunks(AT_ONCE) {
-            let open = |(site, settings): &(&SiteConfig, &SiteSettings)| self.source(&opener, site, settings, of(site));
+            Ok((site, opener.site_settings(site, gate), gate_settings, sites.backend(site, of(site))?))
+        };
+        let planned: Vec<_> = config.sites.iter().map(plan).collect::<Result<_, _>>()?;
+        let mut changes = Vec::with_capacity(planned.len());
+        for some in planned.chunks(AT_ONCE) {
+            let open = |(site, settings, ..): &(&SiteConfig, SiteSettings, _, _)| {
+                self.source(&opener, site, settings, of(site))
+            };
             let is_kept = |site: &SiteConfig| of(site).is_some_and(|before| opener.keeps(before, site));
-            changes.extend(if some.iter().all(|(site, _)| is_kept(site)) {
+            changes.extend(if some.iter().all(|(site, ..)| is_kept(site)) {
                 some.iter().map(open).collect::<Vec<_>>()
             } else {
                 in_parallel(some, open)
@@ -144,8 +141,7 @@ impl Sites {
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
         let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
-        let sites_of_config = config.sites.iter().zip(settings).zip(gates).zip(backends);
-        for ((((site, settings), gate), backend), change) in sites_of_config.zip(changes) {
+        for ((site, settings, gate, backend), change) in planned.into_iter().zip(changes) {
             let before = of(site);
             let (robots, why) = change.map_err(|error| format!("site {:?}: {error}", site.name))?;
             if before.is_some() {

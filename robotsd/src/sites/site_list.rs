@@ -13,7 +13,7 @@ use super::log_events::{self, SiteName};
 use super::robots_opener::{PublishListener, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
-use super::site_opener::SiteOpener;
+use super::site_opener::{SiteOpener, robots_of};
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
@@ -78,8 +78,8 @@ impl Sites {
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         sites.rehearse(&opener, strict)?;
         let backends = config.sites.iter().map(|site| sites.backend(site, None)).collect::<Result<Vec<_>, _>>()?;
-        let open = |(site, backend)| sites.open(site, backend, &opener, strict);
-        let sites = config.sites.iter().zip(backends).map(open).collect::<Result<_, _>>()?;
+        let open = |(site, backend)| Ok(sites.around(site, robots_of(site, &opener, strict)?, backend, None));
+        let sites = config.sites.iter().zip(backends).map(open).collect::<Result<_, String>>()?;
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 

@@ -35,18 +35,6 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens a site of a process that starts; `strict` fails where it has no usable robots.txt.
-    pub(super) fn open(
-        &self,
-        site: &SiteConfig,
-        backend: Option<BackendSource>,
-        opener: &RobotsOpener,
-        strict: bool,
-    ) -> Result<ServedSite, String> {
-        let (gate, robots) = robots_of(site, opener, strict)?;
-        Ok(self.around(site, (gate, robots), backend, None))
-    }
-
     /// Opens the backend of a site, before any robots.txt is published: a failure leaves everything as it was. Servers that are the
     /// same as those of the site `before` are shared with it.
     pub(super) fn backend(
@@ -111,8 +99,8 @@ impl<'a> SiteOpener<'a> {
     }
 }
 
-/// The robots.txt of a site of a process that starts.
-fn robots_of(
+/// The robots.txt of a site of a process that starts, and its gate; `strict` fails where there is no usable robots.txt.
+pub(super) fn robots_of(
     site: &SiteConfig,
     opener: &RobotsOpener,
     strict: bool,

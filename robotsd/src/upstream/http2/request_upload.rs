@@ -2,7 +2,7 @@
 //!
 //! It is polled by the task that waits for the response, and has a task of its own only where the response comes first.
 
-use std::future::Future;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -187,15 +187,8 @@ impl RequestUpload {
     pub(super) fn spawn(mut self) -> UploadTask {
         self.kept = None;
         let (progress, has_response_moved) = (Arc::clone(&self.progress), Arc::clone(&self.has_response_moved));
-        UploadTask { task: AbortOnDropHandle::new(tokio::spawn(self)), progress, has_response_moved }
-    }
-}
-
-impl Future for RequestUpload {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.get_mut().poll_send(cx).map(drop)
+        let sending = poll_fn(move |cx| self.poll_send(cx).map(drop));
+        UploadTask { task: AbortOnDropHandle::new(tokio::spawn(sending)), progress, has_response_moved }
     }
 }
 
