@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use toml::Spanned;
 
@@ -30,7 +29,7 @@ macro_rules! limits {
                 ),
                 $(
                     $(#[doc = $doc])*
-                    $key: Spanned<$written> = unplaced(Limit::of(Limits::default().$side.$field)) $(=> $bound)?,
+                    $key: Spanned<$written> = unplaced(Limits::default().$side.$field.into()) $(=> $bound)?,
                 )*
                 /// A config of ten thousand sites is opened within seconds.
                 upgrade: Spanned<Span> = unplaced(Span::seconds(30)) => deadline(),
@@ -40,7 +39,7 @@ macro_rules! limits {
         impl RawLimits {
             fn limits(&self) -> Limits {
                 let mut limits = Limits::default();
-                $(limits.$side.$field = self.$key.get_ref().get();)*
+                $(limits.$side.$field = (*self.$key.get_ref()).into();)*
                 limits
             }
         }
@@ -115,36 +114,6 @@ impl RawLimits {
     pub(super) fn connections(&self) -> Option<usize> {
         self.connections.as_ref().map(|connections| connections.get_ref().get())
     }
-}
-
-/// How a limit is written.
-trait Limit<T> {
-    fn of(limit: T) -> Self;
-    fn get(self) -> T;
-}
-
-macro_rules! written {
-    ($($written:ident for $limit:ident: $of:expr, $get:expr;)+) => {$(
-        impl Limit<$limit> for $written {
-            fn of(limit: $limit) -> Self {
-                $of(limit)
-            }
-
-            fn get(self) -> $limit {
-                $get(self)
-            }
-        }
-    )+};
-}
-
-written! {
-    Span for Duration: Self, |span: Self| span.0;
-    Size for usize: Self, |size: Self| size.0;
-    // The range is far below.
-    Size for u32: |size| Self(size as usize), |size: Self| u32::try_from(size.0).unwrap_or(u32::MAX);
-    NonZeroUsize for usize: |count| Self::new(count).unwrap_or(Self::MIN), Self::get;
-    usize for usize: std::convert::identity, std::convert::identity;
-    u32 for u32: std::convert::identity, std::convert::identity;
 }
 
 /// A size is at most the one that it is a part of. The place is that of the key which the file has.

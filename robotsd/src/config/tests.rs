@@ -1,3 +1,4 @@
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -92,7 +93,7 @@ fn every_bound_has_a_key() {
     let want = edge::EdgeLimits {
         callers: edge::Callers::Clients,
         connections: 7,
-        handshakes: 9,
+        handshakes: NonZeroUsize::new(9).unwrap(),
         tls_handshake: seconds(9),
         first_byte: seconds(1),
         header_read: seconds(2),

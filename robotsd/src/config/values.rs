@@ -29,12 +29,12 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
 }
 
 /// A length of time, written `"1h"`, `"400ms"`, `"2m 30s"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, derive_more::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, derive_more::Display, derive_more::From, derive_more::Into)]
 #[display("\"{}\"", humantime::format_duration(self.0))]
 pub(crate) struct Span(pub(crate) Duration);
 
 /// A number of octets, written `65536` or `"64KiB"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, derive_more::From, derive_more::Into)]
 pub(crate) struct Size(pub(crate) usize);
 
 impl Span {

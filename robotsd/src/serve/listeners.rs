@@ -58,7 +58,7 @@ enum ListenerStep {
 struct BindSettings {
     listener: config::ListenerConfig,
     /// With TLS: how many handshakes may be under way, and how long one may take.
-    handshakes: Option<(usize, std::time::Duration)>,
+    handshakes: Option<(NonZeroUsize, std::time::Duration)>,
 }
 
 /// A listener whose sockets are bound.

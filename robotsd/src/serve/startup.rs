@@ -247,33 +247,27 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    // Only for signals and the admin interface; requests have threads of their own.
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format_args!("the runtime cannot be started: {error}")),
-    };
     let log = Log::start(config.log.format);
-    let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
-    let access = match config.log.access.as_ref().map(start).transpose() {
-        Ok(access) => access,
-        Err(message) => {
-            is_failed(&message);
-            return fail(&message);
-        }
+    let served = || {
+        let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
+        let access = config.log.access.as_ref().map(start).transpose()?;
+        // Only for signals and the admin interface; requests have threads of their own.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| format!("the runtime cannot be started: {error}"))?;
+        let serving = serve(&path, args.strict, &config, inherited, predecessor.as_ref(), &log, access.as_ref());
+        let served = runtime.block_on(serving);
+        // The process does not wait for a file that is still being read.
+        runtime.shutdown_background();
+        access.iter().for_each(AccessLog::flush);
+        served
     };
-    let serving = serve(&path, args.strict, &config, inherited, predecessor.as_ref(), &log, access.as_ref());
-    let code = match runtime.block_on(serving) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
+    let code = served().map_or_else(
+        |message: String| {
             is_failed(&message);
             fail(&message)
-        }
-    };
-    // The process does not wait for a file that is still being read.
-    runtime.shutdown_background();
-    if let Some(access) = &access {
-        access.flush();
-    }
+        },
+        |()| ExitCode::SUCCESS,
+    );
     log.flush();
     code
 }

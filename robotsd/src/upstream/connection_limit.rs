@@ -13,6 +13,7 @@
 //! one queue, a client with a hundred requests would be given every connection that is freed for others.
 
 use std::future::Future;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -68,11 +69,11 @@ const FRUITLESS: u64 = 20;
 const CHOICES: usize = 8;
 
 impl ConnectionLimit {
-    pub(super) fn new(capacity: usize, per_server: usize) -> Self {
+    pub(super) fn new(capacity: NonZeroUsize, per_server: NonZeroUsize) -> Self {
         Self {
             open: AtomicUsize::new(0),
-            capacity,
-            per_server,
+            capacity: capacity.get(),
+            per_server: per_server.get(),
             waiting: ByStanding::default(),
             freed: ByStanding::default(),
             wanted: Notify::new(),

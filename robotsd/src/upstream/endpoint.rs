@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -185,15 +186,17 @@ pub(crate) struct UpstreamLimits {
     pub(crate) buffer_total: usize,
     /// Connections open to all servers of a site, over all workers, whatever is done on them. A request that needs a
     /// further one waits as long as connecting may take.
-    pub(crate) connections: usize,
+    pub(crate) connections: NonZeroUsize,
     /// How many of them to one server.
-    pub(crate) address_connections: usize,
+    pub(crate) address_connections: NonZeroUsize,
     /// Idle connections kept for reuse, to each server. Every worker keeps its part of them: connections of clients are
     /// spread over workers by a hash, so none has much more to do than another.
     pub(crate) idle_connections: usize,
     /// How long an idle connection is kept.
     pub(crate) idle_timeout: Duration,
 }
+
+const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(2048).unwrap();
 
 impl Default for UpstreamLimits {
     fn default() -> Self {
@@ -205,8 +208,8 @@ impl Default for UpstreamLimits {
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,
-            connections: 2048,
-            address_connections: 2048,
+            connections: CONNECTIONS,
+            address_connections: CONNECTIONS,
             idle_connections: 128,
             // Shorter than most servers keep theirs, so that it is seldom they who close first.
             idle_timeout: Duration::from_secs(4),

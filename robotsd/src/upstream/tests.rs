@@ -198,7 +198,7 @@ fn watched_in(
 
 /// So few connections, each of which is waited for so long.
 fn few(connections: usize, connect: Duration) -> impl FnOnce(&mut UpstreamLimits) {
-    move |limits| (limits.connections, limits.connect) = (connections, connect)
+    move |limits| (limits.connections, limits.connect) = (connections.try_into().unwrap(), connect)
 }
 
 fn open_connections(upstream: &Upstream) -> usize {

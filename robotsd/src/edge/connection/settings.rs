@@ -11,6 +11,7 @@
 //! the state of the connection are the same.
 
 use std::mem::MaybeUninit;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -104,7 +105,7 @@ pub(crate) struct EdgeLimits {
     /// Connections open at once; at the limit the longest idle is closed for a new one, else it waits.
     pub(crate) connections: usize,
     /// TLS handshakes under way at once; further connections wait.
-    pub(crate) handshakes: usize,
+    pub(crate) handshakes: NonZeroUsize,
     /// How long a TLS handshake may take, the client's silence before it included.
     pub(crate) tls_handshake: Duration,
     /// How long a new connection may stay silent.
@@ -126,7 +127,7 @@ pub(crate) struct EdgeLimits {
     /// Streams open at once on an HTTP/2 connection.
     pub(crate) streams: u32,
     /// The flow-control window of an HTTP/2 stream, and the buffer for one.
-    pub(crate) window_bytes: u32,
+    pub(crate) window_bytes: usize,
     /// How long a connection on which nothing has come yet stays open once a shutdown has begun: its request may be on the
     /// way, and a client whose first request is cut off does not know that it may retry.
     pub(crate) greeting: Duration,
@@ -152,7 +153,7 @@ impl Default for EdgeLimits {
             connections: 16_384,
             // More than a core can answer in a second. A hello under way may have 16 KiB, so these are 16 MiB at the very
             // most; all other connections have 4 KiB of a hello at most, 64 MiB in all.
-            handshakes: 1024,
+            handshakes: const { NonZeroUsize::new(1024).unwrap() },
             tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),
             header_read: Duration::from_secs(10),

@@ -88,14 +88,15 @@ const CHARGE_PER_OCTET: usize = 16;
 /// The connection's window has room for all of its streams, so that uploads which their upstreams do not take hold up no others.
 /// Small frames cost more memory than their octets, so for that they may take as much again; a stream full of them always fits.
 fn builder(limits: &EdgeLimits) -> Builder {
-    let connection_window = limits.streams.saturating_mul(limits.window_bytes).min(MOST_WINDOW);
+    let window = u32::try_from(limits.window_bytes).unwrap_or(MOST_WINDOW);
+    let connection_window = limits.streams.saturating_mul(window).min(MOST_WINDOW);
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(limits.streams)
-        .initial_window_size(limits.window_bytes)
+        .initial_window_size(window)
         .initial_connection_window_size(connection_window)
-        .data_frame_budget((connection_window as usize).max(limits.window_bytes as usize * CHARGE_PER_OCTET))
-        .max_send_buffer_size(limits.window_bytes as usize)
+        .data_frame_budget((connection_window as usize).max(limits.window_bytes * CHARGE_PER_OCTET))
+        .max_send_buffer_size(limits.window_bytes)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
         .max_local_error_reset_streams(Some(RESETS));
     builder

@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
+use std::num::NonZeroUsize;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
@@ -46,8 +47,8 @@ pub(crate) struct TlsAcceptor {
 impl TlsAcceptor {
     /// At most so many `handshakes` are under way at once, from a whole ClientHello on; each has the `deadline`, the
     /// client's silence and its wait for a permit included.
-    pub(crate) fn new(certificates: LiveCertificates, handshakes: usize, deadline: Duration) -> Self {
-        let permits = Arc::new(Semaphore::new(handshakes.min(Semaphore::MAX_PERMITS)));
+    pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
     }
 

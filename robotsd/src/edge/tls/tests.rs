@@ -5,6 +5,7 @@ mod handshakes;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -278,7 +279,7 @@ async fn rfc_9112_9_6_what_is_sent_behind_a_goaway_costs_no_answer() {
     let authority = TestAuthority::new("ours");
     let certificates = live(&[&authority.write("a", &["a.test"])]);
     let settings = ListenerSettings {
-        tls: Some(TlsAcceptor::new(certificates, 1, Duration::from_secs(20))),
+        tls: Some(TlsAcceptor::new(certificates, NonZeroUsize::MIN, Duration::from_secs(20))),
         ..ListenerSettings::default()
     };
     let edge = ServedEdge::start_behind(settings, EdgeLimits::default(), service_fn(answer_late));
@@ -320,7 +321,7 @@ async fn leaving_without_close_notify_is_no_error() {
 #[tokio::test]
 async fn a_close_notify_that_no_client_reads_is_no_failure() {
     let authority = TestAuthority::new("ours");
-    let tls = TlsAcceptor::new(live(&[&authority.write("a", &["a.test"])]), 1, Duration::from_secs(20));
+    let tls = TlsAcceptor::new(live(&[&authority.write("a", &["a.test"])]), NonZeroUsize::MIN, Duration::from_secs(20));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let connecting = async {
         let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

@@ -10,14 +10,14 @@ fn limited(origin: &Origin, change: impl FnOnce(&mut UpstreamLimits)) -> (Origin
 
 /// One connection to each server.
 fn one_each(limits: &mut UpstreamLimits) {
-    (limits.address_connections, limits.connect) = (1, Duration::from_secs(1));
+    (limits.address_connections, limits.connect) = (NonZeroUsize::MIN, Duration::from_secs(1));
 }
 
 #[tokio::test]
 async fn an_idle_connection_is_given_up_for_another_worker() {
     let origin = Origin::always(OK);
     let (origins, _) = limited(&origin, |limits| {
-        limits.connections = 1;
+        limits.connections = NonZeroUsize::MIN;
         // Neither age nor the sweep is to be what frees it.
         limits.idle_timeout = Duration::from_secs(600);
         limits.connect = Duration::from_secs(15);

@@ -65,7 +65,11 @@ struct Scene {
 
 /// A proxy with so many connections to an origin.
 fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene {
-    let mut limits = UpstreamLimits { connections, connect: Duration::from_secs(15), ..UpstreamLimits::default() };
+    let mut limits = UpstreamLimits {
+        connections: connections.try_into().unwrap(),
+        connect: Duration::from_secs(15),
+        ..UpstreamLimits::default()
+    };
     change(&mut limits);
     let settings = settings([format!("http://{}", origin().address)]);
     let (origins, events) = origins(&settings, limits, &SharedResources::with(resolver::Resolver::system()));
@@ -351,7 +355,11 @@ async fn requests_that_stop_after_an_early_response_hold_no_slot_for_long() {
 
 #[tokio::test]
 async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
-    let mut limits = UpstreamLimits { connections: 8, connect: Duration::from_secs(15), ..UpstreamLimits::default() };
+    let mut limits = UpstreamLimits {
+        connections: NonZeroUsize::new(8).unwrap(),
+        connect: Duration::from_secs(15),
+        ..UpstreamLimits::default()
+    };
     limits.buffer = 0;
     let upstream = upstream([origin().address], limits);
     let networks = vec!["127.0.0.0/8".parse().unwrap()];

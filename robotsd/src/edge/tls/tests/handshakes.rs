@@ -68,7 +68,7 @@ fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_handshake_counts_once_its_hello_is_whole() {
-    let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
+    let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::MIN, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let hello = client_hello(&client);
     let mut slow = Vec::new();
@@ -92,7 +92,7 @@ async fn a_hello_has_a_bound() {
 
 #[tokio::test]
 async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
-    let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
+    let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::MIN, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let mut slow = edge.sent(client_hello(&client)).await;
     slow.some().await;
@@ -107,7 +107,7 @@ async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
 
 #[tokio::test]
 async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
-    let (authority, edge) = secure(EdgeLimits { handshakes: 2, ..EdgeLimits::default() });
+    let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::new(2).unwrap(), ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let mut abandoned = Vec::new();
     for _ in 0..6 {
@@ -142,7 +142,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
 
 #[tokio::test]
 async fn a_large_hello_counts_before_it_is_whole() {
-    let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
+    let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::MIN, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let hello = [&b"\x16\x03\x01\x40\x00\x01\x00\x30\x00"[..], &[0; 8 * 1024]].concat();
     let _large = Raw::many(3, edge.address, hello).await;
