@@ -367,7 +367,7 @@ impl Origin {
 }
 
 /// A host in the form it is compared in: ASCII, lower case, no final dot; `None` if it is no host.
-pub(super) fn canonical(host: &str) -> Option<String> {
+fn canonical(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[') {
         let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
         return Some(format!("[{address}]"));
@@ -386,12 +386,12 @@ pub(super) fn canonical(host: &str) -> Option<String> {
 
 /// The ASCII form of a name of another script.
 #[cfg(feature = "idn")]
-fn to_ascii(host: &str) -> Option<Cow<'_, str>> {
+pub(super) fn to_ascii(host: &str) -> Option<Cow<'_, str>> {
     idna::domain_to_ascii_cow(host.as_bytes(), idna::AsciiDenyList::EMPTY).ok()
 }
 
 #[cfg(not(feature = "idn"))]
-fn to_ascii(_: &str) -> Option<Cow<'_, str>> {
+pub(super) fn to_ascii(_: &str) -> Option<Cow<'_, str>> {
     None
 }
 

@@ -3,13 +3,15 @@
 //! By hand, because the `url` crate repairs what an operator mistyped and accepts more than can be fetched here, and would
 //! be a dependency for three operations: parsing, joining a `Location`, and showing a URL without its secrets.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use http::uri::PathAndQuery;
 
 use crate::rules::{Authority, Port, ValueError};
-use crate::source::hosts::{Scheme, canonical};
+use crate::source::hosts::{Scheme, to_ascii};
 
 /// An `http` or `https` URL that can be fetched.
 ///
@@ -127,18 +129,20 @@ impl FromStr for FetchUrl {
             Port::Absent | Port::Empty => scheme.port(),
             Port::Number(_) | Port::Malformed => return Err(error(PORT)),
         };
-        let written = std::str::from_utf8(authority.host).unwrap_or_default();
-        if cfg!(not(feature = "idn")) && !written.is_ascii() {
-            return Err(error(NON_ASCII_HOST));
+        let host = std::str::from_utf8(authority.host).unwrap_or_default();
+        let host = match host.is_ascii() {
+            true => Cow::Borrowed(host),
+            false if cfg!(feature = "idn") => to_ascii(host).ok_or_else(|| error(HOST))?,
+            false => return Err(error(NON_ASCII_HOST)),
+        };
+        if !is_host(&host) {
+            return Err(error(HOST));
         }
-        let mut host = canonical(written).ok_or_else(|| error(HOST))?;
-        // With its final dot, a resolver appends no domain of its own to a name.
-        host.extend(written.ends_with('.').then_some('.'));
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
         let target = escaped(&target[..end]);
         let target = if target.starts_with('/') { target } else { format!("/{target}") };
         let target = PathAndQuery::try_from(target).map_err(|_| error(TARGET))?;
-        Ok(Self { scheme, host, port, target })
+        Ok(Self { scheme, host: host.to_ascii_lowercase(), port, target })
     }
 }
 
@@ -198,6 +202,14 @@ fn has_other_scheme(url: &str) -> bool {
     let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
     let is_port = rest.starts_with(|char: char| char.is_ascii_digit());
     has_scheme(url) && !is_web && !is_port && !scheme.contains('.')
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[') {
+        return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    }
+    let is_fine = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-' | b'_');
+    (1..=255).contains(&host.len()) && host.bytes().all(is_fine) && !host.starts_with('.')
 }
 
 /// Octets that have no place in a URL, percent-encoded; servers put them into `Location` all the same.
