@@ -84,7 +84,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("expectations", &["render", "input", "target_url", "config"]),
     ("log", &["date", "exchange", "edge", "render", "config", "word_enum"]),
     ("fleet", &["audit", "date", "files", "render", "report", "store", "publish_hook", "config", "log"]),
-    ("counting", &["metrics", "word_enum"]),
+    ("counting", &["metrics", "report", "word_enum"]),
     ("request", &["shared_rate", "counting"]),
     ("ask", &["metrics", "exchange", "edge", "config", "log", "counting", "request", "target_url", "word_enum"]),
     ("evaluator", &["names", "config"]),

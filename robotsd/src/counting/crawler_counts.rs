@@ -43,19 +43,27 @@ const OTHER: &str = "other";
 /// The crawler of a request in which none was recognised.
 pub(crate) const NO_CRAWLER: &str = "none";
 
+/// What the requests of a crawler are told apart by: their outcome with what is known of the sender, or the status code for
+/// `/robots.txt`.
+type OfDecision = (RequestOutcome, &'static str);
+type OfRobotsTxt = u16;
+
+/// A crawler's requests of one kind.
+type CrawlerKey<W> = (Arc<str>, W);
+
 /// Counts the requests of crawlers on one worker, which alone writes it.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCounts {
-    requests: [KeyedCounters<CrawlerKey>; ROOMS],
-    robots_txt: [KeyedCounters<RobotsTxtKey>; ROOMS],
+    requests: [KeyedCounters<CrawlerKey<OfDecision>>; ROOMS],
+    robots_txt: [KeyedCounters<CrawlerKey<OfRobotsTxt>>; ROOMS],
     combinations: Arc<CrawlerCombinations>,
 }
 
 /// The combinations that the workers of a site count.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
-    requests: [BoundedKeys<CrawlerKey>; ROOMS],
-    robots_txt: [BoundedKeys<RobotsTxtKey>; ROOMS],
+    requests: [BoundedKeys<CrawlerKey<OfDecision>>; ROOMS],
+    robots_txt: [BoundedKeys<CrawlerKey<OfRobotsTxt>>; ROOMS],
 }
 
 /// Keys that workers share, up to [`MOST_COMBINATIONS`]. While there is room a worker takes a lock for each key that is new to it;
@@ -67,26 +75,11 @@ struct BoundedKeys<K> {
     settled: OnceLock<Box<[K]>>,
 }
 
-/// A crawler's requests with one outcome.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct CrawlerKey {
-    pub(crate) crawler: Arc<str>,
-    pub(crate) outcome: RequestOutcome,
-    pub(crate) identity: &'static str,
-}
-
-/// A crawler's requests for `/robots.txt` with one status code.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct RobotsTxtKey {
-    pub(crate) crawler: Arc<str>,
-    pub(crate) code: u16,
-}
-
 /// The sums of several [`CrawlerCounts`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerTotals {
-    pub(crate) requests: BTreeMap<CrawlerKey, u64>,
-    pub(crate) robots_txt: BTreeMap<RobotsTxtKey, u64>,
+    pub(crate) requests: BTreeMap<CrawlerKey<OfDecision>, u64>,
+    pub(crate) robots_txt: BTreeMap<CrawlerKey<OfRobotsTxt>, u64>,
 }
 
 impl CrawlerCounts {
@@ -100,37 +93,38 @@ impl CrawlerCounts {
     }
 
     fn of_agent(&self, agent: &Agent, identity: &'static str, outcome: RequestOutcome) {
-        let count = |room: KeyRoom, crawler: &str, key: &dyn Fn() -> Option<CrawlerKey>| {
-            self.requests[room as usize].count(
-                hash(crawler, outcome as u64),
-                |key| key.outcome == outcome && is_same(key.identity, identity) && *key.crawler == *crawler,
-                key,
-            )
-        };
-        let key = |crawler: &str| CrawlerKey { crawler: crawler.into(), outcome, identity };
-        let (crawler, room) = (label(agent), KeyRoom::of(agent, outcome));
-        let order = |key: &CrawlerKey| (&*key.crawler, key.outcome, key.identity).cmp(&(crawler, outcome, identity));
-        let admitted = || self.combinations.requests[room as usize].admit(order, || key(crawler));
-        if !count(room, crawler, &admitted) {
-            count(KeyRoom::Others, OTHER, &|| Some(key(OTHER)));
-        }
+        let is = |other: &OfDecision| other.0 == outcome && is_same(other.1, identity);
+        let of = (label(agent), (outcome, identity));
+        count(&self.requests, &self.combinations.requests, KeyRoom::of(agent, outcome), of, outcome as u64, is);
     }
 
     /// Counts a request for `/robots.txt`, of a crawler where one was recognised.
     pub(super) fn robots_txt(&self, crawler: Option<&Agent>, status: StatusCode) {
         let code = status.as_u16();
-        let count = |room: KeyRoom, crawler: &str, key: &dyn Fn() -> Option<RobotsTxtKey>| {
-            let counters = &self.robots_txt[room as usize];
-            counters.count(hash(crawler, code.into()), |key| key.code == code && *key.crawler == *crawler, key)
-        };
-        let key = |crawler: &str| RobotsTxtKey { crawler: crawler.into(), code };
         let room = crawler.map_or(KeyRoom::Others, |agent| KeyRoom::of(agent, RequestOutcome::Allowed));
-        let crawler = crawler.map_or(NO_CRAWLER, label);
-        let order = |key: &RobotsTxtKey| (&*key.crawler, key.code).cmp(&(crawler, code));
-        let admitted = || self.combinations.robots_txt[room as usize].admit(order, || key(crawler));
-        if !count(room, crawler, &admitted) {
-            count(KeyRoom::Others, OTHER, &|| Some(key(OTHER)));
-        }
+        let of = (crawler.map_or(NO_CRAWLER, label), code);
+        count(&self.robots_txt, &self.combinations.robots_txt, room, of, code.into(), |other| *other == code);
+    }
+}
+
+/// Counts a request of a crawler in its room, or as [`OTHER`] where that has no room for one more combination. `is` says whether a
+/// key is of the same kind.
+fn count<W: Copy + Ord>(
+    counters: &[KeyedCounters<CrawlerKey<W>>; ROOMS],
+    combinations: &[BoundedKeys<CrawlerKey<W>>; ROOMS],
+    room: KeyRoom,
+    (crawler, of): (&str, W),
+    salt: u64,
+    is: impl Fn(&W) -> bool,
+) {
+    let count = |room: KeyRoom, crawler: &str, key: &dyn Fn() -> Option<CrawlerKey<W>>| {
+        let is = |(other, kind): &CrawlerKey<W>| is(kind) && **other == *crawler;
+        counters[room as usize].count(hash(crawler, salt), is, key)
+    };
+    let order = |(other, kind): &CrawlerKey<W>| (&**other, *kind).cmp(&(crawler, of));
+    let admitted = || combinations[room as usize].admit(order, || (crawler.into(), of));
+    if !count(room, crawler, &admitted) {
+        count(KeyRoom::Others, OTHER, &|| Some((OTHER.into(), of)));
     }
 }
 
@@ -289,7 +283,7 @@ mod tests {
         drop(growing);
         assert_eq!((keys, sum), (MOST_COMBINATIONS + 1, names.len() as u64));
         let known = |crawler: &str| crawler == OTHER || names.iter().any(|name| name == crawler);
-        assert!(totals.robots_txt.keys().all(|key| known(&key.crawler)), "{totals:?}");
+        assert!(totals.robots_txt.keys().all(|(crawler, _)| known(crawler)), "{totals:?}");
     }
 
     /// Alerts are for what search engines are refused, and for what is answered with 429: whatever was requested before, under whatever names, does not hide it.
@@ -320,10 +314,10 @@ mod tests {
         for engine in &engines {
             let crawler: Arc<str> = engine.name.as_str().into();
             for outcome in [RequestOutcome::Refused, RequestOutcome::Limited] {
-                let key = CrawlerKey { crawler: Arc::clone(&crawler), outcome, identity: "verified" };
+                let key = (Arc::clone(&crawler), (outcome, "verified"));
                 assert_eq!(totals.requests.get(&key), Some(&1), "{crawler}");
             }
-            assert_eq!(totals.robots_txt.get(&RobotsTxtKey { crawler, code: 200 }), Some(&1));
+            assert_eq!(totals.robots_txt.get(&(crawler, 200)), Some(&1));
         }
         assert!(totals.requests.len() <= ROOMS * (MOST_COMBINATIONS + 1) && totals.robots_txt.len() <= ROOMS * 257);
     }

@@ -5,7 +5,5 @@ mod outcome_counts;
 mod sending_services;
 
 pub(crate) use self::crawler_counts::{CrawlerCombinations, RequestOutcome};
-pub(crate) use self::outcome_counts::{
-    CountedRequest, OutcomeCounts, OutcomeTotals, PageTotals, SiteTotals, VisitorTotals, is_page,
-};
+pub(crate) use self::outcome_counts::{CountedRequest, OutcomeCounts, PageTotals, SiteTotals, VisitorTotals, is_page};
 pub(crate) use self::sending_services::{SendingServices, service_of};

@@ -15,6 +15,7 @@ use crate::metrics::{
     Counter, DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyPlace, KeyedCounters, MethodLabel,
     ResponseKey,
 };
+use crate::report::RequestsReport;
 
 /// One request in so many is timed: reading the clock costs ten times what counting does.
 const TIMED: u64 = 64;
@@ -85,9 +86,9 @@ pub(crate) const fn is_page(status: u16) -> bool {
 }
 
 /// The sums of several [`OutcomeCounts`], as metrics have them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SiteTotals {
-    pub(crate) outcomes: OutcomeTotals,
+    pub(crate) outcomes: RequestsReport,
     /// By [`RequestOutcome`].
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
     /// Questions about requests without a `User-Agent`.
@@ -99,20 +100,6 @@ pub(crate) struct SiteTotals {
     pub(crate) pages: PageTotals,
     pub(crate) decision_durations: HistogramTotals,
     pub(crate) response_durations: HistogramTotals,
-}
-
-/// The sums of several [`OutcomeCounts`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OutcomeTotals {
-    pub(crate) requests: u64,
-    /// Those for `/robots.txt`, whatever its spelling.
-    pub(crate) robots_txt: u64,
-    pub(crate) refused: u64,
-    pub(crate) tagged: u64,
-    pub(crate) observed: u64,
-    pub(crate) passed: u64,
-    /// Allowed ones that were answered with 429.
-    pub(crate) limited: u64,
 }
 
 impl OutcomeCounts {
@@ -210,6 +197,23 @@ impl OutcomeCounts {
         visitors.for_each(|(service, count)| *totals.entry(Arc::clone(service)).or_default() += count);
     }
 
+    /// Adds the requests, by what was done.
+    pub(crate) fn add_outcomes(&self, sums: &mut RequestsReport) {
+        sums.total += self.requests.total();
+        sums.robots_txt += self.robots_txt.total();
+        sums.passed += self.passed.total();
+        if let Some(details) = self.details.get() {
+            let of = |outcome: RequestOutcome| details.outcomes[outcome as usize].total();
+            sums.refused += of(RequestOutcome::Refused);
+            sums.tagged += of(RequestOutcome::Tagged);
+            sums.observed += of(RequestOutcome::Observed);
+            sums.limited += of(RequestOutcome::Limited);
+        }
+        // A request may be counted while these are read.
+        let others = [sums.robots_txt, sums.refused, sums.tagged, sums.observed, sums.passed, sums.limited];
+        sums.allowed = sums.total.saturating_sub(others.iter().sum());
+    }
+
     /// Adds how long the decisions took that were timed.
     pub(crate) fn add_decision_durations(&self, totals: &mut HistogramTotals) {
         if let Some(details) = self.details.get() {
@@ -248,7 +252,7 @@ impl CountedRequest {
 
 impl SiteTotals {
     pub(crate) fn add(&mut self, counts: &OutcomeCounts) {
-        self.outcomes.add(counts);
+        counts.add_outcomes(&mut self.outcomes);
         let Some(details) = counts.details.get() else { return };
         for (sum, count) in self.decisions.iter_mut().zip(&details.outcomes) {
             *sum += count.total();
@@ -260,42 +264,6 @@ impl SiteTotals {
         counts.add_pages(&mut self.pages);
         self.decision_durations.add(&details.decision_durations);
         self.response_durations.add(&details.response_durations);
-    }
-}
-
-impl Default for SiteTotals {
-    fn default() -> Self {
-        Self {
-            outcomes: OutcomeTotals::default(),
-            decisions: Default::default(),
-            without_agent: 0,
-            crawlers: CrawlerTotals::default(),
-            responses: BTreeMap::new(),
-            visitors: VisitorTotals::new(),
-            pages: PageTotals::new(),
-            decision_durations: HistogramTotals::new(&DECISION_BUCKETS),
-            response_durations: HistogramTotals::new(&HTTP_BUCKETS),
-        }
-    }
-}
-
-impl OutcomeTotals {
-    pub(crate) fn add(&mut self, counts: &OutcomeCounts) {
-        self.requests += counts.requests.total();
-        self.robots_txt += counts.robots_txt.total();
-        self.passed += counts.passed.total();
-        let Some(details) = counts.details.get() else { return };
-        let of = |outcome: RequestOutcome| details.outcomes[outcome as usize].total();
-        self.refused += of(RequestOutcome::Refused);
-        self.tagged += of(RequestOutcome::Tagged);
-        self.observed += of(RequestOutcome::Observed);
-        self.limited += of(RequestOutcome::Limited);
-    }
-
-    /// Requests that robots.txt does not disallow and that did not come too soon: those for itself aside. A request may be counted while they are read.
-    pub(crate) fn allowed(&self) -> u64 {
-        let others = [self.robots_txt, self.refused, self.tagged, self.observed, self.passed, self.limited];
-        self.requests.saturating_sub(others.iter().sum())
     }
 }
 
@@ -317,9 +285,9 @@ mod tests {
             }
             counts.details().outcomes[RequestOutcome::Refused as usize].add_one();
         }
-        let mut totals = OutcomeTotals::default();
-        totals.add(&one);
-        totals.add(&two);
-        assert_eq!((totals.requests, totals.robots_txt, totals.refused, totals.allowed()), (6, 2, 2, 2));
+        let mut totals = RequestsReport::default();
+        one.add_outcomes(&mut totals);
+        two.add_outcomes(&mut totals);
+        assert_eq!((totals.total, totals.robots_txt, totals.refused, totals.allowed), (6, 2, 2, 2));
     }
 }

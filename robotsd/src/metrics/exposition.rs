@@ -286,7 +286,7 @@ mod tests {
         exposition.sample(&family::PROCESS_CPU, &[], 1.5);
         let histogram = Histogram::new(&DECISION_BUCKETS);
         histogram.observe(std::time::Duration::from_nanos(300));
-        let mut totals = HistogramTotals::new(&DECISION_BUCKETS);
+        let mut totals = HistogramTotals::default();
         totals.add(&histogram);
         exposition.histogram(&family::DECISION_DURATION, &[], &totals);
         exposition

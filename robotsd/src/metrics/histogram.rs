@@ -30,8 +30,8 @@ pub(crate) struct Histogram {
     nanoseconds: Counter,
 }
 
-/// The sums of several [`Histogram`]s.
-#[derive(Clone, Debug)]
+/// The sums of several [`Histogram`]s of the same buckets; by default of none.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HistogramTotals {
     buckets: &'static Buckets,
     counts: Vec<u64>,
@@ -54,12 +54,9 @@ impl Histogram {
 }
 
 impl HistogramTotals {
-    pub(crate) fn new(buckets: &'static Buckets) -> Self {
-        Self { buckets, counts: vec![0; buckets.len() + 1], nanoseconds: 0 }
-    }
-
-    /// Adds a histogram of the same buckets.
     pub(crate) fn add(&mut self, histogram: &Histogram) {
+        self.buckets = histogram.buckets;
+        self.counts.resize(histogram.counts.len(), 0);
         for (sum, count) in self.counts.iter_mut().zip(&histogram.counts) {
             *sum += count.total();
         }
@@ -108,7 +105,7 @@ mod tests {
         for nanoseconds in [0, 100, 101, 1_000_000, 1_000_001] {
             histogram.observe(Duration::from_nanos(nanoseconds));
         }
-        let mut totals = HistogramTotals::new(&DECISION_BUCKETS);
+        let mut totals = HistogramTotals::default();
         totals.add(&histogram);
         totals.add(&histogram);
         let found: Vec<_> = totals.buckets().filter(|(_, count)| *count > 0).collect();
@@ -118,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_quantile_lies_within_its_bucket() {
-        let mut totals = HistogramTotals::new(&DECISION_BUCKETS);
+        let mut totals = HistogramTotals::default();
         assert_eq!(totals.quantile(0.99), None);
         let histogram = Histogram::new(&DECISION_BUCKETS);
         (0..99).for_each(|_| histogram.observe(Duration::from_nanos(50)));

@@ -223,7 +223,7 @@ pub(crate) fn is_of(site: &str, name: &str) -> bool {
 }
 
 /// The requests of a site since the process started, and the questions of other proxies about some.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RequestsReport {
     pub(crate) total: u64,

@@ -16,9 +16,10 @@ use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig};
-use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, PageTotals, SiteTotals, VisitorTotals};
+use crate::counting::{CrawlerCombinations, OutcomeCounts, PageTotals, SiteTotals, VisitorTotals};
 use crate::exchange::ClientRequest;
 use crate::log::{Log, LogPrivacy};
+use crate::report::RequestsReport;
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
 
@@ -221,10 +222,10 @@ impl SiteOutcomes {
         counts
     }
 
-    pub(super) fn total(&self) -> OutcomeTotals {
+    pub(super) fn total(&self) -> RequestsReport {
         let parts = self.0.lock();
         let mut total = parts.ended.outcomes;
-        parts.workers.iter().for_each(|counts| total.add(counts));
+        parts.workers.iter().for_each(|counts| counts.add_outcomes(&mut total));
         total
     }
 
@@ -245,11 +246,10 @@ impl SiteOutcomes {
         let mut total = parts.ended.outcomes;
         let mut durations = parts.ended.decision_durations.clone();
         for counts in &parts.workers {
-            total.add(counts);
+            counts.add_outcomes(&mut total);
             counts.add_decision_durations(&mut durations);
         }
-        let OutcomeTotals { requests, refused, .. } = total;
-        TrafficTotals { requests, refused, decision_p99: durations.quantile(0.99) }
+        TrafficTotals { requests: total.total, refused: total.refused, decision_p99: durations.quantile(0.99) }
     }
 
     /// All that is counted.
@@ -274,7 +274,7 @@ mod tests {
         for _ in 0..100 {
             let _ = outcomes.of_worker(&Arc::default()).request(b"/b", (&http::Method::GET).into(), 0);
         }
-        assert_eq!(outcomes.total().requests, 101);
+        assert_eq!(outcomes.total().total, 101);
         assert_eq!(outcomes.totals().outcomes, outcomes.total());
         assert!(outcomes.0.lock().workers.len() <= 2);
     }

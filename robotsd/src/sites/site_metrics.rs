@@ -86,13 +86,12 @@ impl ServedSite {
             exposition.sample(&family::DECISIONS, &[site, ("outcome", outcome)], count);
         }
         exposition.sample(&family::QUESTIONS_WITHOUT_USER_AGENT, &[site], totals.without_agent);
-        for (key, count) in totals.crawlers.requests {
-            let labels =
-                [site, ("crawler", &*key.crawler), ("outcome", key.outcome.as_str()), ("identity", key.identity)];
+        for ((crawler, (outcome, identity)), count) in totals.crawlers.requests {
+            let labels = [site, ("crawler", &*crawler), ("outcome", outcome.as_str()), ("identity", identity)];
             exposition.sample(&family::CRAWLER_REQUESTS, &labels, count);
         }
-        for (key, count) in totals.crawlers.robots_txt {
-            let labels = [site, ("crawler", &*key.crawler), ("code", &*key.code.to_string())];
+        for ((crawler, code), count) in totals.crawlers.robots_txt {
+            let labels = [site, ("crawler", &*crawler), ("code", &*code.to_string())];
             exposition.sample(&family::ROBOTS_TXT_REQUESTS, &labels, count);
         }
         write_responses(exposition, &self.name, &totals.responses, listeners);
@@ -134,7 +133,7 @@ pub(crate) fn write_responses(
     listeners: &[Arc<str>],
 ) {
     for (key, count) in responses {
-        let listener = listeners.get(usize::from(key.listener())).map_or("other", |label| label);
+        let listener = listeners.get(usize::from(key.listener)).map_or("other", |label| label);
         let labels = [("listener", listener), ("site", site), ("code", &*key.code()), ("method", key.method())];
         exposition.sample(&family::HTTP_REQUESTS, &labels, count);
     }

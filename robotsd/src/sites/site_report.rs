@@ -19,7 +19,7 @@ use crate::date::rfc3339;
 use crate::names::quoted_list;
 use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
-    RecordedReload, RequestsReport, SiteReport, SiteTraffic, UpstreamReport,
+    RecordedReload, SiteReport, SiteTraffic, UpstreamReport,
 };
 use crate::upstream::{FailureKind, Origins, ServerStatus};
 
@@ -111,21 +111,11 @@ impl WithoutRobots {
 
 impl ServedSite {
     fn traffic(&self) -> SiteTraffic {
-        let total = self.outcomes.total();
         let origins = self.backend.as_ref().and_then(BackendSource::origins);
         let failures = origins.map(Origins::failures).unwrap_or_default();
         SiteTraffic {
             name: self.name.to_string(),
-            requests: RequestsReport {
-                total: total.requests,
-                robots_txt: total.robots_txt,
-                allowed: total.allowed(),
-                refused: total.refused,
-                tagged: total.tagged,
-                observed: total.observed,
-                passed: total.passed,
-                limited: total.limited,
-            },
+            requests: self.outcomes.total(),
             upstreams: origins.map(Origins::status).unwrap_or_default().into_iter().map(server).collect(),
             failures: failures.into_iter().map(|(kind, count)| KindCount::new(kind.as_str(), count)).collect(),
         }
