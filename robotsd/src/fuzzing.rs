@@ -1,8 +1,8 @@
 //! The functions that the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
 
-pub use crate::ask::{check_request, spop_frames};
+pub use crate::ask::test_octets::{check_request, spop_frames};
 pub use crate::board::test_octets::board_day;
-pub use crate::commands::replay::log_line;
+pub use crate::commands::replay::test_octets::log_line;
 pub use crate::edge::test_octets::{certificate, forwarded_fields, hops, proxy_header, request_head};
 #[cfg(fuzzing)]
 pub use crate::edge::test_sequences::connection;

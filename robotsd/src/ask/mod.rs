@@ -23,6 +23,8 @@ mod question_error;
 mod response;
 mod site_table;
 mod spoe;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod test_octets;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -39,13 +41,9 @@ use tower_robots::layer::{Answer, OriginalRequest, Outcome, Record, RobotsLayer}
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
-#[cfg(any(test, fuzzing))]
-pub use self::ext_authz::check_request;
 pub(crate) use self::question_error::QuestionErrors;
 pub(crate) use self::site_table::{DecisionSite, DecisionSites};
 pub(crate) use self::spoe::MESSAGES;
-#[cfg(any(test, fuzzing))]
-pub use self::spoe::spop_frames;
 
 use self::asked_request::AskedRequest;
 use self::ext_authz::{CallError, CheckQuestion, CheckResponse, ServiceRequest};

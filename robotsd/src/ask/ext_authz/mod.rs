@@ -3,6 +3,8 @@
 //! The request in a message is decided where every question is; here it is read and answered.
 
 mod messages;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod test_octets;
 
 use std::time::Duration;
 
@@ -141,39 +143,6 @@ fn grpc_timeout(text: &[u8]) -> Option<Duration> {
         b'n' => Duration::from_nanos(number),
         _ => return None,
     })
-}
-
-/// For fuzzing: the content of a call. It is read alike however it is cut, and the question is the same once it is written again.
-#[cfg(any(test, fuzzing))]
-pub fn check_request(octets: &[u8]) {
-    let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
-        let mut reader = MessageReader::default();
-        for piece in pieces {
-            reader.push(piece)?;
-        }
-        reader.finish()
-    };
-    let whole = read(&mut std::iter::once(octets));
-    assert_eq!(read(&mut octets.chunks(3)).is_ok(), whole.is_ok(), "the pieces say something else");
-    let Ok(message) = whole else { return };
-    let Ok(question) = CheckQuestion::read(message.clone()) else { return };
-    if let Ok(original) = question.original() {
-        assert!(!original.target.is_empty(), "no target");
-        assert!(original.host.is_none_or(|host| !host.is_empty()), "a host of no octets");
-    }
-    if let Some(fields) = question.fields() {
-        assert!(fields.len() <= message.len(), "fields from nowhere");
-    }
-    let request: messages::CheckRequest = prost::Message::decode(message).unwrap_or_default();
-    let again: Bytes = framed(&request).slice(5..);
-    let again = CheckQuestion::read(again);
-    let is_same = again.is_ok_and(|again| {
-        again.address == question.address
-            && again.fields() == question.fields()
-            && again.original().ok().map(|it| (it.method.clone(), it.target.to_vec()))
-                == question.original().ok().map(|it| (it.method.clone(), it.target.to_vec()))
-    });
-    assert!(is_same, "a question that is read in two ways");
 }
 
 #[cfg(test)]

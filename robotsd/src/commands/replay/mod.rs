@@ -46,7 +46,7 @@ pub(super) use self::counts::SearchRequests;
 use self::counts::{ReplayCounts, ReplayPlan};
 pub(super) use self::format::ReplayLogFormat;
 #[cfg(any(test, fuzzing))]
-pub use self::format::log_line;
+pub(crate) use self::format::test_octets;
 use self::headers::HeaderCache;
 use self::history::VersionHistory;
 use self::identity::{LogEvidence, NameAnswers, NameQuestions};

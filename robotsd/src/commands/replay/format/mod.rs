@@ -181,21 +181,7 @@ fn is_address(word: &[u8]) -> bool {
     std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
 }
 
-/// A line in every format. The format that is found for it is one that reads it, if any does.
 #[cfg(any(test, fuzzing))]
-pub fn log_line(octets: &[u8]) {
-    for format in ReplayLogFormat::value_variants() {
-        if let Some(request) = format.read(octets) {
-            assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len() * 3);
-        }
-        assert!(format.detect(octets) != ReplayLogFormat::Auto, "a format that is not found");
-    }
-    let mut reader = ChunkReader::new(ReplayLogFormat::W3c, octets);
-    reader.read(&[FIELDS, b" date time c-ip cs-method cs-uri-stem cs-uri-query cs(User-Agent)"].concat());
-    if let LogLine::Request(request) = reader.read(octets) {
-        assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len());
-    }
-}
-
+pub(crate) mod test_octets;
 #[cfg(test)]
 mod tests;

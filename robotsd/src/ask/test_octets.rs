@@ -1,0 +1,22 @@
+//! Entries for fuzzing: the questions of proxies, as octets.
+
+use bytes::Bytes;
+use http::Response;
+
+pub use super::ext_authz::test_octets::check_request;
+use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_REAL_IP};
+use super::spoe::MESSAGES;
+
+/// The octets of a connection: whatever a message holds, a question names its request in one place at most, and the answer to it
+/// can be told.
+pub fn spop_frames(octets: &[u8]) {
+    crate::edge::test_octets::spop_frames(octets, |arguments, variables| {
+        let question = (MESSAGES.request)(arguments);
+        for name in [X_ORIGINAL_URI, X_ORIGINAL_METHOD, X_REAL_IP] {
+            assert!(question.headers().get_all(&name).iter().count() <= 1, "{name} twice");
+        }
+        let mut response = Response::new(Bytes::copy_from_slice(octets));
+        *response.status_mut() = http::StatusCode::FORBIDDEN;
+        (MESSAGES.variables)(&response, variables);
+    });
+}
