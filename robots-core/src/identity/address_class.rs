@@ -119,7 +119,7 @@ impl fmt::Display for AddressClass {
 /// assert_eq!(judged(Some("198.51.100.1".parse()?)), Err(UndecidedReason::Address));
 /// # Ok::<(), std::net::AddrParseError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicAddress(IpAddr);
 
 impl PublicAddress {

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 
 use foldhash::fast::RandomState;
-use serde::Serialize;
 use tower_robots::agent::{Identity, UndecidedReason};
 
 use super::headers::AgentKind;
 use super::rule_paths::RulePaths;
-use super::tally::{Hours, Period, RequestTally};
+use super::tally::{FrequentCounts, Hours, Period, RequestTally};
 
 /// Crawlers that get a row of their own. Names can be made up: the rest share one.
 const ROWS: usize = 1024;
@@ -216,21 +215,8 @@ pub(super) struct FailedClaims {
     pub(super) addresses: FailedAddresses,
 }
 
-/// Requests by address, in bounded memory.
-#[derive(Clone, Debug, Default)]
-pub(super) struct FailedAddresses {
-    /// With a fast hash of a random seed: every failed request is counted here.
-    counts: HashMap<IpAddr, AddressTally, RandomState>,
-    /// Of the addresses that were dropped for others.
-    pub(super) dropped: AddressTally,
-}
-
-/// Requests from an address, or from several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct AddressTally {
-    pub(super) requests: u64,
-    pub(super) disallowed: u64,
-}
+/// Requests by address.
+pub(super) type FailedAddresses = FrequentCounts<IpAddr, ADDRESSES>;
 
 impl Default for FailedClaims {
     fn default() -> Self {
@@ -250,77 +236,10 @@ impl FailedClaims {
 }
 
 impl FailedAddresses {
-    /// Counts a request from an address.
-    pub(super) fn note(&mut self, address: IpAddr, is_disallowed: bool) {
-        self.add(address, AddressTally { requests: 1, disallowed: u64::from(is_disallowed) });
-    }
-
-    fn add(&mut self, address: IpAddr, tally: AddressTally) {
-        if let Some(known) = self.counts.get_mut(&address) {
-            known.add(tally);
-            return;
-        }
-        if self.counts.len() >= ADDRESSES {
-            self.drop_rare();
-        }
-        self.counts.insert(address, tally);
-    }
-
-    fn merge(&mut self, next: Self) {
-        self.dropped.add(next.dropped);
-        // Nearly all are known once a few chunks are counted.
-        let mut new = Vec::new();
-        for (address, tally) in next.counts {
-            match self.counts.get_mut(&address) {
-                Some(known) => known.add(tally),
-                None => new.push((address, tally)),
-            }
-        }
-        if self.counts.len() + new.len() > ADDRESSES {
-            // Not all have room, so the order must not be that of a map.
-            sort(&mut new);
-        }
-        for (address, tally) in new {
-            self.add(address, tally);
-        }
-    }
-
-    /// Drops the less frequent half.
-    fn drop_rare(&mut self) {
-        let mut all = sorted(std::mem::take(&mut self.counts));
-        for (_, tally) in all.split_off(ADDRESSES / 2) {
-            self.dropped.add(tally);
-        }
-        self.counts = all.into_iter().collect();
-    }
-
-    /// The addresses that are known, those with the most requests first.
-    pub(super) fn sorted(&self) -> Vec<(IpAddr, AddressTally)> {
-        sorted(self.counts.clone())
-    }
-
     /// The clients, as far as they are known: addresses, or networks of one client, as each /64 of IPv6 is.
     pub(super) fn networks(&self) -> HashSet<IpAddr> {
-        self.counts.keys().map(|address| client(*address)).collect()
+        self.keys().map(|address| client(*address)).collect()
     }
-}
-
-impl AddressTally {
-    pub(super) const fn add(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.disallowed += other.disallowed;
-    }
-}
-
-fn sorted(counts: HashMap<IpAddr, AddressTally, RandomState>) -> Vec<(IpAddr, AddressTally)> {
-    let mut sorted: Vec<_> = counts.into_iter().collect();
-    sort(&mut sorted);
-    sorted
-}
-
-/// Those with the most requests first.
-fn sort(counts: &mut [(IpAddr, AddressTally)]) {
-    counts.sort_unstable_by_key(|(address, tally)| (std::cmp::Reverse(tally.requests), *address));
 }
 
 /// A client has a whole /64.
@@ -334,6 +253,7 @@ fn client(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::replay::tally::AddressTally;
 
     #[test]
     fn made_up_names_share_a_row_in_the_end() {
@@ -360,10 +280,10 @@ mod tests {
             for number in 0..2_000_u32 {
                 one.note(IpAddr::from((0x0909_0000 + chunk * 2_000 + number).to_be_bytes()), false);
                 one.note(busy, true);
-                assert!(one.counts.len() <= ADDRESSES);
+                assert!(one.keys().count() <= ADDRESSES);
             }
             all.merge(one);
-            assert!(all.counts.len() <= ADDRESSES);
+            assert!(all.keys().count() <= ADDRESSES);
         }
         let known = all.sorted();
         assert_eq!(known[0], (busy, AddressTally { requests: 16_000, disallowed: 16_000 }));

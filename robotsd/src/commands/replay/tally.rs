@@ -1,7 +1,9 @@
 //! Counts of requests: under one name, of one kind of sender, and by the hour, in bounded memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 
+use foldhash::fast::RandomState;
 use serde::Serialize;
 
 /// The judgements of requests, under the last of the files. As JSON, the fields beside a kind of senders.
@@ -137,6 +139,84 @@ impl Hours {
     pub(super) fn sorted(&self) -> impl Iterator<Item = (i64, RequestTally)> {
         self.hours.iter().map(|(hour, counts)| (hour * 3600, *counts))
     }
+}
+
+/// Requests from an address, or from several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct AddressTally {
+    pub(super) requests: u64,
+    pub(super) disallowed: u64,
+}
+
+impl AddressTally {
+    pub(super) const fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.disallowed += other.disallowed;
+    }
+}
+
+/// Requests by address, or by what is asked of one, for so many of these at most: of more, the less frequent half is dropped.
+#[derive(Clone, Debug)]
+pub(super) struct FrequentCounts<K, const MOST: usize> {
+    /// With a fast hash of a random seed.
+    counts: HashMap<K, AddressTally, RandomState>,
+    /// Of those that were dropped for others.
+    pub(super) dropped: AddressTally,
+}
+
+impl<K, const MOST: usize> Default for FrequentCounts<K, MOST> {
+    fn default() -> Self {
+        Self { counts: HashMap::default(), dropped: AddressTally::default() }
+    }
+}
+
+impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
+    pub(super) fn note(&mut self, key: K, is_disallowed: bool) {
+        self.add(key, AddressTally { requests: 1, disallowed: u64::from(is_disallowed) });
+    }
+
+    fn add(&mut self, key: K, tally: AddressTally) {
+        if let Some(known) = self.counts.get_mut(&key) {
+            known.add(tally);
+            return;
+        }
+        if self.counts.len() >= MOST {
+            // Half is made free, so that this is seldom done.
+            let mut all = self.sorted();
+            all.split_off(MOST / 2).into_iter().for_each(|(_, tally)| self.dropped.add(tally));
+            self.counts = all.into_iter().collect();
+        }
+        self.counts.insert(key, tally);
+    }
+
+    /// Adds those of the next chunk.
+    pub(super) fn merge(&mut self, next: Self) {
+        self.dropped.add(next.dropped);
+        // Nearly all are known once a few chunks are counted.
+        let (known, mut new): (Vec<_>, Vec<_>) =
+            next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
+        if self.counts.len() + new.len() > MOST {
+            // Not all have room, so the order must not be that of a map.
+            sort(&mut new);
+        }
+        known.into_iter().chain(new).for_each(|(key, tally)| self.add(key, tally));
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.counts.keys()
+    }
+
+    /// Those that are known, the most frequent first.
+    pub(super) fn sorted(&self) -> Vec<(K, AddressTally)> {
+        let mut sorted: Vec<_> = self.counts.iter().map(|(key, tally)| (*key, *tally)).collect();
+        sort(&mut sorted);
+        sorted
+    }
+}
+
+/// Those with the most requests first.
+fn sort<K: Copy + Ord>(counts: &mut [(K, AddressTally)]) {
+    counts.sort_unstable_by_key(|(key, tally)| (std::cmp::Reverse(tally.requests), *key));
 }
 
 #[cfg(test)]

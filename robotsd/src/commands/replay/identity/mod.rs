@@ -181,7 +181,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
         let methods = self.methods(crawler)?;
         let names = methods.names?;
         if let Some(questions) = self.questions {
-            questions.borrow_mut().add((names, address), 1);
+            questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
             // Lists are complete by themselves.

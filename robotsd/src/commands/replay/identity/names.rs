@@ -19,6 +19,7 @@ use tower_robots::identity::{MethodOutcome, NamePattern, PublicAddress};
 use tower_robots::source::evidence::NameResolver;
 
 use crate::commands::replay::source;
+use crate::commands::replay::tally::FrequentCounts;
 use crate::date::seconds;
 use crate::exit::complain;
 
@@ -40,7 +41,8 @@ pub(crate) fn look_up(
     patterns: &[Arc<[NamePattern]>],
     resolvers: &[SocketAddr],
 ) -> io::Result<NameAnswers> {
-    let (mut questions, is_cut) = questions.into_sorted();
+    let is_cut = questions.dropped.requests > 0;
+    let mut questions: Vec<_> = questions.sorted().into_iter().map(|(question, _)| question).collect();
     let left_out = questions.len().saturating_sub(MOST_LOOKED_UP);
     if left_out > 0 {
         let more = if is_cut { "more than " } else { "" };
@@ -138,12 +140,7 @@ const MOST_COUNTED: usize = 1 << 16;
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
 /// The addresses whose names say more, with their requests.
-#[derive(Debug, Default)]
-pub(crate) struct NameQuestions {
-    requests: HashMap<NameQuestion, u64>,
-    /// Whether there were more than are counted.
-    is_cut: bool,
-}
+pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MOST_COUNTED>;
 
 /// The results by names for claims.
 #[derive(Debug)]
@@ -153,37 +150,6 @@ pub(crate) struct NameAnswers {
     pub(super) asked: i64,
     /// Addresses that were not looked up.
     pub(crate) left_out: usize,
-}
-
-impl NameQuestions {
-    /// Adds those of the next chunk.
-    pub(crate) fn merge(&mut self, next: Self) {
-        self.is_cut |= next.is_cut;
-        for (question, requests) in sorted(next.requests) {
-            self.add(question, requests);
-        }
-    }
-
-    /// The questions, those about the most requests first; and whether there were more than are counted.
-    pub(super) fn into_sorted(self) -> (Vec<NameQuestion>, bool) {
-        (sorted(self.requests).into_iter().map(|(question, _)| question).collect(), self.is_cut)
-    }
-
-    pub(super) fn add(&mut self, question: NameQuestion, requests: u64) {
-        if self.requests.len() >= MOST_COUNTED && !self.requests.contains_key(&question) {
-            self.is_cut = true;
-            // Half is made free, so that this is seldom done.
-            let kept = sorted(std::mem::take(&mut self.requests)).into_iter().take(MOST_COUNTED / 2);
-            self.requests = kept.collect();
-        }
-        *self.requests.entry(question).or_default() += requests;
-    }
-}
-
-fn sorted(requests: HashMap<NameQuestion, u64>) -> Vec<(NameQuestion, u64)> {
-    let mut sorted: Vec<_> = requests.into_iter().collect();
-    sorted.sort_unstable_by_key(|((names, address), requests)| (std::cmp::Reverse(*requests), *names, address.get()));
-    sorted
 }
 
 impl NameAnswers {
@@ -208,12 +174,12 @@ mod tests {
         let mut all = NameQuestions::default();
         for chunk in 0..4 {
             let mut one = NameQuestions::default();
-            (0..40_000).for_each(|number| one.add((0, address(chunk * 40_000 + number)), 1));
-            (0..3).for_each(|_| one.add((1, address(7)), 1));
+            (0..40_000).for_each(|number| one.note((0, address(chunk * 40_000 + number)), false));
+            (0..3).for_each(|_| one.note((1, address(7)), false));
             all.merge(one);
-            assert!(all.requests.len() <= MOST_COUNTED);
+            assert!(all.sorted().len() <= MOST_COUNTED);
         }
-        let (questions, is_cut) = all.into_sorted();
-        assert_eq!((questions[0], is_cut), ((1, address(7)), true));
+        let (questions, is_cut) = (all.sorted(), all.dropped.requests > 0);
+        assert_eq!((questions[0].0, is_cut), ((1, address(7)), true));
     }
 }

@@ -10,10 +10,10 @@ use tower_robots::rules::Group;
 
 use crate::board::date_of;
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
-use crate::commands::replay::crawler_rows::{AddressTally, FailedClaims, ReplayRow};
+use crate::commands::replay::crawler_rows::{FailedClaims, ReplayRow};
 use crate::commands::replay::redaction::ReportPrivacy;
 use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePaths};
-use crate::commands::replay::tally::RequestTally;
+use crate::commands::replay::tally::{AddressTally, RequestTally};
 use crate::html::{counted, grouped};
 
 /// Rules, and patterns of a rule in a report.
