@@ -7,47 +7,32 @@ use super::clf::{LoggedRequest, rfc3339, status};
 /// The start of the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
-/// Which column is what; a log has those that its server is configured to write.
+/// The names of the columns that are read: of method, path, query, agent, referer, status, address, date, time, host, and of the host
+/// that the client named, where the one before is that of the distribution.
+const READ: [&[&[u8]]; 11] = [
+    &[b"cs-method"],
+    &[b"cs-uri-stem", b"cs-uri"],
+    &[b"cs-uri-query"],
+    &[b"cs(user-agent)"],
+    &[b"cs(referer)"],
+    &[b"sc-status"],
+    &[b"c-ip"],
+    &[b"date"],
+    &[b"time"],
+    &[b"cs-host", b"cs(host)"],
+    &[b"x-host-header"],
+];
+
+/// The place of each column; a log has those that its server is configured to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct W3cColumns {
-    method: Option<usize>,
-    path: Option<usize>,
-    query: Option<usize>,
-    agent: Option<usize>,
-    referer: Option<usize>,
-    status: Option<usize>,
-    address: Option<usize>,
-    date: Option<usize>,
-    time: Option<usize>,
-    host: Option<usize>,
-    /// The host that the client named, where `host` is that of the distribution.
-    named_host: Option<usize>,
-}
+pub(crate) struct W3cColumns([Option<usize>; READ.len()]);
 
 impl W3cColumns {
     /// Reads the line `#Fields: …`; `None` where it is another one.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
-        let names = line.strip_prefix(FIELDS)?;
-        let mut columns = Self::default();
-        let is_blank = |octet: &u8| matches!(octet, b' ' | b'\t');
-        for (at, name) in names.split(is_blank).filter(|name| !name.is_empty()).enumerate() {
-            let column = match name.to_ascii_lowercase().as_slice() {
-                b"cs-method" => &mut columns.method,
-                b"cs-uri-stem" | b"cs-uri" => &mut columns.path,
-                b"cs-uri-query" => &mut columns.query,
-                b"cs(user-agent)" => &mut columns.agent,
-                b"cs(referer)" => &mut columns.referer,
-                b"sc-status" => &mut columns.status,
-                b"c-ip" => &mut columns.address,
-                b"date" => &mut columns.date,
-                b"time" => &mut columns.time,
-                b"cs-host" | b"cs(host)" => &mut columns.host,
-                b"x-host-header" => &mut columns.named_host,
-                _ => continue,
-            };
-            *column = Some(at);
-        }
-        Some(columns)
+        let names = line.strip_prefix(FIELDS)?.to_ascii_lowercase();
+        let names: Vec<&[u8]> = names.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()).collect();
+        Some(Self(READ.map(|known| names.iter().rposition(|name| known.contains(name)))))
     }
 
     /// Reads a line of these columns.
@@ -57,31 +42,32 @@ impl W3cColumns {
         let values: Vec<&[u8]> = line.split(|octet| *octet == blank).collect();
         let value =
             |column: Option<usize>| column.and_then(|at| values.get(at)).copied().filter(|value| *value != b"-");
-        let (method, path) = (value(self.method)?, value(self.path)?);
+        let [method, path, query, agent, referer, code, address, date, time, host, named_host] = self.0.map(value);
+        let (method, path) = (method?, path?);
         if method.is_empty() || path.is_empty() {
             return None;
         }
-        let target = match value(self.query).filter(|query| !query.is_empty()) {
+        let target = match query.filter(|query| !query.is_empty()) {
             Some(query) => Cow::Owned([path, b"?", query.strip_prefix(b"?").unwrap_or(query)].concat()),
             None => Cow::Borrowed(path),
         };
-        let text = |column: Option<usize>| match value(column) {
+        let text = |value: Option<&'a [u8]>| match value {
             Some(text) if has_tabs => percent_decoded(text),
             Some(text) => with_blanks(text),
             None => Cow::default(),
         };
-        let moment = || rfc3339(&[value(self.date)?, b"T", value(self.time)?, b"Z"].concat());
+        let moment = || rfc3339(&[date?, b"T", time?, b"Z"].concat());
+        let [.., host_column, named_column] = self.0;
         Some(LoggedRequest {
             site: None,
-            host: (self.named_host.or(self.host))
-                .map(|_| value(self.named_host).or_else(|| value(self.host)).unwrap_or_default().into()),
-            address: value(self.address).map(Cow::Borrowed).unwrap_or_default(),
+            host: named_column.or(host_column).map(|_| named_host.or(host).unwrap_or_default().into()),
+            address: address.map(Cow::Borrowed).unwrap_or_default(),
             time: moment(),
             method: Cow::Borrowed(method),
             target,
-            status: status(value(self.status)),
-            referer: text(self.referer),
-            agent: text(self.agent),
+            status: status(code),
+            referer: text(referer),
+            agent: text(agent),
         })
     }
 }

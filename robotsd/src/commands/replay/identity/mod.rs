@@ -17,7 +17,7 @@ mod names;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -198,10 +198,9 @@ impl ClaimEvidence for EvidenceAt<'_> {
 
 /// The address, if it is one; it may have been truncated.
 pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
-    match dotted(text) {
-        Some(address) => Some(IpAddr::V4(address)),
-        None => other(text),
-    }
+    let text = std::str::from_utf8(text).ok()?;
+    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    Some(text.parse::<IpAddr>().ok()?.to_canonical())
 }
 
 /// Whether an address is that of a client, as far as it shows.
@@ -214,33 +213,6 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
         IpAddr::V4(address) => address.octets()[3] != 0,
         IpAddr::V6(address) => address.segments()[4..] != [0; 4],
     }
-}
-
-/// An IPv4 address as most lines have it: a third of the time that a parser of every form takes.
-fn dotted(text: &[u8]) -> Option<Ipv4Addr> {
-    let (mut octets, mut at, mut digits) = ([0_u8; 4], 0, 0);
-    for octet in text {
-        match octet {
-            b'0'..=b'9' => {
-                let before = octets[at];
-                // No zero before other digits.
-                if digits > 0 && before == 0 {
-                    return None;
-                }
-                octets[at] = before.checked_mul(10)?.checked_add(octet - b'0')?;
-                digits += 1;
-            }
-            b'.' if digits > 0 && at < 3 => (at, digits) = (at + 1, 0),
-            _ => return None,
-        }
-    }
-    (at == 3 && digits > 0).then_some(Ipv4Addr::from(octets))
-}
-
-fn other(text: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(text).ok()?;
-    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    Some(text.parse::<IpAddr>().ok()?.to_canonical())
 }
 
 const DAY: i64 = 24 * 60 * 60;
@@ -319,33 +291,6 @@ fn day_of(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_short_way_reads_what_the_parser_reads() {
-        for text in [
-            "1.2.3.4",
-            "255.255.255.255",
-            "0.0.0.1",
-            "10.20.30.40",
-            "256.1.1.1",
-            "1.2.3",
-            "1.2.3.4.5",
-            "1..3.4",
-            ".1.2.3.4",
-            "1.2.3.4.",
-            "01.2.3.4",
-            "1.2.3.00",
-            "1.2.3.4 ",
-            "",
-            ".",
-            "a.b.c.d",
-            "1.2.3.-4",
-            "999999.1.1.1",
-            "::1",
-        ] {
-            assert_eq!(dotted(text.as_bytes()), text.parse().ok(), "{text}");
-        }
-    }
 
     #[test]
     fn whole_addresses_are_read_in_every_form() {
