@@ -9,7 +9,7 @@ use std::{io, slice, thread};
 
 use foldhash::fast::RandomState;
 use indicatif::ProgressBar;
-use tower_robots::agent::{Identity, Referrer, UndecidedReason};
+use tower_robots::agent::Referrer;
 use tower_robots::policy::{Pace, Would};
 use tower_robots::rules::RequestPath;
 
@@ -192,11 +192,6 @@ impl ReplayCounts {
             let (agents, rules, address) = (&judged.agents, &evaluator.rules, plan.evidence.client(logged));
             let line = PacedLogLine { agents, rules, identity, address, target: &entry.target, time };
             self.pace_notes.note(&decision, &line);
-            if matches!(identity, Identity::Refuted(_)) {
-                let sender = KnownSender { identity: Identity::Undecided(UndecidedReason::SuspectPath), ..sender };
-                let decision = judged.decide(evaluator, sender, method, &path);
-                decision.into_iter().for_each(|decision| self.pace_notes.note_doubted(&decision, &line));
-            }
         }
         if early {
             return;

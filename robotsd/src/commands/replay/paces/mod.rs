@@ -49,8 +49,6 @@ struct PaceJudge {
     by_name: HashMap<(String, PacedSenders), usize, RandomState>,
     unknown_names: usize,
     buckets: SiteBuckets,
-    /// For those that are doubted.
-    doubted: SiteBuckets,
     /// The latest time.
     now: Duration,
     /// How often times began anew.
@@ -84,19 +82,15 @@ impl PaceCounts {
     }
 
     /// Once all is counted. Requests of impostors of these crawlers count as those of the crawlers: the log may not hold the addresses
-    /// of clients.
+    /// of clients. They share a bucket, as all whose address is not known do.
     pub(crate) fn conclude(&mut self, suspects: &[String]) {
         self.order.finish(&mut |next| self.judge.take_next(next));
-        let mut counts = mem::take(&mut self.judge.counts);
-        counts.retain(|count| match count.senders {
-            PacedSenders::Own => true,
-            PacedSenders::Impostors => !suspects.contains(&count.crawler),
-            PacedSenders::Doubted => suspects.contains(&count.crawler),
-        });
         self.judge.by_name.clear();
-        for count in counts {
-            let senders = if count.senders == PacedSenders::Doubted { PacedSenders::Own } else { count.senders };
-            let at = self.judge.count_like(PaceCount { senders, paced: PacedRequests::default(), ..count.clone() });
+        for mut count in mem::take(&mut self.judge.counts) {
+            if count.senders == PacedSenders::Impostors && suspects.contains(&count.crawler) {
+                (count.senders, count.paced.without_address) = (PacedSenders::Own, count.paced.requests);
+            }
+            let at = self.judge.count_like(PaceCount { paced: PacedRequests::default(), ..count.clone() });
             self.judge.counts[at].paced.add(count.paced);
         }
     }
@@ -121,20 +115,20 @@ impl Default for PaceCounts {
 impl PaceJudge {
     fn new(burst: NonZeroU32) -> Self {
         let (table, counts, count_of, by_name) = Default::default();
-        let (buckets, doubted, now) = (new_buckets(), new_buckets(), Duration::ZERO);
-        Self { burst, table, counts, count_of, by_name, unknown_names: 0, buckets, doubted, now, other_logs: 0 }
+        let (buckets, now) = (new_buckets(), Duration::ZERO);
+        Self { burst, table, counts, count_of, by_name, unknown_names: 0, buckets, now, other_logs: 0 }
     }
 
     /// The number of a limit that a chunk has noted.
     fn limit(&mut self, mut limit: LoggedLimit) -> usize {
-        if let Some(known) = self.table.find(&limit) {
-            return known;
+        if let Some(known) = self.table.numbers.get(&limit) {
+            return *known;
         }
         if !limit.is_known && !self.by_name.contains_key(&(limit.count.crawler.clone(), limit.count.senders)) {
             if self.unknown_names >= UNKNOWN_NAMES {
                 limit.count.crawler = OTHERS.to_owned();
-                if let Some(known) = self.table.find(&limit) {
-                    return known;
+                if let Some(known) = self.table.numbers.get(&limit) {
+                    return *known;
                 }
             } else {
                 self.unknown_names += 1;
@@ -142,7 +136,7 @@ impl PaceJudge {
         }
         let count = self.count_like(limit.count.clone());
         self.count_of.push(count);
-        self.table.insert(limit)
+        self.table.number(limit)
     }
 
     /// The number of the count for the same senders; this one where there is none.
@@ -164,9 +158,7 @@ impl PaceJudge {
             InOrder::OtherLog => {
                 self.now = Duration::ZERO;
                 self.other_logs += 1;
-                for buckets in [&mut self.buckets, &mut self.doubted] {
-                    *buckets = new_buckets();
-                }
+                self.buckets = new_buckets();
             }
         }
     }
@@ -176,9 +168,8 @@ impl PaceJudge {
         let count = &mut self.counts[self.count_of[noted.limit]];
         let quota = Quota::new(limit.count.interval, self.burst);
         let key = RateKey { token: limit.token.as_ref(), sender: noted.sender };
-        let buckets = if limit.count.senders == PacedSenders::Doubted { &self.doubted } else { &self.buckets };
         // A request that comes too soon takes nothing, so all after it in the same moment come too soon.
-        let passed = (0..noted.requests).take_while(|_| buckets.take(&key, quota, self.now).is_ok()).count();
+        let passed = (0..noted.requests).take_while(|_| self.buckets.take(&key, quota, self.now).is_ok()).count();
         let (requests, too_soon) = (u64::from(noted.requests), u64::from(noted.requests) - passed as u64);
         count.paced.add(PacedRequests {
             requests,
@@ -201,13 +192,10 @@ pub(crate) enum PacedSenders {
     /// The crawler itself, as far as is known.
     Own,
     Impostors,
-    /// The impostors, judged as if they were only not known to be the crawler: that is what they are where the log does not hold
-    /// the addresses of clients.
-    Doubted,
 }
 
 /// How many requests of a crawler, or of its impostors, came too soon.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(crate) struct PaceCount {
     #[serde(rename = "name")]
     pub(crate) crawler: String,
@@ -223,7 +211,7 @@ pub(crate) struct PaceCount {
 }
 
 /// Requests that a delay is about: allowed ones, but for parts of pages and robots.txt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub(crate) struct PacedRequests {
     pub(crate) requests: u64,
     pub(crate) too_soon: u64,
@@ -234,7 +222,7 @@ pub(crate) struct PacedRequests {
 }
 
 /// A delay that is enforced, and for whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct LoggedLimit {
     /// The delay and the crawler to which it applies; nothing is counted in it.
     count: PaceCount,
@@ -249,7 +237,7 @@ struct LoggedLimit {
 #[derive(Debug, Default)]
 struct LimitTable {
     limits: Vec<LoggedLimit>,
-    by_crawler: HashMap<String, Vec<usize>, RandomState>,
+    numbers: HashMap<LoggedLimit, usize, RandomState>,
 }
 
 /// The name that the limits of an agent are counted under, and whether it is no name that anybody can make up.
@@ -296,50 +284,15 @@ impl PacedRequests {
     }
 }
 
-impl LoggedLimit {
-    /// Whether it is the one of a request with this pace and key.
-    fn is_of(&self, senders: PacedSenders, key: &RateKey<'_>, pace: &Pace<'_>) -> bool {
-        self.count.senders == senders
-            && self.token.as_ref() == key.token
-            && (self.count.interval, self.count.line, self.mode) == (pace.interval, pace.delay.line(), pace.mode)
-    }
-}
-
 impl LimitTable {
-    /// The number of the limit of a request that names this crawler.
-    fn of(
-        &mut self,
-        (name, is_known): (&str, bool),
-        senders: PacedSenders,
-        key: &RateKey<'_>,
-        pace: &Pace<'_>,
-    ) -> usize {
-        let known = self.by_crawler.get(name).map(Vec::as_slice).unwrap_or_default();
-        if let Some(known) = known.iter().find(|at| self.limits[**at].is_of(senders, key, pace)) {
+    /// The number of a limit, which is a new one where it is not known.
+    fn number(&mut self, limit: LoggedLimit) -> usize {
+        if let Some(known) = self.numbers.get(&limit) {
             return *known;
         }
-        let delay = pace.delay;
-        let count = PaceCount {
-            crawler: name.to_owned(),
-            senders,
-            paced: PacedRequests::default(),
-            asked: delay.interval(),
-            interval: pace.interval,
-            line: delay.line(),
-        };
-        self.insert(LoggedLimit { count, is_known, token: key.token.cloned(), mode: pace.mode })
-    }
-
-    /// The number of a limit, if it is known.
-    fn find(&self, limit: &LoggedLimit) -> Option<usize> {
-        self.by_crawler.get(&limit.count.crawler)?.iter().copied().find(|at| self.limits[*at] == *limit)
-    }
-
-    fn insert(&mut self, limit: LoggedLimit) -> usize {
-        let at = self.limits.len();
-        self.by_crawler.entry(limit.count.crawler.clone()).or_default().push(at);
+        self.numbers.insert(limit.clone(), self.limits.len());
         self.limits.push(limit);
-        at
+        self.limits.len() - 1
     }
 }
 
@@ -375,27 +328,19 @@ pub(crate) struct PacedLogLine<'a> {
 impl PaceNotes {
     /// Notes a request, if this decision, which believes the identity, applies a delay to it.
     pub(crate) fn note(&mut self, decision: &Decision<'_>, line: &PacedLogLine<'_>) {
-        let sender = RateSender::of(line.identity, || line.address);
-        let senders = if sender == RateSender::Refuted { PacedSenders::Impostors } else { PacedSenders::Own };
-        self.note_as(senders, sender, decision, line);
-    }
-
-    /// Notes a request whose claim fails, with the decision about it if that says nothing: then its address is not known to be a
-    /// client's.
-    pub(crate) fn note_doubted(&mut self, decision: &Decision<'_>, line: &PacedLogLine<'_>) {
-        self.note_as(PacedSenders::Doubted, RateSender::Claimed(None), decision, line);
-    }
-
-    fn note_as(&mut self, senders: PacedSenders, sender: RateSender, decision: &Decision<'_>, line: &PacedLogLine<'_>) {
         let Some(pace) = decision.pace else { return };
         let Some(agent) = line.agents.get(pace.agent) else { return };
         if Pace::is_for_asset(line.target) {
             return;
         }
+        let sender = RateSender::of(line.identity, || line.address);
+        let senders = if sender == RateSender::Refuted { PacedSenders::Impostors } else { PacedSenders::Own };
         let is_named = |token: &ProductToken| pace.is_known && line.rules.names(token);
         let Some(key) = RateKey::of(agent, sender, is_named) else { return };
         let (name, is_known) = paced_name(agent, line.rules);
-        let limit = self.table.of((&name, is_known), senders, &key, &pace);
+        let (crawler, asked, paced) = (name.into_owned(), pace.delay.interval(), PacedRequests::default());
+        let count = PaceCount { crawler, senders, paced, asked, interval: pace.interval, line: pace.delay.line() };
+        let limit = self.table.number(LoggedLimit { count, is_known, token: key.token.cloned(), mode: pace.mode });
         match self.notes.last_mut() {
             Some((time, last)) if *time == line.time && (last.limit, last.sender) == (limit, sender) => {
                 last.requests += 1;

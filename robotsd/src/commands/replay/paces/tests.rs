@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use http::{Request, Response, StatusCode};
 use tower::{Layer, ServiceExt, service_fn};
-use tower_robots::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
+use tower_robots::agent::{Identity, IdentityMethod, Refutation};
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Mode, Policy, RateMode, StarScope};
@@ -64,16 +64,10 @@ fn noted(evaluator: &Evaluator, chunk: &[Line<'_>]) -> PaceNotes {
         let agents = evaluator.agents(header.as_bytes());
         let path = evaluator.path(b"/page");
         let address = address.map(|address| address.parse::<IpAddr>().expect(address));
-        let decide = |identity| {
-            let sender = KnownSender { identity, address };
-            evaluator.decide_for_sender(&agents, sender, "GET", &path)
-        };
+        let sender = KnownSender { identity, address };
         let (agents, rules) = (&agents, &evaluator.rules);
         let line = PacedLogLine { agents, rules, identity, address, target: b"/page", time };
-        notes.note(&decide(identity), &line);
-        if matches!(identity, Identity::Refuted(_)) {
-            notes.note_doubted(&decide(Identity::Undecided(UndecidedReason::SuspectPath)), &line);
-        }
+        notes.note(&evaluator.decide_for_sender(agents, sender, "GET", &path), &line);
     }
     notes
 }
