@@ -1,6 +1,6 @@
 //! Redaction: a report holds the names of a query and the network of an address, not the values or the address.
 
-use std::net::IpAddr;
+use crate::log::LogPrivacy;
 
 /// Whether reports hold whole queries and addresses.
 #[derive(Clone, Copy, Debug)]
@@ -70,18 +70,9 @@ impl ReportPrivacy {
         if self.keep_addresses {
             return text.into_owned();
         }
-        match text.parse::<IpAddr>() {
-            Ok(IpAddr::V4(address)) => {
-                let [a, b, c, _] = address.octets();
-                format!("{a}.{b}.{c}.0/24")
-            }
-            Ok(IpAddr::V6(address)) => {
-                let [a, b, c, ..] = address.segments();
-                format!("{a:x}:{b:x}:{c:x}::/48")
-            }
-            // Some servers look names up.
-            Err(_) => "a named host".to_owned(),
-        }
+        let network = text.parse().ok().and_then(|address| LogPrivacy::default().address(address));
+        // Some servers look names up.
+        network.unwrap_or_else(|| "a named host".to_owned())
     }
 }
 
