@@ -99,6 +99,12 @@ impl<'a> Checked<'a> {
         self.report.fixes.get(finding)
     }
 
+    /// The sentence about findings that the report only counts; none where it holds all.
+    pub(super) fn omitted(&self) -> Option<String> {
+        let omitted = self.report.omitted();
+        (omitted > 0).then(|| format!("{omitted} more findings of these kinds are not shown"))
+    }
+
     /// The findings, each with the fix that is written with it.
     pub(crate) fn findings(self) -> impl Iterator<Item = (&'a Finding, Option<&'a Fix>)> {
         let mut written: HashSet<*const Fix> = HashSet::new();

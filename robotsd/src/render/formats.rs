@@ -19,10 +19,7 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
         let (help, url) = (finding.help.as_deref(), Lint::of_code(code).map(Lint::url));
         annotate(out, finding.severity, &place, &finding.message, help, url.as_deref())?;
     }
-    match checked.report.omitted() {
-        0 => Ok(()),
-        omitted => writeln!(out, "::notice file={file}::{omitted} more findings of these kinds are not shown"),
-    }
+    checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
 /// An answer is beside no line, so the message names it.
@@ -136,9 +133,9 @@ pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result
         let (line, code, help) = (finding.line.to_string(), finding.code, finding.help.as_deref());
         row(out, &line, finding.severity, code, Lint::of_code(code).map(Lint::url), &finding.message, help)?;
     }
-    match checked.report.omitted() {
-        0 => writeln!(out),
-        omitted => writeln!(out, "\n{omitted} more findings of these kinds are not shown\n"),
+    match checked.omitted() {
+        None => writeln!(out),
+        Some(omitted) => writeln!(out, "\n{omitted}\n"),
     }
 }
 

@@ -20,10 +20,7 @@ pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) 
         let Some(line) = lines.peek() else { break };
         writeln!(out, "{}\n", render(colour, &name, line, finding, checked.fix_of(at)))?;
     }
-    if checked.report.omitted() > 0 {
-        writeln!(out, "{name}: {} more findings of these kinds are not shown\n", checked.report.omitted())?;
-    }
-    Ok(())
+    checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "{name}: {omitted}\n"))
 }
 
 /// Writes one finding as a snippet of its file, without the blank line that keeps it apart from the next.
@@ -195,13 +192,7 @@ pub(super) fn write_concise(out: &mut impl Write, checked: Checked<'_>) -> io::R
         let hint = if is_fixed { " [--fix]" } else { "" };
         writeln!(out, "{} [{}]{hint}", finding_line(checked.name, finding), finding.code)?;
     }
-    match checked.report.omitted() {
-        0 => Ok(()),
-        omitted => {
-            let name = printable(checked.name);
-            writeln!(out, "{name}: {omitted} more findings of these kinds are not shown")
-        }
-    }
+    checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "{}: {omitted}", printable(checked.name)))
 }
 
 #[cfg(test)]
