@@ -29,8 +29,7 @@ use crate::sites;
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
 /// The hint where there is no usual file.
-pub(in crate::commands) const WHAT_TO_NAME: &str =
-    "name a file, a URL such as https://example.com, or a site with --config FILE";
+const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// Octets of a robots.txt that is retrieved, as of one that is read.
 const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
@@ -268,20 +267,7 @@ impl RobotsFile {
     }
 
     fn read(path: &Path, read: ReadInput) -> io::Result<Self> {
-        let named = |error: io::Error| {
-            let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
-            let of_git = || {
-                let (version, file) = path.to_str()?.split_once(':').filter(|(_, file)| !file.is_empty())?;
-                let read = format!("`git show {version}:{file}` prints it, and \"-\" in its place reads that");
-                Some(format!("if a version in git is meant, {read}"))
-            };
-            let hint = path.to_str().and_then(site_hint).or_else(usual).or_else(of_git);
-            let hint = hint.filter(|_| error.kind() == io::ErrorKind::NotFound);
-            hint.map_or_else(
-                || io::Error::other(error.to_string()),
-                |hint| io::Error::other(format!("{error}: {hint}")),
-            )
-        };
+        let named = |error: io::Error| io::Error::other(format!("{error}{}", missing_hint(path, &error)));
         Ok(Self { name: path.display().to_string(), bytes: read(path).map_err(named)? })
     }
 
@@ -311,6 +297,19 @@ impl RobotsFile {
         unread.iter().for_each(|finding| complain(&finding_line(&name, finding)));
         Ok(evaluator)
     }
+}
+
+/// What may be meant by a file that is not there, to be written behind the error; nothing behind any other error.
+pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
+    let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
+    let of_git = || {
+        let (version, file) = path.to_str()?.split_once(':').filter(|(_, file)| !file.is_empty())?;
+        let read = format!("`git show {version}:{file}` prints it, and \"-\" in its place reads that");
+        Some(format!("if a version in git is meant, {read}"))
+    };
+    let hint = path.to_str().and_then(site_hint).or_else(usual).or_else(of_git);
+    let hint = hint.filter(|_| error.kind() == io::ErrorKind::NotFound);
+    hint.map_or_else(String::new, |hint| format!(": {hint}"))
 }
 
 impl ConfiguredSite {

@@ -51,8 +51,8 @@ impl Document for RawCheckFile {
 /// The settings for files of one folder; by default none.
 #[derive(Debug, Default)]
 pub(super) struct CheckFile {
-    select: Vec<&'static Lint>,
-    ignore: Vec<&'static Lint>,
+    select: Vec<&'static str>,
+    ignore: Vec<&'static str>,
     pub(super) deny: Option<Deny>,
 }
 
@@ -83,11 +83,11 @@ impl CheckFile {
         let at = |faults| ConfigError { command: "check", ..ConfigError::at(path, text, faults) };
         let raw: RawCheckFile = read_document(text).map_err(at)?;
         let mut faults = Vec::new();
-        let mut known = |codes: &[Spanned<String>]| -> Vec<&'static Lint> {
+        let mut known = |codes: &[Spanned<String>]| -> Vec<&'static str> {
             let mut found = Vec::new();
             for code in codes {
                 match Lint::of_code(code.get_ref()) {
-                    Some(lint) => found.push(lint),
+                    Some(lint) => found.push(lint.code),
                     None => {
                         let (message, help) = unknown(code.get_ref());
                         faults.push(Fault::new(code.span(), message).help(help));
@@ -101,23 +101,20 @@ impl CheckFile {
     }
 
     /// The settings of the command, without the lints that the file turns off, where options do not say which.
-    pub(super) fn settings(
-        &self,
-        settings: &EvaluatorSettings,
-        has_select: bool,
-        has_ignore: bool,
-    ) -> EvaluatorSettings {
-        let is_one = |codes: &[&'static Lint], lint: &Lint| codes.iter().any(|one| one.code == lint.code);
-        let is_off = |lint: &&'static Lint| {
-            (!has_select && !self.select.is_empty() && !is_one(&self.select, lint))
-                || (!has_ignore && is_one(&self.ignore, lint))
-        };
+    pub(super) fn settings(&self, settings: &EvaluatorSettings, select: &[&str], ignore: &[&str]) -> EvaluatorSettings {
+        let select = if select.is_empty() { &*self.select } else { select };
+        let ignore = if ignore.is_empty() { &*self.ignore } else { ignore };
         let mut settings = settings.clone();
-        for lint in Lint::all().iter().filter(is_off) {
+        for lint in Lint::all().iter().filter(|lint| !is_chosen(lint.code, select, ignore)) {
             settings.checks = settings.checks.allow(lint);
         }
         settings
     }
+}
+
+/// Whether lints with this code are looked for: all are where none is selected.
+pub(super) fn is_chosen(code: &str, select: &[&str], ignore: &[&str]) -> bool {
+    (select.is_empty() || select.contains(&code)) && !ignore.contains(&code)
 }
 
 impl Deny {

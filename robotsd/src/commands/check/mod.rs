@@ -23,16 +23,16 @@ use tower_robots::check::{Lint, Severity};
 use tower_robots::rules::Reading;
 use walkdir::WalkDir;
 
-use self::check_settings::{CheckFile, Deny};
+use self::check_settings::{CheckFile, Deny, is_chosen};
 use self::fixing::FixRun;
 use self::live::LiveCheck;
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
-use super::arguments::site::{RobotsFile, SelectedSite, USUAL_FILE, WHAT_TO_NAME};
+use super::arguments::site::{RobotsFile, SelectedSite, missing_hint};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::input::{InputSource, stdin_once};
 use crate::render::{self, Checked, FindingFormat, SarifLog, printable, printable_path, stderr, stdout, styled_stdout};
-use crate::retrieval::{is_url, shown_url, site_hint};
+use crate::retrieval::{is_url, shown_url};
 
 pub(crate) use self::check_args::CheckArgs;
 pub(in crate::commands) use self::fixing::{replace, write_difference};
@@ -147,9 +147,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             Ok((name, source, bytes)) => output.source(out, &mut fixing, &name, &source, bytes)?,
             Err((path, error)) => {
                 let name = path.to_string_lossy();
-                let usual = || (name == USUAL_FILE).then(|| WHAT_TO_NAME.to_owned());
-                let hint = site_hint(&name).or_else(usual).filter(|_| error.kind() == io::ErrorKind::NotFound);
-                let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
+                let hint = missing_hint(&path, &error);
                 output.unread(&name, &format_args!("{}: {error}{hint}", printable_path(&path)));
             }
         }
@@ -221,7 +219,7 @@ impl CheckOutput<'_> {
                 return Ok(());
             }
         };
-        let settings = file.settings(self.settings, !args.select.is_empty(), !args.ignore.is_empty());
+        let settings = file.settings(self.settings, &args.select, &args.ignore);
         let threshold = file.deny.map(Deny::threshold).filter(|_| args.deny.is_none() && !args.exit_zero);
         let bytes = match fixing.correct(out, name, source, bytes, &settings) {
             Ok(Some(bytes)) => bytes,
@@ -259,7 +257,7 @@ fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
 impl CheckArgs {
     /// Whether findings with this code are wanted.
     fn looks_for(&self, code: &str) -> bool {
-        (self.select.is_empty() || self.select.contains(&code)) && !self.ignore.contains(&code)
+        is_chosen(code, &self.select, &self.ignore)
     }
 
     fn detail(&self, files: usize) -> Detail {

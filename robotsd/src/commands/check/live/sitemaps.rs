@@ -37,21 +37,14 @@ pub(super) fn check(
     site: &FetchUrl,
 ) -> (Vec<SitemapSummary>, Vec<AnswerFinding>) {
     let (mut sitemaps, mut findings) = (Vec::new(), Vec::new());
-    let mut seen: Vec<FetchUrl> = Vec::new();
     for sitemap in robots.sitemaps() {
-        let address = String::from_utf8_lossy(sitemap.value);
-        let url: FetchUrl = match address.parse() {
-            Ok(url) => url,
-            Err(error) => {
-                let message = format!("line {} names a sitemap that no request can name: {error}", sitemap.line);
-                findings.push(AnswerFinding::new(&lints::SITEMAP_FAILED, site, &message));
-                continue;
-            }
-        };
-        if seen.contains(&url) {
-            continue;
+        if let Err(error) = String::from_utf8_lossy(sitemap.value).parse::<FetchUrl>() {
+            let message = format!("line {} names a sitemap that no request can name: {error}", sitemap.line);
+            findings.push(AnswerFinding::new(&lints::SITEMAP_FAILED, site, &message));
         }
-        if seen.len() == MOST_SITEMAPS {
+    }
+    for (at, url) in named(robots).into_iter().enumerate() {
+        if at == MOST_SITEMAPS {
             let message = format!("the file names more than {MOST_SITEMAPS} sitemaps: the others were not fetched");
             findings.push(AnswerFinding::new(&lints::SITEMAP_SIZE, site, &message));
             break;
@@ -63,7 +56,6 @@ pub(super) fn check(
             findings.push(finding.help("serve them faster, or give each request longer with --timeout"));
             break;
         }
-        seen.push(url.clone());
         let (summary, found) = one(retriever, url, site);
         sitemaps.push(summary);
         findings.extend(found);
@@ -73,16 +65,18 @@ pub(super) fn check(
 
 /// The findings about sitemaps that another host serves, or this one without TLS.
 pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<AnswerFinding> {
+    named(robots).iter().take(MOST_SITEMAPS).filter_map(|url| place(url, site)).collect()
+}
+
+/// The URLs of sitemaps, each once, and one more than are looked at.
+fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {
-        if urls.len() == MOST_SITEMAPS {
-            break;
-        }
-        if !urls.contains(&url) {
+        if urls.len() <= MOST_SITEMAPS && !urls.contains(&url) {
             urls.push(url);
         }
     }
-    urls.iter().filter_map(|url| place(url, site)).collect()
+    urls
 }
 
 fn place(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
