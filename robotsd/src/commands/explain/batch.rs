@@ -325,19 +325,16 @@ fn human_evidence(fields: &[(String, String)]) -> HumanEvidence<'_> {
 ///
 /// Lists and directories count as fresh. A directory that is missing is one that is not configured, a list that is missing
 /// one that is not loaded. Without `names` there is no resolver; in `names` an address that is missing has no name.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {
     /// `None` stands for a directory that cannot be fetched.
-    #[serde(default, deserialize_with = "directories")]
+    #[serde(deserialize_with = "directories")]
     directories: HashMap<DirectoryUrl, Option<KeySet>>,
-    #[serde(default, deserialize_with = "ranges")]
+    #[serde(deserialize_with = "ranges")]
     ranges: HashMap<String, RangeSet>,
-    #[serde(default)]
     names: Option<HashMap<IpAddr, Vec<String>>>,
-    #[serde(default, deserialize_with = "forward")]
     forward: HashMap<String, Vec<IpAddr>>,
-    #[serde(default)]
     allow_test_keys: bool,
 }
 
@@ -360,17 +357,10 @@ fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, 
     let entries = HashMap::<String, Vec<String>>::deserialize(deserializer)?;
     let read = |(url, texts): (String, Vec<String>)| {
         let networks: Result<RangeSet, _> = texts.iter().map(|text| text.parse::<Network>()).collect();
-        match networks {
-            Ok(networks) => Ok((url, networks)),
-            Err(error) => Err(serde::de::Error::custom(format!("list {url:?}: {error}"))),
-        }
+        let networks = networks.map_err(|error| serde::de::Error::custom(format!("list {url:?}: {error}")))?;
+        Ok((url, networks))
     };
     entries.into_iter().map(read).collect()
-}
-
-fn forward<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, Vec<IpAddr>>, D::Error> {
-    let entries = HashMap::<String, Vec<IpAddr>>::deserialize(deserializer)?;
-    Ok(entries.into_iter().map(|(name, addresses)| (in_one_form(&name), addresses)).collect())
 }
 
 /// Names are compared without case and final dot.
@@ -398,8 +388,9 @@ impl ClaimEvidence for OfflineEvidence {
                     names.get(&address).map_or(DnsAnswer::NoSuchName, |names| DnsAnswer::Names(names.clone()))
                 }
                 ControlFlow::Continue(RdnsQuestion::A(name) | RdnsQuestion::Aaaa(name)) => {
-                    let addresses = self.forward.get(&in_one_form(name));
-                    addresses.map_or(DnsAnswer::NoSuchName, |addresses| DnsAnswer::Addresses(addresses.clone()))
+                    let is_meant = |(known, _): &(&String, _)| in_one_form(known) == in_one_form(name);
+                    let addresses = self.forward.iter().find(is_meant);
+                    addresses.map_or(DnsAnswer::NoSuchName, |(_, addresses)| DnsAnswer::Addresses(addresses.clone()))
                 }
             };
             check.answer(answer);
