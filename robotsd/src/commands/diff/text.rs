@@ -175,8 +175,8 @@ fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width:
         Access::Allow => "+ allowed now    ",
     };
     let path = what(change, plain);
-    let after = decider(&names.new, change.after.as_ref());
-    let before = decider(&names.old, change.before.as_ref());
+    let place = |file: &str, rule: &Option<Decider>| decider(&format!("{file}:"), rule.as_ref(), plain);
+    let (after, before) = (place(&names.new, &change.after), place(&names.old, &change.before));
     writeln!(out, "  {word} {path:width$}  {after}; was {before}")
 }
 
@@ -208,9 +208,10 @@ fn what(change: &Change, style: NameStyle) -> String {
     }
 }
 
-fn decider(file: &str, decider: Option<&Decider>) -> String {
+/// The rule that decides, with what stands before the number of its line.
+fn decider(place: &str, decider: Option<&Decider>, style: NameStyle) -> String {
     match decider {
-        Some(rule) => format!("{file}:{}: {} {}", rule.line, rule.access, printable(&rule.pattern)),
+        Some(rule) => format!("{place}{}: {} {}", rule.line, rule.access, style(&rule.pattern)),
         None => "no rule".to_owned(),
     }
 }
@@ -392,7 +393,8 @@ fn change_row(crawlers: &str, change: &Change) -> String {
         Access::Disallow => "disallowed",
         Access::Allow => "allowed",
     };
-    let (after, before) = (decider_cell(change.after.as_ref()), decider_cell(change.before.as_ref()));
+    let rule = |rule| decider("line ", rule, cell);
+    let (after, before) = (rule(change.after.as_ref()), rule(change.before.as_ref()));
     format!("| {crawlers} | {access}: {} | {after} | {before} |\n", what(change, cell))
 }
 
@@ -401,13 +403,6 @@ fn delay_row(delay: &DelayChange) -> String {
     let line =
         |delay: Option<Delay>| delay.map_or_else(|| "no line".to_owned(), |delay| format!("line {}", delay.line));
     format!("| {crawlers} | delay: {} | {} | {} |\n", delay.effect(), line(delay.after), line(delay.before))
-}
-
-fn decider_cell(decider: Option<&Decider>) -> String {
-    match decider {
-        Some(rule) => format!("line {}: {} {}", rule.line, rule.access, cell(&rule.pattern)),
-        None => "no rule".to_owned(),
-    }
 }
 
 /// A text as code, cut where it is too long for a comment.
