@@ -138,7 +138,7 @@ fn answer(
             let requester = signer.flatten().map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
             let identified = identity.as_ref().map_or(Identity::Unclaimed, |summary| summary.identity);
             let known = KnownSender { identity: identified, address: question.address };
-            let evidence = human_evidence(question.fields());
+            let evidence = question.human_evidence();
             let explanation = Explanation::new(evaluator, &requester, known, &question.method, &path, &evidence);
             write_json(answers, &BatchAnswer::new(&question.id, &explanation, identity))?;
             Ok(Ok(()))
@@ -161,7 +161,7 @@ impl BatchQuestion {
         match (&self.token, &self.user_agent) {
             (Some(token), None) => Ok(Requester::token(evaluator, token)),
             (None, Some(name)) => Ok(Requester::user_agent(evaluator, name)),
-            (None, None) if self.headers.is_some() => Ok(Requester::of_lines(evaluator, self.user_agent_lines())),
+            (None, None) if self.headers.is_some() => Ok(Requester::of_lines(evaluator, self.lines("user-agent"))),
             _ => Err("a question has a \"token\" or a \"user_agent\"".to_owned()),
         }
     }
@@ -170,10 +170,18 @@ impl BatchQuestion {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// As they arrive: the blanks around a value are no part of it (RFC 9110, section 5.5).
-    fn user_agent_lines(&self) -> impl Iterator<Item = &str> {
-        let lines = self.fields().iter().filter(|(name, _)| name.eq_ignore_ascii_case("user-agent"));
+    /// The lines of a field as they arrive: the blanks around a value are no part of it (RFC 9110, section 5.5).
+    fn lines<'q>(&'q self, wanted: &'static str) -> impl Iterator<Item = &'q str> {
+        let lines = self.fields().iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
+    }
+
+    /// The fields that suggest a person, as the layer reads them. A `Referer` adds nothing that a decision depends on.
+    fn human_evidence(&self) -> HumanEvidence<'_> {
+        let first = |name| self.lines(name).next().unwrap_or_default().as_bytes();
+        let cookies = self.lines("cookie").map(str::as_bytes);
+        let evidence = cookies.fold(HumanEvidence::default(), HumanEvidence::cookies);
+        evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
     }
 
     /// The sender of the request, if anything is said about it, and the crawler whose request it is by its signature alone. A URL
@@ -193,9 +201,8 @@ impl BatchQuestion {
         let now = now.unwrap_or_else(SystemTime::now);
         let address = PublicAddress::of(self.address, |_| false).ok();
         let fields = self.fields();
-        let host = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let authority = url.host().and_then(|host| std::str::from_utf8(host).ok());
-        let authority = authority.or(host.map(|(_, value)| value.as_str()));
+        let authority = authority.or(self.lines("host").next());
         // A path is that of a site as it is usually served.
         let scheme = if url.host().is_none() || url.is_https() { "https" } else { "http" };
         let target = String::from_utf8_lossy(url.path());
@@ -244,28 +251,15 @@ impl<'a> BatchAnswer<'a> {
 /// Files that questions were about, compiled, by where they come from and how they are read.
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
-    evaluators: HashMap<(RobotsOrigin, Reading), Evaluator>,
+    evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
     octets: usize,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum RobotsOrigin {
-    Path(String),
-    Base64(String),
-    Site,
 }
 
 impl EvaluatorCache<'_> {
     fn get(&mut self, question: &BatchQuestion) -> Result<&Evaluator, String> {
-        let origin = match (&question.robots, &question.robots_base64) {
-            (Some(path), None) => RobotsOrigin::Path(path.clone()),
-            (None, Some(text)) => RobotsOrigin::Base64(text.clone()),
-            (None, None) if self.site.is_configured() => RobotsOrigin::Site,
-            _ => return Err("a question has a \"robots\" or a \"robots_base64\"".to_owned()),
-        };
-        let key = (origin, question.reading);
+        let key = (question.robots.clone(), question.robots_base64.clone(), question.reading);
         if !self.evaluators.contains_key(&key) {
-            let file = self.read(&key.0)?;
+            let file = self.read(question)?;
             let cost = file.bytes.len() + OVERHEAD;
             self.octets += cost;
             if self.octets > KEPT {
@@ -281,18 +275,19 @@ impl EvaluatorCache<'_> {
     }
 
     /// Reads a file; its name is what errors call it.
-    fn read(&self, origin: &RobotsOrigin) -> Result<RobotsFile, String> {
-        let (name, bytes) = match origin {
+    fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
+        let (name, bytes) = match (&question.robots, &question.robots_base64) {
             // Not `-`: standard input holds the questions.
-            RobotsOrigin::Path(path) => {
+            (Some(path), None) => {
                 let read = InputSource::File(path.into()).read();
                 (path.clone(), read.map_err(|error| format!("{path}: {error}"))?)
             }
-            RobotsOrigin::Base64(text) => ("\"robots_base64\"".to_owned(), decoded("robots_base64", text)?),
-            RobotsOrigin::Site => {
+            (None, Some(text)) => ("\"robots_base64\"".to_owned(), decoded("robots_base64", text)?),
+            (None, None) if self.site.is_configured() => {
                 let file = self.site.robots(None).map_err(|error| error.to_string())?;
                 ("the robots.txt of the site".to_owned(), file.bytes)
             }
+            _ => return Err("a question has a \"robots\" or a \"robots_base64\"".to_owned()),
         };
         Ok(RobotsFile { name, bytes })
     }
@@ -308,17 +303,6 @@ struct IdentitySummary {
     #[serde(flatten)]
     identity: Identity,
     crawler: Option<String>,
-}
-
-/// The fields that suggest a person, as the layer reads them. A `Referer` adds nothing that a decision depends on.
-fn human_evidence(fields: &[(String, String)]) -> HumanEvidence<'_> {
-    let lines = |wanted: &'static str| {
-        let lines = fields.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
-        lines.map(|(_, value)| value.as_bytes().trim_ascii())
-    };
-    let first = |name| lines(name).next().unwrap_or_default();
-    let evidence = lines("cookie").fold(HumanEvidence::default(), HumanEvidence::cookies);
-    evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
 }
 
 /// The evidence of a question: `{"directories": …, "ranges": …, "names": …, "forward": …, "allow_test_keys": …}`.
