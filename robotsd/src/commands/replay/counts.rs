@@ -251,7 +251,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
     read_lines(&plan.selection, &mut RequestedHosts::default(), chunk, |_, read| {
         let LogLine::Request(entry) = read else { return };
         let header = headers.known.identify(&plan.evaluators, &plan.evidence, &entry.agent);
-        if let (Some(judged), Some(methods)) = (header.agents.last(), header.methods) {
+        if let (Some(judged), Some(methods)) = (header.agents.last(), &header.methods) {
             let address = address_as_logged(&entry.address).filter(is_whole);
             plan.evidence.identify(&judged.agents, methods, address, entry.time, Some(&questions));
         }

@@ -109,7 +109,7 @@ impl KnownHeaders {
 impl IdentifiedHeader {
     /// The sender of a request with this header.
     pub(super) fn sender(&self, evidence: &LogEvidence, address: Option<IpAddr>, time: Option<i64>) -> Identity {
-        match (self.agents.last(), self.methods) {
+        match (self.agents.last(), &self.methods) {
             (Some(judged), Some(methods)) => evidence.identify(&judged.agents, methods, address, time, None),
             _ if self.kind.is_crawler => Identity::Unverifiable,
             _ => Identity::Unclaimed,

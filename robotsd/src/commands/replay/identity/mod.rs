@@ -16,7 +16,7 @@
 mod names;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,9 +37,8 @@ pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 /// The evidence that a log is judged by.
 #[derive(Debug, Default)]
 pub(super) struct LogEvidence {
-    crawlers: Vec<CrawlerEvidence>,
-    by_name: HashMap<Box<str>, usize>,
-    lists: Vec<ListCopies>,
+    /// By name.
+    crawlers: HashMap<String, Arc<CrawlerEvidence>>,
     /// The patterns of names by the numbers that questions have.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
@@ -49,9 +48,9 @@ pub(super) struct LogEvidence {
 
 /// How the claims of a crawler can be checked.
 #[derive(Debug)]
-struct CrawlerEvidence {
+pub(super) struct CrawlerEvidence {
     /// `None` stands for a list of which there is no copy.
-    lists: Box<[Option<usize>]>,
+    lists: Box<[Option<Arc<ListCopies>>]>,
     names: Option<usize>,
 }
 
@@ -59,21 +58,14 @@ impl LogEvidence {
     /// The evidence for the crawlers of a registry. Returns also why copies of lists cannot be used.
     pub(super) fn read(registry: &Registry, places: &EvidencePlaces) -> (Self, Vec<String>) {
         let mut evidence = Self { trusted_proxies: places.trusted_proxies.clone(), ..Self::default() };
-        let (mut known, mut troubles) = (HashMap::<&str, Option<usize>>::new(), Vec::new());
+        let (mut known, mut troubles) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
         for crawler in registry.crawlers() {
-            let mut lists = Vec::new();
-            for url in &crawler.ranges {
-                lists.push(*known.entry(url).or_insert_with(|| {
-                    let copies = ListCopies::read(url, places, &mut troubles)?;
-                    evidence.lists.push(copies);
-                    Some(evidence.lists.len() - 1)
-                }));
-            }
+            let mut copies = |url| ListCopies::read(url, places, &mut troubles).map(Arc::new);
+            let lists = crawler.ranges.iter().map(|url| known.entry(url).or_insert_with(|| copies(url)).clone());
+            let lists: Box<[_]> = lists.collect();
             let names = name_patterns(crawler).map(|patterns| evidence.names_of(patterns));
             if !lists.is_empty() || names.is_some() {
-                let methods = CrawlerEvidence { lists: lists.into(), names };
-                evidence.by_name.insert(crawler.name.as_str().into(), evidence.crawlers.len());
-                evidence.crawlers.push(methods);
+                evidence.crawlers.insert(crawler.name.to_owned(), Arc::new(CrawlerEvidence { lists, names }));
             }
         }
         (evidence, troubles)
@@ -86,7 +78,7 @@ impl LogEvidence {
 
     /// How the claims of these agents can be checked by an address; `None` where they cannot.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
-        let known = |agent: &Agent| self.by_name.get(agent.registered()?.name.as_str()).copied();
+        let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();
         match agents {
             [agent] => known(agent).map(ClaimMethods::One),
             agents => agents.iter().any(|agent| known(agent).is_some()).then_some(ClaimMethods::Several),
@@ -97,7 +89,7 @@ impl LogEvidence {
     pub(super) fn identify(
         &self,
         agents: &[Agent],
-        methods: ClaimMethods,
+        methods: &ClaimMethods,
         address: Option<IpAddr>,
         time: Option<i64>,
         questions: Option<&RefCell<NameQuestions>>,
@@ -110,10 +102,11 @@ impl LogEvidence {
 
     /// The lists of these crawlers, by URL.
     pub(super) fn lists_of<'c>(&self, crawlers: impl IntoIterator<Item = &'c str>) -> Vec<&ListCopies> {
-        let methods = crawlers.into_iter().filter_map(|name| self.crawlers.get(*self.by_name.get(name)?));
-        let lists: BTreeSet<usize> = methods.flat_map(|methods| methods.lists.iter().copied().flatten()).collect();
-        let mut lists: Vec<_> = lists.into_iter().filter_map(|at| self.lists.get(at)).collect();
+        let evidence = crawlers.into_iter().filter_map(|name| self.crawlers.get(name));
+        let mut lists: Vec<_> =
+            evidence.flat_map(|evidence| evidence.lists.iter().flatten().map(|list| &**list)).collect();
         lists.sort_by(|left, right| left.url.cmp(&right.url));
+        lists.dedup_by(|left, right| left.url == right.url);
         lists
     }
 
@@ -131,10 +124,10 @@ impl LogEvidence {
 }
 
 /// How the claims of a header can be checked, so that it is found out once for all its requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum ClaimMethods {
-    /// By the evidence of the one crawler with this number.
-    One(usize),
+    /// By the evidence of the one crawler.
+    One(Arc<CrawlerEvidence>),
     /// Each crawler by its own.
     Several,
 }
@@ -142,7 +135,7 @@ pub(super) enum ClaimMethods {
 /// The evidence about a request of this time.
 struct EvidenceAt<'e> {
     evidence: &'e LogEvidence,
-    methods: ClaimMethods,
+    methods: &'e ClaimMethods,
     time: Option<i64>,
     questions: Option<&'e RefCell<NameQuestions>>,
 }
@@ -154,19 +147,18 @@ fn is_refutable(crawler: &Crawler) -> bool {
 
 impl<'e> EvidenceAt<'e> {
     fn methods(&self, crawler: &Crawler) -> Option<&'e CrawlerEvidence> {
-        let number = match self.methods {
-            ClaimMethods::One(number) => number,
-            ClaimMethods::Several => *self.evidence.by_name.get(crawler.name.as_str())?,
-        };
-        self.evidence.crawlers.get(number)
+        match self.methods {
+            ClaimMethods::One(evidence) => Some(evidence),
+            ClaimMethods::Several => self.evidence.crawlers.get(crawler.name.as_str()).map(|evidence| &**evidence),
+        }
     }
 }
 
 impl ClaimEvidence for EvidenceAt<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.methods(crawler).filter(|methods| !methods.lists.is_empty())?;
-        let lists = methods.lists.iter().map(|at| {
-            let copies = self.evidence.lists.get((*at)?)?;
+        let lists = methods.lists.iter().map(|copies| {
+            let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
             // Only a list that was fetched has a date on which its operator confirmed it.
