@@ -66,12 +66,9 @@ impl Preset {
                 let named = values.next().ok_or_else(|| QuestionError::missing(self, label(name)))?;
                 match (values.next(), Method::from_bytes(named)) {
                     (None, Ok(method)) => method,
-                    (None, Err(_)) => {
-                        note(QuestionFault::Unreadable, name);
-                        STRICTEST_METHOD
-                    }
-                    (Some(_), _) => {
-                        note(QuestionFault::Repeated, name);
+                    (further, _) => {
+                        let is_repeated = further.is_some();
+                        note(if is_repeated { QuestionFault::Repeated } else { QuestionFault::Unreadable }, name);
                         STRICTEST_METHOD
                     }
                 }
