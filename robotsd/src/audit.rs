@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::date::rfc3339_millis;
 use crate::files;
+use crate::render;
 
 /// Its name in the state directory.
 pub(crate) const AUDIT_FILE: &str = "audit.jsonl";
@@ -78,10 +79,7 @@ impl AuditRecord {
 
 /// A text of a client, cut where it is long.
 pub(crate) fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    render::cut(text, LONGEST)
 }
 
 /// The name of this machine, as the kernel has it.

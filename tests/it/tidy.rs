@@ -52,7 +52,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("pages", &["render", "input", "target_url"]),
     ("metrics", &[]),
     // Who changed what: written by `admin` and by commands where no server runs.
-    ("audit", &["date", "files"]),
+    ("audit", &["date", "files", "render"]),
     ("exchange", &[]),
     ("edge", &["date", "metrics", "files", "socket", "exchange", "word_enum"]),
     ("upstream", &["files", "metrics", "socket", "exchange", "word_enum"]),

@@ -13,6 +13,7 @@ use tower_robots::live::VersionHash;
 
 use super::site::{RawHeader, RawHook, RawRobots};
 use super::{RawAdmin, RawConfig, Value as _, reader};
+use crate::render::cut;
 pub(crate) use crate::report::SettingChange;
 
 /// Characters of a value that are shown: a robots.txt may stand in the config.
@@ -215,7 +216,7 @@ impl Settings {
         };
         let (then, now) = (order(&after.tables, &self.tables), order(&self.tables, &after.tables));
         if then != now {
-            let (then, now) = (Some(cut(&then.join(", "))), Some(cut(&now.join(", "))));
+            let (then, now) = (Some(cut(&then.join(", "), SHOWN)), Some(cut(&now.join(", "), SHOWN)));
             changes.push(change(format!("{prefix}modes"), site, then, now));
         }
     }
@@ -269,15 +270,8 @@ fn take_tables(table: &mut Table, key: &str) -> Vec<Table> {
 /// A text as it is, anything else as TOML has it.
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => cut(text),
-        value => cut(value.to_string().trim()),
-    }
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        Value::String(text) => cut(text, SHOWN),
+        value => cut(value.to_string().trim(), SHOWN),
     }
 }
 

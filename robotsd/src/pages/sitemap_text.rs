@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Cursor, ErrorKind, Read};
 use flate2::read::MultiGzDecoder;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
-use crate::render::printable;
+use crate::render::{cut, printable};
 
 /// Octets that are read at once.
 const BUFFER: usize = 32 << 10;
@@ -230,12 +230,7 @@ impl From<io::Error> for SitemapFault {
 }
 
 fn shown(message: &dyn fmt::Display) -> String {
-    let mut message = printable(message.to_string());
-    if let Some((end, _)) = message.char_indices().nth(LONGEST) {
-        message.truncate(end);
-        message.push('…');
-    }
-    message
+    cut(&printable(message.to_string()), LONGEST)
 }
 
 #[cfg(test)]

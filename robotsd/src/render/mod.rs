@@ -18,7 +18,7 @@ pub(crate) use self::diagnostic::{Diagnostic, complain_at};
 pub(crate) use self::formats::{csv_row, found, markdown_code, markdown_text};
 pub(crate) use self::found_problem::{FoundProblem, ProblemFormat, write_problems};
 pub(crate) use self::printable::{
-    Printable, complain, json_text, plural, printable, printable_path, shell_word, short_hash, stderr, stdout,
+    Printable, complain, cut, json_text, plural, printable, printable_path, shell_word, short_hash, stderr, stdout,
     styled_stdout, write_json, write_pretty_json,
 };
 pub(crate) use self::sarif::SarifLog;

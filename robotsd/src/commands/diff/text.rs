@@ -11,7 +11,7 @@ use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses, OF_SITEMAPS};
 use crate::html::{counted, grouped, percent};
-use crate::render::{finding_line, markdown_code, markdown_text, plural, printable};
+use crate::render::{cut, finding_line, markdown_code, markdown_text, plural, printable};
 
 /// Crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
@@ -407,9 +407,5 @@ fn delay_row(delay: &DelayChange) -> String {
 
 /// A text as code, cut where it is too long for a comment.
 fn cell(text: &str) -> String {
-    let text = printable(text);
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => markdown_code(&format!("{}…", &text[..end])),
-        None => markdown_code(&text),
-    }
+    markdown_code(&cut(&printable(text), LONGEST))
 }
