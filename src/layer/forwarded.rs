@@ -221,6 +221,15 @@ mod tests {
     }
 
     #[test]
+    fn scheme_and_host_are_what_the_nearest_proxy_has_added() {
+        let mut all = fields("x-forwarded-for", &["192.0.2.1"]);
+        all.extend(fields("x-forwarded-proto", &["http", "http , https"]));
+        all.extend(fields("x-forwarded-host", &["a.test, b.test"]));
+        let way = ForwardedWay::read(&all, SocketAddr::from(([192, 0, 2, 9], 0)), |_| true);
+        assert_eq!((way.scheme.as_deref(), way.host.as_deref()), (Some(&b"https"[..]), Some(&b"b.test"[..])));
+    }
+
+    #[test]
     fn what_is_no_address_ends_the_way() {
         for wrong in [
             "unknown",

@@ -16,9 +16,6 @@ pub(super) fn has_contact(part: &Part) -> bool {
 
 /// Whether neither the header nor a part of it begins as those of browsers do.
 fn is_plain(header: &Header<'_>) -> bool {
-    if header.browser.is_some_and(|part| part > 0) {
-        return false;
-    }
     let Some(first) = header.words().next() else { return true };
     let costume = || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes).eq_ignore_ascii_case(name));
     let may_be = match header.browser {

@@ -8,7 +8,7 @@ async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
     for (target, agent) in [("/drafts/x", FIREFOX), ("/", GPTBOT), ("/drafts", GPTBOT)] {
         assert_eq!(ask(layer.clone(), get(target, agent)).await.status(), StatusCode::OK, "{target} {agent}");
     }
-    let response = ask(layer, get("/drafts/x", GPTBOT)).await;
+    let response = ask(layer, with(get("/drafts/x", GPTBOT), "x-request-id", "abc-1")).await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
     assert_eq!(field(&response, "cache-control"), Some("no-store"));
     assert!(field(&response, "vary").expect("vary").contains("User-Agent"));
@@ -18,6 +18,7 @@ async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
     let body = text(response).await;
     assert!(body.contains("User-agent: GPTBot"), "{body}");
     assert!(body.contains("Disallow: /drafts/        (line 2)"), "{body}");
+    assert!(body.ends_with("\nRequest id: abc-1\n"), "{body}");
 }
 
 #[tokio::test]
