@@ -163,10 +163,11 @@ fn failure<W: World>(seed: u64, length: usize) -> Option<Failure<W>> {
     let mut random = Random::new(seed);
     let settings = W::settings(&mut random);
     let drawn: Vec<W::Step> = (0..length).map(|_| W::step(&settings, &mut random)).collect();
-    let (at, _) = first_failure::<W>(&settings, &drawn)?;
+    let (at, why) = first_failure::<W>(&settings, &drawn)?;
     let mut steps = drawn[..=at].to_vec();
     shrink::<W>(&settings, &mut steps);
-    let why = first_failure::<W>(&settings, &steps).map_or("it does not happen again".to_owned(), |(_, why)| why);
+    let why = first_failure::<W>(&settings, &steps)
+        .map_or_else(|| format!("{why}; it does not happen again"), |(_, why)| why);
     Some(Failure { seed, settings, steps, drawn: at + 1, why })
 }
 

@@ -339,7 +339,15 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
+        // What another test has begun holds the locks of this process until it executes its program.
+        let attempts = std::iter::repeat_n(std::time::Duration::from_millis(5), 100);
+        let main = attempts.into_iter().find_map(|pause| {
+            let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
+            main.or_else(|| {
+                std::thread::sleep(pause);
+                None
+            })
+        });
         let main = main.ok_or("the directory of a process that ended is in use")?;
         let found = main.switches();
         let is_readable = self.fault().is_none_or(|fault| fault.is_readable());
