@@ -143,7 +143,7 @@ impl AccessFields {
     }
 }
 
-/// A short answer of the program itself, which nobody keeps.
+/// A short answer of the program itself, which no cache keeps.
 pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;

@@ -1,4 +1,4 @@
-//! People are told by one replica for all of them, and by each where the store does not answer.
+//! One replica sends a notification for all of them, and each sends it where the store does not answer.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::harness::*;
 const CHAPTER: &str = include_str!("../../../src/docs/fleet.md");
 const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Longer than it takes until every replica has told what it would tell.
+/// Longer than it takes until every replica has sent what it would send.
 const QUIET: Duration = Duration::from_secs(8);
 
 /// Seconds of silence after which a replica is missing, and a little more.

@@ -9,7 +9,7 @@ use askama::Template;
 use super::rows::{ImpostorRow, RuleRow, RuleRows};
 use super::{Report, ReportedCrawler, more_crawlers};
 use crate::html::grouped;
-use crate::render::printable;
+use crate::render::{cut, printable};
 
 /// Crawlers that are shown; the rest are summed up.
 const CRAWLERS: usize = 25;
@@ -73,10 +73,7 @@ impl TextReport<'_> {
     /// The name of a crawler, cut where it is wider than its column.
     fn name(&self, row: &ReportedCrawler) -> String {
         let (name, width) = (printable(&row.name), self.width());
-        if name.chars().count() <= width {
-            return name;
-        }
-        name.chars().take(width - 1).chain(['…']).collect()
+        if name.chars().count() > width { cut(&name, width - 1) } else { name }
     }
 
     /// Requests as a bar: disallowed ones dark, allowed ones light.
@@ -128,7 +125,7 @@ fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64)
 }
 
 /// The filters of the template, as in `{{ requests|grouped|right(10) }}`.
-#[allow(unreachable_pub, reason = "the macro makes public methods of types that are not")]
+#[expect(unreachable_pub, reason = "the macro makes public methods of types that are not")]
 mod filters {
     use std::fmt::Display;
 
