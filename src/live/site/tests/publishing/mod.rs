@@ -340,7 +340,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         }
         let has_state = self.settings.has_state && folder != Folder::None;
         // What another test has begun holds the locks of this process until it executes its program.
-        let attempts = std::iter::repeat_n(std::time::Duration::from_millis(5), 100);
+        let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
             let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
             main.or_else(|| {
