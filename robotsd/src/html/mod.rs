@@ -200,7 +200,8 @@ mod tests {
     #[test]
     fn no_template_turns_escaping_off() {
         let files = walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).into_iter().flatten();
-        let is_template = |file: &walkdir::DirEntry| file.path().extension().is_some_and(|of| of == "html");
+        let is_template =
+            |file: &walkdir::DirEntry| file.path().extension().is_some_and(|of| of == "html" || of == "txt");
         let templates: Vec<_> = files.filter(is_template).map(walkdir::DirEntry::into_path).collect();
         assert!(templates.len() > 5, "{templates:?}");
         for template in templates {
