@@ -3,7 +3,6 @@
 //!
 //! `status.txt` is the text, and here is what it asks for.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -93,29 +92,15 @@ fn is_current(site: &SiteReport) -> bool {
     site.state == "live" && site.pending.is_none()
 }
 
+#[derive(Template)]
+#[template(path = "commands/status_line.txt", whitespace = "preserve")]
+struct StatusLine<'a> {
+    report: &'a StatusReport,
+}
+
 /// A running robotsd in a line, with what it does not serve as it should.
 pub(super) fn summary(report: &StatusReport) -> String {
-    let StatusReport { version, state, sites, .. } = report;
-    let mut line = format!("robotsd {version} is {state}, {}", plural(sites.len(), "site"));
-    if report.enforcement == "off" {
-        line.push_str(", ENFORCEMENT IS OFF FOR EVERY SITE");
-    }
-    let config = report.config.as_ref();
-    if let Some(rejected) = config.and_then(|config| config.rejected.as_ref()) {
-        let _ = write!(line, ", CONFIG REJECTED since {}: {}", rejected.since, rejected.why);
-    }
-    config.iter().flat_map(|config| &config.refused).for_each(|refused| {
-        let _ = write!(line, ", FILE REFUSED: {}", refused.why);
-    });
-    for site in sites.iter().filter(|site| !is_current(site) || site.switch == "off") {
-        let waits = site.pending.as_ref().map(|pending| format!(", {} waits", short_hash(&pending.hash)));
-        let off = if site.switch == "off" { ", OFF" } else { "" };
-        let _ = write!(line, "; site {}: {}{off}{}", site.name, site.state, waits.unwrap_or_default());
-    }
-    report.troubles.iter().chain(&report.switch_trouble).for_each(|trouble| {
-        let _ = write!(line, "; {trouble}");
-    });
-    line
+    StatusLine { report }.to_string()
 }
 
 /// Leaves the site of this name or of this host alone, with every file of one that has a folder of them.
