@@ -6,11 +6,12 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use askama::Template;
 use tower_robots::check::{Breadth, Change, Decider, Delay, DelayChange, Diff, Effect, Finding, Subject};
 use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses, OF_SITEMAPS};
-use crate::html::{counted, grouped, percent};
+use crate::html::{counted, filters, grouped, percent};
 use crate::render::{cut, finding_line, markdown_code, markdown_text, plural, printable};
 
 /// Crawlers of each kind that are shown by name.
@@ -38,28 +39,16 @@ impl DiffNames {
     }
 }
 
+#[derive(Template)]
+#[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
+struct LossesText<'a> {
+    names: &'a DiffNames,
+    pages: &'a ListLosses,
+}
+
 /// Writes what the change takes of the pages that matter; nothing where no list is named.
 pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &ListLosses) -> io::Result<()> {
-    for loss in &pages.losses {
-        writeln!(out, "{}", loss_line(loss, plain))?;
-        for rule in loss.rules.iter().take(RULES) {
-            let pattern = printable(&rule.pattern);
-            writeln!(out, "  {}:{}: disallow {pattern}: {}", names.new, rule.line, pages_of(rule.lost))?;
-        }
-        if loss.rules.len() > RULES {
-            writeln!(out, "  and {} more rules", loss.rules.len() - RULES)?;
-        }
-        for example in &loss.examples {
-            let line = example.line.map_or_else(String::new, |line| format!("  (line {line})"));
-            writeln!(out, "    {}{line}", printable(&example.page))?;
-        }
-        writeln!(out)?;
-    }
-    for (of, count) in pages.without_loss() {
-        writeln!(out, "{}", nothing_lost(of, count, plain))?;
-        writeln!(out)?;
-    }
-    Ok(())
+    write!(out, "{}", LossesText { names, pages })
 }
 
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
@@ -311,7 +300,7 @@ pub(super) fn write_markdown(
     let mut comment = format!("### {}: what changes for crawlers\n\n", cell(&names.new));
     for loss in &pages.losses {
         if comment.len() < MOST {
-            add_loss(&mut comment, loss);
+            let _ = writeln!(comment, "{}\n", LossMarkdown { loss });
         }
     }
     for (of, count) in pages.without_loss() {
@@ -337,23 +326,10 @@ pub(super) fn write_markdown(
     out.write_all(comment.as_bytes())
 }
 
-/// A loss with its rules, and some of the pages folded away.
-fn add_loss(comment: &mut String, loss: &ListLoss) {
-    let _ = writeln!(comment, "**{}**\n", loss_line(loss, cell));
-    let _ = writeln!(comment, "| rule | pages lost |\n| --- | --- |");
-    for rule in loss.rules.iter().take(RULES) {
-        let _ = writeln!(comment, "| line {}: {} | {} |", rule.line, cell(&rule.pattern), grouped(rule.lost));
-    }
-    if loss.rules.len() > RULES {
-        let _ = writeln!(comment, "| and {} more rules | |", loss.rules.len() - RULES);
-    }
-    let shown = counted(loss.examples.len() as u64, "page");
-    let _ = writeln!(comment, "\n<details><summary>{shown} of them</summary>\n");
-    for example in &loss.examples {
-        let line = example.line.map_or_else(String::new, |line| format!(", line {line}"));
-        let _ = writeln!(comment, "- {}{line}", cell(&example.page));
-    }
-    comment.push_str("\n</details>\n\n");
+#[derive(Template)]
+#[template(path = "commands/diff/loss_markdown.txt", whitespace = "preserve")]
+struct LossMarkdown<'a> {
+    loss: &'a ListLoss,
 }
 
 fn add_changes(comment: &mut String, diff: &Diff) {
