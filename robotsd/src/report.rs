@@ -247,6 +247,10 @@ impl IdentityReport {
     pub(crate) fn confirmed_lists(&self) -> usize {
         self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
     }
+
+    pub(crate) fn loaded_directories(&self) -> usize {
+        self.directories.iter().filter(|directory| directory.keys.is_some()).count()
+    }
 }
 
 /// A published list of addresses.

@@ -41,7 +41,7 @@ pub(crate) use self::table::{Board, SiteMoment};
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
 pub(crate) use self::watch::Sight;
 pub(crate) use crate::counting::{is_page, service_of};
-pub(crate) use report::{BoardReport, CrawlerBoard, TrafficTotals, csv};
+pub(crate) use report::{BoardReport, CrawlerBoard, SiteBoard, TrafficTotals, csv};
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod test_octets;

@@ -1,17 +1,18 @@
 //! `audit`: who changed what, as the file of the audit has it.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+
+use askama::Template;
 
 use super::output::say;
 use super::running::refusal;
 use crate::audit::{AuditRecord, read};
 use crate::config::{StatePlace, config_if_any};
 use crate::exit::complain;
-use crate::render::{plural, printable, short_hash};
+use crate::render::{plural, short_hash};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditArgs {
@@ -58,8 +59,11 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     }
     let mut out = String::new();
     for record in records.iter().filter(|record| args.wants(record)) {
-        let line = if args.json { serde_json::to_string(record).map_err(io::Error::other)? } else { text(record) };
-        let _ = writeln!(out, "{line}");
+        match args.json {
+            true => out.push_str(&serde_json::to_string(record).map_err(io::Error::other)?),
+            false => out.push_str(&RecordText { record }.to_string()),
+        }
+        out.push('\n');
     }
     say(&out);
     Ok(ExitCode::SUCCESS)
@@ -84,20 +88,12 @@ impl AuditArgs {
     }
 }
 
-/// As in `2027-03-31T08:00:00.000Z done: enforce * (on → off), by alice (token, 10.0.0.7) on web-2: "reason"`.
-fn text(record: &AuditRecord) -> String {
-    let AuditRecord { ts, who, how, from, replica, action, site, before, after, reason, result, .. } = record;
-    let short = |text: &Option<String>| short_hash(text.as_deref().unwrap_or("-")).to_owned();
-    let mut line = format!("{ts} {result}: {action}");
-    let _ = site.iter().try_for_each(|site| write!(line, " {site}"));
-    if before.is_some() || after.is_some() {
-        let _ = write!(line, " ({} → {})", short(before), short(after));
-    }
-    let _ = write!(line, ", by {} ({how}", who.as_deref().unwrap_or("someone unknown"));
-    let _ = from.iter().try_for_each(|from| write!(line, ", {from}"));
-    let _ = write!(line, ") on {replica}");
-    let _ = reason.iter().try_for_each(|reason| write!(line, ", reason {reason:?}"));
-    let _ = record.message.iter().try_for_each(|message| write!(line, ": {message}"));
-    let _ = record.left_out.iter().try_for_each(|more| write!(line, " (and {} before it)", plural(*more, "refusal")));
-    printable(line)
+#[derive(Template)]
+#[template(path = "commands/audit.txt", whitespace = "preserve")]
+struct RecordText<'a> {
+    record: &'a AuditRecord,
+}
+
+fn short(text: Option<&str>) -> &str {
+    short_hash(text.unwrap_or("-"))
 }

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use askama::Template;
 use http::Method;
 
 use super::output::{Page, say, say_report};
 use super::running::{Running, asked, query};
 use super::status::{needs_an_operator, summary};
-use crate::board::{BoardQuery, BoardReport, BoardSpan, CrawlerBoard, csv, merge, seconds};
-use crate::html::{counted, grouped, percent};
+use crate::board::{BoardQuery, BoardReport, BoardSpan, SiteBoard, csv, merge, seconds};
+use crate::html::{filters, percent};
 use crate::report::StatusReport;
 
 /// Lines of a site that are listed; `--json` has more.
@@ -70,44 +71,12 @@ fn text(page: &mut Page, report: &BoardReport, running: Option<(&StatusReport, &
     report.notes.iter().for_each(|note| page.text(note));
     for site in &report.sites {
         page.blank();
-        let count = counted(site.crawlers.len() as u64, "crawler");
-        page.title(&format!("site {}: {count}", site.site));
-        if let Some(traffic) = &site.traffic {
-            page.line("now", &traffic.rate());
-            let p99 = traffic.decision_p99().map(|p99| format!("p99 {p99}"));
-            page.line("decisions", p99.as_deref().unwrap_or("none timed yet"));
-        }
-        if let Some(never) = site.never_hit.as_ref().filter(|never| never.of > 0) {
-            let lines = never.lines.iter().take(LINES).map(|line| format!("{}: {}", line.line, line.pattern));
-            let more = never.count.saturating_sub(LINES);
-            let more = (more > 0).then(|| format!("and {} more", grouped(more as u64)));
-            let lines: Vec<String> = lines.chain(more).collect();
-            page.line("never hit", &format!("{} {}", never.sentence(), lines.join(", ")));
-        }
-        site.crawlers.iter().for_each(|crawler| describe(page, crawler));
-        site.given_back.iter().for_each(|balance| page.line("given back", &balance.sentence()));
+        page.lay_out(&SiteText { site });
     }
 }
 
-fn describe(page: &mut Page, crawler: &CrawlerBoard) {
-    let word = crawler.word.as_deref().map(|word| format!(": {word}")).unwrap_or_default();
-    page.title(&format!("{} ({}){word}", crawler.crawler, crawler.identity));
-    let all = crawler.allowed + crawler.disallowed;
-    let share = percent(crawler.disallowed, all);
-    page.line(
-        "requests",
-        &format!("{} allowed, {} disallowed ({share})", grouped(crawler.allowed), grouped(crawler.disallowed)),
-    );
-    match &crawler.last_read {
-        Some(read) => {
-            let version = read.version.as_deref().unwrap_or("of an unknown version");
-            page.line("last read", &format!("{} {version}", read.when));
-        }
-        None => page.line("last read", "none seen here"),
-    }
-    page.lines("disallowed", crawler.judged.in_words());
-    if let Some(line) = &crawler.worst_line {
-        page.line("worst line", &format!("{} Disallow: {} ({})", line.line, line.pattern, counted(line.hits, "hit")));
-    }
-    page.lines("no verdict", &crawler.no_word);
+#[derive(Template)]
+#[template(path = "commands/board.txt", whitespace = "preserve")]
+struct SiteText<'a> {
+    site: &'a SiteBoard,
 }

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use askama::Template;
 use http::Method;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -139,37 +140,14 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
 /// The document, and the state of every replica.
 fn document(running: &Running, WaitArg { wait }: WaitArg) -> io::Result<ExitCode> {
     let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
-    let text = |page: &mut Page| {
-        let FleetReport { name, store, state, epoch, rev, read, .. } = &report;
-        page.title(&format!("fleet {name} is {}, as {} sees it", state.as_str(), report.replica));
-        let rev = rev.map_or("no document".to_owned(), |rev| format!("rev {rev}"));
-        page.line("store", &format!("{store}: {rev}, epoch {}", epoch.as_deref().unwrap_or("none")));
-        let unread = if *state == ReplicaState::Unknown {
-            "never: FLEET UNKNOWN, nothing is enforced"
-        } else {
-            "not since its start: its own copy is in force"
-        };
-        page.line("read", read.as_deref().unwrap_or(unread));
-        let is_stale = !report.troubles.is_empty();
-        let stale = is_stale.then(|| format!("stale since {}", read.as_deref().unwrap_or("its start")));
-        page.lines("trouble", report.troubles.iter().cloned().chain(stale));
-        let why = |why: &Option<String>| why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        let marks = report.marks.iter();
-        page.lines("off", marks.map(|mark| format!("{} by {}, {}{}", mark.scope, mark.by, mark.at, why(&mark.why))));
-        let accepts = report.accepts.iter();
-        page.lines(
-            "accepted",
-            accepts.map(|of| format!("{} {} by {}, {}{}", of.scope, of.what, of.by, of.at, why(&of.why))),
-        );
-        for replica in &report.replicas {
-            page.title(&replica_line(replica));
-            let served = |(site, hash): (&String, &String)| {
-                format!("{site} {}", if hash.is_empty() { "none" } else { short_hash(hash) })
-            };
-            page.lines("serves", replica.sites.iter().map(served));
-        }
-    };
+    let text = |page: &mut Page| page.lay_out(&FleetText { report: &report });
     say_report(&report, running.json, text, answer(report.is_synced()))
+}
+
+#[derive(Template)]
+#[template(path = "commands/fleet.txt", whitespace = "preserve")]
+struct FleetText<'a> {
+    report: &'a FleetReport,
 }
 
 fn replica_line(FleetReplica { replica, state, why, .. }: &FleetReplica) -> String {

@@ -4,6 +4,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use askama::Template;
+
 use crate::render::{printable, shell_word, stdout, write_pretty_json};
 
 /// Columns of a line, for what can be folded.
@@ -52,8 +54,19 @@ impl Page {
 
     /// A command to be copied: never folded, quoted for a shell.
     pub(in crate::commands) fn command(&mut self, command: &[String]) {
-        let words: Vec<String> = command.iter().map(|word| shell_word(word)).collect();
-        self.0.push_str(&format!("{:LABEL$}{}\n", "", words.join(" ")));
+        self.0.push_str(&format!("{:LABEL$}{}\n", "", shell_line(command)));
+    }
+
+    /// The lines of a template, which shows them as they are printed: the text of one with a label, or with as much space, is folded,
+    /// and one after a tab is a command in the words of [`shell_line`]; any other is as it is.
+    pub(in crate::commands) fn lay_out(&mut self, template: &impl Template) {
+        for line in template.to_string().lines() {
+            match (line.strip_prefix('\t'), line.split_at_checked(LABEL)) {
+                (Some(command), _) => self.0.push_str(&format!("{:LABEL$}{command}\n", "")),
+                (None, Some((label, text))) if label.starts_with("  ") => self.fold(label, LABEL, text),
+                _ => self.title(line),
+            }
+        }
     }
 
     pub(in crate::commands) fn into_string(self) -> String {
@@ -85,6 +98,11 @@ impl Page {
         self.0.push_str(line.trim_end());
         self.0.push('\n');
     }
+}
+
+/// A command as it is typed into a shell.
+pub(in crate::commands) fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Writes an answer to standard output. A closed pipe is ignored.
@@ -135,5 +153,31 @@ mod tests {
         assert!(lines[..3].iter().all(|line| line.chars().count() <= WIDTH && !line.ends_with(' ')), "{text}");
         assert!(text.contains("\n              more\\u{1b}[2J\n"), "{text}");
         assert_eq!(lines.last().unwrap().trim(), format!("robotsd accept 'a site' {}", "x".repeat(90)));
+    }
+
+    #[derive(Template)]
+    #[template(
+        source = "as it is: {{ text }}\n  label:      {{ text }}\n\t{{ text }}",
+        ext = "txt",
+        whitespace = "preserve"
+    )]
+    struct ThreeLines<'a> {
+        text: &'a str,
+    }
+
+    #[test]
+    fn a_line_of_a_template_is_laid_out_as_it_begins_and_no_value_begins_one() {
+        let mut page = Page::default();
+        page.lay_out(&ThreeLines { text: &"\n\tword".repeat(20) });
+        let text = page.into_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], format!("as it is: {}", "\\n    word".repeat(20)));
+        assert!(lines[1].starts_with("  label:      \\n word\\n word"), "{text}");
+        let (command, folded) = lines[2..].split_last().unwrap();
+        assert!(
+            folded.iter().all(|line| line.starts_with("              ") && line.chars().count() <= WIDTH),
+            "{text}"
+        );
+        assert_eq!(command.trim_start().matches("word").count(), 20, "{text}");
     }
 }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use askama::Template;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
@@ -169,22 +170,15 @@ pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
         if report.entries.is_empty() {
             page.title(&format!("site {}: there was no reload yet", report.site));
         }
-        report.entries.iter().for_each(|entry| describe_reload(page, entry));
+        report.entries.iter().for_each(|entry| page.lay_out(&ReloadText { entry }));
     };
     say_report(&report, args.running.json, text, ExitCode::SUCCESS)
 }
 
-fn describe_reload(page: &mut Page, entry: &RecordedReload) {
-    let hash = entry.hash.as_ref().map(|hash| format!("  {}", short_hash(hash)));
-    let (hash, by) = (hash.unwrap_or_default(), entry.attribution());
-    page.title(&format!("{}  {} ({}{by}){hash}", entry.when, entry.outcome, entry.cause));
-    page.line("what", &entry.message);
-    page.lines("effect", &entry.effect);
-    let findings = entry.findings;
-    if findings.errors + findings.warnings > 0 {
-        let counts = [plural(findings.errors, "error"), plural(findings.warnings, "warning")];
-        page.line("findings", &counts.join(", "));
-    }
+#[derive(Template)]
+#[template(path = "commands/history.txt", whitespace = "preserve")]
+struct ReloadText<'a> {
+    entry: &'a RecordedReload,
 }
 
 #[derive(Debug, clap::Args)]

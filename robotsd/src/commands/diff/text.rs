@@ -6,11 +6,12 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use askama::Template;
 use tower_robots::check::{Breadth, Change, Decider, Delay, DelayChange, Diff, Effect, Finding, Subject};
 use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses, OF_SITEMAPS};
-use crate::html::{counted, grouped, percent};
+use crate::html::{counted, filters, grouped, percent};
 use crate::render::{cut, finding_line, markdown_code, markdown_text, plural, printable};
 
 /// Crawlers of each kind that are shown by name.
@@ -38,28 +39,16 @@ impl DiffNames {
     }
 }
 
+#[derive(Template)]
+#[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
+struct LossesText<'a> {
+    names: &'a DiffNames,
+    pages: &'a ListLosses,
+}
+
 /// Writes what the change takes of the pages that matter; nothing where no list is named.
 pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &ListLosses) -> io::Result<()> {
-    for loss in &pages.losses {
-        writeln!(out, "{}", loss_line(loss, plain))?;
-        for rule in loss.rules.iter().take(RULES) {
-            let pattern = printable(&rule.pattern);
-            writeln!(out, "  {}:{}: disallow {pattern}: {}", names.new, rule.line, pages_of(rule.lost))?;
-        }
-        if loss.rules.len() > RULES {
-            writeln!(out, "  and {} more rules", loss.rules.len() - RULES)?;
-        }
-        for example in &loss.examples {
-            let line = example.line.map_or_else(String::new, |line| format!("  (line {line})"));
-            writeln!(out, "    {}{line}", printable(&example.page))?;
-        }
-        writeln!(out)?;
-    }
-    for (of, count) in pages.without_loss() {
-        writeln!(out, "{}", nothing_lost(of, count, plain))?;
-        writeln!(out)?;
-    }
-    Ok(())
+    write!(out, "{}", LossesText { names, pages })
 }
 
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
@@ -105,6 +94,14 @@ fn pages_of(count: u64) -> String {
     counted(count, "page")
 }
 
+#[derive(Template)]
+#[template(path = "commands/diff/changes.txt", whitespace = "preserve")]
+struct ChangesText<'a> {
+    names: &'a DiffNames,
+    diff: &'a Diff,
+    unread: &'a [&'a Finding],
+}
+
 /// Writes the effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
 pub(in crate::commands) fn write(
     out: &mut impl Write,
@@ -112,33 +109,12 @@ pub(in crate::commands) fn write(
     diff: &Diff,
     unread: &[&Finding],
 ) -> io::Result<()> {
-    for effect in diff.effects.clone() {
-        writeln!(out, "{}", crawlers(&effect.crawlers, plain))?;
-        let width = shown(&effect).map(|change| what(change, plain).chars().count()).max();
-        for change in shown(&effect) {
-            write_change(out, names, change, width.unwrap_or(0).min(40))?;
-        }
-        if effect.omitted > 0 {
-            writeln!(out, "  and {} more changes", effect.omitted)?;
-        }
-        writeln!(out)?;
-    }
-    for delay in diff.delays.clone() {
-        write_delay(out, names, &delay)?;
-    }
-    for finding in unread {
-        let help = finding.help.as_deref().map_or_else(String::new, |help| format!("; {}", printable(help)));
-        writeln!(out, "{}{help}", finding_line(&names.new, finding))?;
-    }
-    if !unread.is_empty() {
-        writeln!(out)?;
-    }
-    for breach in diff.breaches.clone() {
-        let (guard, change) = (breach.guard.to_string(), &breach.change);
-        writeln!(out, "forbidden: {} changes for {}", printable(&change.path), printable(&guard))?;
-    }
-    writeln!(out, "{}", summary(diff))?;
-    spared(diff, plain).map_or(Ok(()), |spared| writeln!(out, "{spared}"))
+    writeln!(out, "{}", ChangesText { names, diff, unread })
+}
+
+/// Columns of the subjects of the changes for some crawlers.
+fn width(effect: &Effect) -> usize {
+    shown(effect).map(|change| what(change, plain).chars().count()).max().unwrap_or(0).min(40)
 }
 
 /// The crawlers that a change for unnamed ones does not reach: a name spares those too that obey its group. `None` where there are none.
@@ -169,26 +145,6 @@ fn summary(diff: &Diff) -> String {
     totals.join("; ")
 }
 
-fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width: usize) -> io::Result<()> {
-    let word = match change.access {
-        Access::Disallow => "- disallowed now ",
-        Access::Allow => "+ allowed now    ",
-    };
-    let path = what(change, plain);
-    let place = |file: &str, rule: &Option<Decider>| decider(&format!("{file}:"), rule.as_ref(), plain);
-    let (after, before) = (place(&names.new, &change.after), place(&names.old, &change.before));
-    writeln!(out, "  {word} {path:width$}  {after}; was {before}")
-}
-
-fn write_delay(out: &mut impl Write, names: &DiffNames, delay: &DelayChange) -> io::Result<()> {
-    let place = |file: &str, delay: Option<Delay>| delay.map(|delay| format!("{file}:{}", delay.line));
-    let (before, after) = (place(&names.old, delay.before), place(&names.new, delay.after));
-    let was = before.map(|before| format!("was {before}"));
-    let places: Vec<_> = after.into_iter().chain(was).collect();
-    writeln!(out, "{}: {}  ({})", crawlers(&delay.crawlers, plain), delay.effect(), places.join("; "))?;
-    writeln!(out)
-}
-
 /// The changes of an effect without those that another one holds: where the whole site closes, its parts close with it.
 fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
@@ -205,14 +161,6 @@ fn what(change: &Change, style: NameStyle) -> String {
         (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
         (Breadth::Rest, Access::Allow) => "all that no other rule disallows".to_owned(),
         _ => style(&change.path),
-    }
-}
-
-/// The rule that decides, with what stands before the number of its line.
-fn decider(place: &str, decider: Option<&Decider>, style: NameStyle) -> String {
-    match decider {
-        Some(rule) => format!("{place}{}: {} {}", rule.line, rule.access, style(&rule.pattern)),
-        None => "no rule".to_owned(),
     }
 }
 
@@ -311,7 +259,7 @@ pub(super) fn write_markdown(
     let mut comment = format!("### {}: what changes for crawlers\n\n", cell(&names.new));
     for loss in &pages.losses {
         if comment.len() < MOST {
-            add_loss(&mut comment, loss);
+            let _ = writeln!(comment, "{}\n", LossMarkdown { loss });
         }
     }
     for (of, count) in pages.without_loss() {
@@ -337,23 +285,10 @@ pub(super) fn write_markdown(
     out.write_all(comment.as_bytes())
 }
 
-/// A loss with its rules, and some of the pages folded away.
-fn add_loss(comment: &mut String, loss: &ListLoss) {
-    let _ = writeln!(comment, "**{}**\n", loss_line(loss, cell));
-    let _ = writeln!(comment, "| rule | pages lost |\n| --- | --- |");
-    for rule in loss.rules.iter().take(RULES) {
-        let _ = writeln!(comment, "| line {}: {} | {} |", rule.line, cell(&rule.pattern), grouped(rule.lost));
-    }
-    if loss.rules.len() > RULES {
-        let _ = writeln!(comment, "| and {} more rules | |", loss.rules.len() - RULES);
-    }
-    let shown = counted(loss.examples.len() as u64, "page");
-    let _ = writeln!(comment, "\n<details><summary>{shown} of them</summary>\n");
-    for example in &loss.examples {
-        let line = example.line.map_or_else(String::new, |line| format!(", line {line}"));
-        let _ = writeln!(comment, "- {}{line}", cell(&example.page));
-    }
-    comment.push_str("\n</details>\n\n");
+#[derive(Template)]
+#[template(path = "commands/diff/loss_markdown.txt", whitespace = "preserve")]
+struct LossMarkdown<'a> {
+    loss: &'a ListLoss,
 }
 
 fn add_changes(comment: &mut String, diff: &Diff) {
@@ -393,8 +328,9 @@ fn change_row(crawlers: &str, change: &Change) -> String {
         Access::Disallow => "disallowed",
         Access::Allow => "allowed",
     };
-    let rule = |rule| decider("line ", rule, cell);
-    let (after, before) = (rule(change.after.as_ref()), rule(change.before.as_ref()));
+    let line = |rule: &Decider| format!("line {}: {} {}", rule.line, rule.access, cell(&rule.pattern));
+    let [after, before] =
+        [&change.after, &change.before].map(|rule| rule.as_ref().map_or_else(|| "no rule".to_owned(), line));
     format!("| {crawlers} | {access}: {} | {after} | {before} |\n", what(change, cell))
 }
 

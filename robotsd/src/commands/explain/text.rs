@@ -1,114 +1,43 @@
 //! An explanation as text: the answer in one sentence, which says whether this crawler may fetch this URL and which line says so,
 //! then the lines of the file.
+//!
+//! `text.txt` is the text, and here is what it asks for.
 
 use std::io::{self, Write};
 
+use askama::Template;
 use tower_robots::agent::{Agent, Identity, Obeys};
 use tower_robots::internals::first_few;
 use tower_robots::policy::{Action, RateMode, Reason};
-use tower_robots::rules::{Access, Fallback, Group, Line, PathForm, ProductToken, Rule, Trace, Verdict};
+use tower_robots::rules::{Access, Fallback, FormTrace, Group, Line, PathForm, ProductToken, Rule, Trace, Verdict};
 
 use super::explanation::{AssumedHost, ExplainedRequest, Explanation, Requester};
+use crate::commands::claim::CheckedClaim;
 use crate::render::printable;
 
 /// Matching rules that are shown, and forms of the path.
 const SHOWN: usize = 20;
 
+#[derive(Template)]
+#[template(path = "commands/explain/text.txt", whitespace = "preserve")]
+struct ExplanationText<'a> {
+    request: &'a ExplainedRequest<'a>,
+}
+
 impl ExplainedRequest<'_> {
     pub(super) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        let Self { path, explanation, .. } = self;
-        writeln!(out, "{}", self.headline())?;
+        writeln!(out, "{}", ExplanationText { request: self })
+    }
+
+    fn agent(&self) -> Option<String> {
         match self.requester {
             Requester::Token { crawler: Some(crawler), tokens, .. } => {
                 let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
-                let (crawler, tokens) = (printable(crawler), printable(tokens.join(", then ")));
-                writeln!(out, "  agent:  the token of {crawler}; obeys {tokens}")?;
+                Some(format!("the token of {crawler}; obeys {}", tokens.join(", then ")))
             }
-            Requester::Token { name, crawler: None, .. } => {
-                writeln!(out, "  agent:  the token {}, taken as given", printable(name))?;
-            }
-            Requester::Agents { .. } => {
-                explanation.agent().map_or(Ok(()), |agent| writeln!(out, "  agent:  {agent}"))?;
-            }
+            Requester::Token { name, crawler: None, .. } => Some(format!("the token {name}, taken as given")),
+            Requester::Agents { .. } => self.explanation.agent().map(|agent| agent.to_string()),
         }
-        if let Some(claim) = &self.sender.claim {
-            let address = match claim.identity {
-                Identity::Verified(_) => "the address is verified as the crawler's",
-                Identity::Refuted(_) => "the address is not the crawler's",
-                _ => "the address is not verified",
-            };
-            writeln!(out, "  sender: {address}: {}", claim.identity)?;
-            claim.steps.iter().try_for_each(|step| writeln!(out, "          {}", printable(step)))?;
-        }
-        writeln!(out, "  host:   {}", AssumedHost::of(&self.url, self.site))?;
-        self.group(out)?;
-        if let Some(trace) = &self.trace {
-            self.rules(out, trace)?;
-        }
-        if let Some(delay) = explanation.crawl_delay() {
-            let reads = match explanation.obeys_crawl_delay() {
-                Obeys::Yes => "its operator says that it obeys the delay",
-                Obeys::No => "its operator says that it does not read it",
-                _ => "whether it obeys the delay is not known",
-            };
-            writeln!(out, "  delay:  {}", self.line(delay.line()))?;
-            writeln!(out, "          one request in {} s; {reads}", delay.interval().as_secs_f64())?;
-        }
-        if explanation.form == PathForm::Standard && path.as_bytes() != self.url.as_bytes() {
-            writeln!(out, "  path:   {}", printable(path.as_bytes()))?;
-        }
-        if self.site.is_configured() {
-            pace(out, explanation)?;
-        }
-        if self.site.is_configured() || self.sender.claim.is_some() { decision(out, explanation) } else { Ok(()) }
-    }
-
-    /// The groups that apply, and why.
-    fn group(&self, out: &mut impl Write) -> io::Result<()> {
-        let Some(trace) = &self.trace else {
-            return match self.explanation.reason {
-                Reason::Exempt => writeln!(out, "  group:  none applies: the path or the agent is exempt"),
-                _ => writeln!(out, "  group:  none applies to this request, so the file does not apply to it"),
-            };
-        };
-        for name in trace.groups.iter().flat_map(|group| group.names()) {
-            writeln!(out, "  group:  {}", self.line(name.line()))?;
-        }
-        match self.explanation.token_of(trace) {
-            Some(token) => writeln!(out, "          because it names {}", printable(token.as_bytes())),
-            None => writeln!(out, "          because no group names it, and \"*\" is for every other crawler"),
-        }
-    }
-
-    /// Every rule that matches, form by form; the one that decides is marked.
-    fn rules(&self, out: &mut impl Write, trace: &Trace<'_>) -> io::Result<()> {
-        let decider = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::line);
-        let many = trace.forms.len() > 1;
-        let deciding = trace.deciding();
-        for (number, form) in trace.forms.iter().enumerate() {
-            let decides = deciding.is_some_and(|deciding| std::ptr::eq(deciding, form));
-            if number >= SHOWN && !decides {
-                continue;
-            }
-            if many {
-                let mark = if decides { "  <- decides" } else { "" };
-                writeln!(out, "  read as {}: {}{mark}", form.form.as_str(), printable(&form.path))?;
-            }
-            for rule in form.rules.iter().take(SHOWN) {
-                let mark = if decides && Some(rule.line()) == decider { "  <- decides" } else { "" };
-                writeln!(out, "  rule:   {}{mark}", self.line(rule.line()))?;
-            }
-            if form.rules.len() > SHOWN {
-                writeln!(out, "          and {} more", form.rules.len() - SHOWN)?;
-            }
-            if form.rules.is_empty() {
-                writeln!(out, "  rule:   none of the group's rules matches, so the path is allowed")?;
-            }
-        }
-        if trace.forms.len() > SHOWN {
-            writeln!(out, "  of {} forms the first {SHOWN} are shown, and the one that decides", trace.forms.len())?;
-        }
-        Ok(())
     }
 
     /// A line of the file, with its place.
@@ -195,10 +124,40 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// The action of the policy.
-fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<()> {
-    let Some(action) = explanation.action else { return Ok(()) };
-    let what = match (action, explanation.reason) {
+const fn about_address(claim: &CheckedClaim) -> &'static str {
+    match claim.identity {
+        Identity::Verified(_) => "the address is verified as the crawler's",
+        Identity::Refuted(_) => "the address is not the crawler's",
+        _ => "the address is not verified",
+    }
+}
+
+/// The forms of the path that are shown, and whether each is the one that decides.
+fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
+    let deciding = trace.deciding();
+    let forms = trace.forms.iter().map(move |form| {
+        let decides = deciding.is_some_and(|deciding| std::ptr::eq(deciding, form));
+        (form, decides)
+    });
+    forms.enumerate().filter(|(number, (_, decides))| *number < SHOWN || *decides).map(|(_, form)| form)
+}
+
+/// Whether a rule of the form that decides is the one that does.
+fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
+    trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).is_some_and(|decider| decider.line() == rule.line())
+}
+
+fn about_delay(explanation: &Explanation<'_>) -> &'static str {
+    match explanation.obeys_crawl_delay() {
+        Obeys::Yes => "its operator says that it obeys the delay",
+        Obeys::No => "its operator says that it does not read it",
+        _ => "whether it obeys the delay is not known",
+    }
+}
+
+/// What the policy does.
+fn action(explanation: &Explanation<'_>) -> Option<&'static str> {
+    Some(match (explanation.action?, explanation.reason) {
         (Action::Refuse, _) => "refuse",
         (Action::Tag, Reason::SearchEngine) => "tag, and let pass (a search engine is not refused without an override)",
         (Action::Tag, _) => "tag, and let pass",
@@ -207,26 +166,20 @@ fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<(
         (Action::Pass, Reason::Off) => "let pass (the mode is off)",
         (Action::Pass, Reason::Exempt) => "let pass unjudged",
         _ => "let pass",
-    };
-    writeln!(out, "  policy: {what}")
+    })
 }
 
-/// What becomes of a request that comes too soon.
-fn pace(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<()> {
-    if explanation.action.is_none() {
-        return Ok(());
-    }
-    let delay = explanation.crawl_delay();
-    match explanation.pace.map(|(interval, mode)| (interval.as_secs_f64(), mode)) {
-        Some((interval, RateMode::Refuse)) => {
-            writeln!(out, "  rate:   one request in {interval} s; one that comes sooner is answered with 429")
+/// What becomes of a request that comes too soon; none where it is no request.
+fn pace(explanation: &Explanation<'_>) -> Option<String> {
+    explanation.action?;
+    Some(match (explanation.pace, explanation.crawl_delay()) {
+        (Some((interval, mode)), _) => {
+            let then = if mode == RateMode::Refuse { "answered with 429" } else { "let pass, and recorded" };
+            format!("one request in {} s; one that comes sooner is {then}", interval.as_secs_f64())
         }
-        Some((interval, _)) => {
-            writeln!(out, "  rate:   one request in {interval} s; one that comes sooner is let pass, and recorded")
-        }
-        None if delay.is_none() => writeln!(out, "  rate:   not limited: no Crawl-delay applies to the request"),
-        None => writeln!(out, "  rate:   not limited: the config does not enforce the Crawl-delay for this request"),
-    }
+        (None, None) => "not limited: no Crawl-delay applies to the request".to_owned(),
+        (None, Some(_)) => "not limited: the config does not enforce the Crawl-delay for this request".to_owned(),
+    })
 }
 
 /// Names of a group that are shown.

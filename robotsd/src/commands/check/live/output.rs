@@ -4,50 +4,41 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use askama::Template;
 use tower_robots::check::Severity;
 use tower_robots::rules::Access;
 
-use super::report::{AnswerSummary, CrawlerKind, FrontPage, FrontPageRow, LiveReport, RedirectSummary, SameFile};
-use super::sitemaps::SitemapSummary;
+use super::report::{AnswerSummary, CrawlerKind, FrontPage, FrontPageRow, LiveReport, SameFile};
 use super::{LiveCheck, answers};
 use crate::commands::check::summary::ShownNotes;
 use crate::commands::check::{CheckOutput, Detail};
-use crate::html::{counted, grouped};
+use crate::html::filters;
 use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
 use crate::retrieval::{AnswerKind, CrawlerAccess, shown_url};
 
 /// Names of crawlers that are shown of those that may, and of those that may not.
 const NAMES: (usize, usize) = (6, 12);
 
-/// The answers, before what was found about them.
-fn write_answers(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
-    for answer in &report.answers {
-        match answer.same {
-            SameFile::Named => {
-                writeln!(out, "{}", whole(answer))?;
-                // A finding that is shown has it too.
-                let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
-                let is_said =
-                    |finding: &AnswerFinding| Some(finding.code) == lint && finding.severity != Severity::Note;
-                if !report.findings.iter().any(is_said) {
-                    writeln!(out, "  {}", answers::meaning(answer.kind))?;
-                }
-            }
-            SameFile::Same => {
-                let file = if answer.kind.access() == CrawlerAccess::Rules { " file" } else { "" };
-                writeln!(out, "{}: the same{file}", way(answer))?;
-            }
-            SameFile::Differs => match answer.kind.access() {
-                CrawlerAccess::Rules => writeln!(out, "{}: another file", way(answer))?,
-                access => writeln!(out, "{}: crawlers {access}", way(answer))?,
-            },
-            SameFile::NoSite => writeln!(out, "{}: there is no such name", printable(&answer.url))?,
-        }
+#[derive(Template)]
+#[template(path = "commands/check/live/answers.txt", whitespace = "preserve")]
+struct AnswersText<'a> {
+    report: &'a LiveReport,
+}
+
+impl AnswersText<'_> {
+    /// Whether a finding that is shown says what an answer means.
+    fn is_said(&self, answer: &AnswerSummary) -> bool {
+        let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
+        self.report.findings.iter().any(|finding| Some(finding.code) == lint && finding.severity != Severity::Note)
     }
-    for sitemap in &report.sitemaps {
-        writeln!(out, "sitemap {}", of_sitemap(sitemap))?;
+}
+
+/// The answer at the end of the redirects.
+fn outcome(answer: &AnswerSummary) -> String {
+    match (answer.kind, &answer.detail) {
+        (AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => detail.clone(),
+        (kind, _) => kind.to_string(),
     }
-    writeln!(out)
 }
 
 /// Notes about answers that are not shown.
@@ -128,49 +119,6 @@ fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
     (side(Access::Allow, NAMES.0), side(Access::Disallow, NAMES.1))
 }
 
-/// As in `https://example.com/robots.txt: 200 OK, text/plain, 1,234 octets, from 192.0.2.7:443`.
-fn whole(answer: &AnswerSummary) -> String {
-    let octets = answer.octets_sent.zip(answer.octets).map(|(sent, decoded)| {
-        let more = if answer.is_cut { "more than " } else { "" };
-        let octets = format!("{more}{}", counted(decoded as u64, "octet"));
-        match answer.codings.is_empty() {
-            true => octets,
-            false => format!("{octets} ({}, {} as sent)", printable(answer.codings.join(", ")), grouped(sent as u64)),
-        }
-    });
-    let parts = [
-        Some(way(answer)),
-        answer.content_type.as_ref().map(printable),
-        octets,
-        answer.cache_control.as_ref().map(|control| format!("Cache-Control: {}", printable(control))),
-        answer.address.as_ref().map(|address| format!("from {address}")),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// As in `http://example.com/robots.txt: 301 to https://example.com/robots.txt, 200 OK`.
-fn way(answer: &AnswerSummary) -> String {
-    let mut text = format!("{}: ", answer.url);
-    for RedirectSummary { status, to } in &answer.redirects {
-        let _ = write!(text, "{status} to {to}, ");
-    }
-    match (answer.kind, &answer.detail) {
-        (AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => text.push_str(detail),
-        (kind, _) => {
-            let _ = write!(text, "{kind}");
-        }
-    }
-    printable(&text)
-}
-
-fn of_sitemap(sitemap: &SitemapSummary) -> String {
-    let mut text = printable(format!("{}: {}", sitemap.url, sitemap.answer));
-    if let Some(urls) = sitemap.urls {
-        let _ = write!(text, ", {}", counted(urls, if sitemap.is_index { "sitemap" } else { "URL" }));
-    }
-    text
-}
-
 impl CheckOutput<'_> {
     /// Checks what a site answers, and writes what is found. `is_wanted` says whether findings with a code are.
     pub(in crate::commands::check) fn site(
@@ -204,7 +152,7 @@ impl CheckOutput<'_> {
         let is_file = report.evaluator.is_some() || report.unreached.is_some();
         self.summary.add_answers(name, findings, is_file);
         if self.form == FindingFormat::Text {
-            write_answers(out, report)?;
+            writeln!(out, "{}", AnswersText { report })?;
         }
         let form = if self.detail == Detail::Lines { FindingFormat::Concise } else { self.form };
         // The worst come first.
