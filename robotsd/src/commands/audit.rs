@@ -53,7 +53,13 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
         Some(file) => file.clone(),
         None => place(args).map_err(refusal)?,
     };
-    let (records, broken) = read(&path).map_err(|error| refusal(format_args!("{}: {error}", path.display())))?;
+    let (records, broken) = match read(&path) {
+        Err(error) if args.file.is_none() && error.kind() == io::ErrorKind::NotFound => {
+            complain(&format_args!("{}: nobody has changed anything yet", path.display()));
+            return Ok(ExitCode::SUCCESS);
+        }
+        read => read.map_err(|error| refusal(format_args!("{}: {error}", path.display())))?,
+    };
     if broken > 0 {
         complain(&format_args!("{}: {} cannot be read", path.display(), plural(broken, "line")));
     }

@@ -56,7 +56,7 @@ pub(crate) struct StatusArgs {
 
 /// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config or a file that it includes was
 /// rejected, a site is switched off or counts as off because a kill switch cannot be read, a site serves anything else than what its source holds (a version waits at the gate, the last good one
-/// is in force, or there is none) or the state directory cannot be written, 2 when it cannot be reached.
+/// is in force, or there is none) or the state directory cannot be written, with `--problems` also when anything else needs a hand, 2 when it cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
     if args.fleet.fleet {
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     if let Some(wanted) = &args.site {
         select(&mut report, wanted).map_err(refusal)?;
     }
-    let code = exit::answer(is_well(&report));
+    let code = exit::answer(if args.problems { !needs_an_operator(&report) } else { is_well(&report) });
     say_report(&report, running.json, |page| page.lay_out(&StatusText::new(&report, args)), code)
 }
 

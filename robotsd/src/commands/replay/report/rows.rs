@@ -315,7 +315,7 @@ impl Senders {
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
                     return format!(
-                        "the lists of {day} do not have the address, and may have had it when the request was made"
+                        "the operators' lists, of {day} or later, do not have the address, and may have had it when the request was made"
                     );
                 }
                 None => "the address has another name now, and may have had its operator's when the request was made",
