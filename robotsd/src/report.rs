@@ -491,10 +491,11 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Why it ends with the process, where it does.
+    /// Why it ends with the process, where it does; or what has not heard of it yet.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.trouble, self.kept) {
-            (Some(trouble), _) => trouble,
+            (Some(trouble), true) => return Some(format!("it holds here, over restarts too; {trouble}")),
+            (Some(trouble), false) => trouble,
             (None, false) => "its config has no state_dir",
             (None, true) => return None,
         };

@@ -95,7 +95,7 @@ pub(super) async fn enforce(
         enforcement: Some(to.as_str().to_owned()),
         running: true,
         kept: fleet.is_kept(),
-        trouble: stored.err().map(|why| format!("this replica only: {why}")),
+        trouble: stored.err().map(|why| format!("the store does not have it yet: {why}")),
         ..ChangeReport::new(message)
     }))
 }

@@ -315,6 +315,11 @@ impl Fleet {
         member.is_known() && member.is_every_site_off()
     }
 
+    /// Whether no document was ever read, so that nothing is enforced.
+    pub(crate) fn is_unknown(&self) -> bool {
+        !self.member.lock().is_known()
+    }
+
     /// Whether it outlives the process.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some() && self.store.lock().file_trouble.is_none()

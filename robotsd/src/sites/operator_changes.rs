@@ -15,6 +15,7 @@ use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::config::{Config, SiteConfig};
+use crate::fleet::Fleet;
 use crate::log::{LogEntry, LogEvent, LogLevel};
 use crate::names::quoted_list;
 use crate::report::{ChangeReport, NextStep};
@@ -105,12 +106,18 @@ impl Sites {
 
     /// The next steps that concern every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
+        let fleet = self.state.fleet.as_deref();
         let steps = [
             (self.state.switch() == Enforcement::Off, "to enforce again", &["robotsd", "enforce", "on"][..]),
             (
-                self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off()),
+                fleet.is_some_and(Fleet::is_off),
                 "the fleet has switched it off; to enforce again on every replica",
                 &["robotsd", "enforce", "on", "--fleet"],
+            ),
+            (
+                fleet.is_some_and(Fleet::is_unknown),
+                "no document of the fleet has been read, so nothing is enforced; to make it, once for all replicas",
+                &["robotsd", "fleet", "init"],
             ),
         ];
         let steps = steps.into_iter().filter(|(is_next, ..)| *is_next);
@@ -152,7 +159,8 @@ impl Sites {
             None => {
                 let off = self.switched_off();
                 if !off.is_empty() {
-                    let _ = write!(message, "; off still by a switch of their own: {}", quoted_list(off));
+                    let or = if self.state.fleet.is_some() { ", or by the fleet (`robotsd fleet status`)" } else { "" };
+                    let _ = write!(message, "; off still by a switch of their own{or}: {}", quoted_list(off));
                 }
             }
         }

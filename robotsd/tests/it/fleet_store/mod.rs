@@ -225,7 +225,7 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(unfolded(&said), &["this replica only: ", "NOT REACHED", "2 reached directly, 1 not"]);
+        assert_has(unfolded(&said), &["the store does not have it yet: ", "NOT REACHED", "2 reached directly, 1 not"]);
         assert!(fleet.replicas[0].is_off() && fleet.replicas[1].is_off());
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
@@ -331,7 +331,7 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         fleet.all(false);
         fleet.reach(&[2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(unfolded(&said), &["this replica only: ", "may not write robotsd:fleet:{shop}:doc"]);
+        assert_has(unfolded(&said), &["the store does not have it yet: ", "may not write robotsd:fleet:{shop}:doc"]);
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
         // With its rights it writes back what it holds.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
@@ -353,7 +353,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         assert_eq!(fleet.replicas[2].running.ask_admin("GET /readyz").status, 200);
         fleet.reach(&[0, 1, 2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(said, &["3 reached directly, 0 not", "this replica only"]);
+        assert_has(said, &["3 reached directly, 0 not", "the store does not have it yet"]);
         fleet.stay_off();
         let missing = || fleet.says(&["status", "--fleet"]).out;
         wait_until("a replica that is missing", || missing().contains("web-3: missing: silent for"));
