@@ -27,7 +27,7 @@ use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::fleet::random;
 use crate::render::{plural, short_hash};
-use crate::report::{ChangeReport, FleetReplica, FleetReport, ReplicaState, StatusReport};
+use crate::report::{ChangeReport, FleetReplica, FleetReport, PendingReport, ReplicaState, StatusReport};
 
 /// Whether every replica is meant.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -129,7 +129,7 @@ pub(crate) struct WaitArg {
 /// Exit status: 0 when it was done, or every replica is synced, 1 when one is not, 2 when no replica could be reached, or it was refused.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
-        FleetCommand::Status(FleetStatusArgs { running, wait }) => return document(running, *wait),
+        FleetCommand::Status(FleetStatusArgs { running, wait }) => return document(running, *wait, &[]),
         FleetCommand::Init(running) => (running, "/fleet/init"),
         FleetCommand::Restore(running) => (running, "/fleet/restore"),
     };
@@ -137,17 +137,32 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
-/// The document, and the state of every replica.
-fn document(running: &Running, WaitArg { wait }: WaitArg) -> io::Result<ExitCode> {
+/// The document, the state of every replica, and the versions that wait.
+fn document(running: &Running, WaitArg { wait }: WaitArg, waits: &[String]) -> io::Result<ExitCode> {
     let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
-    let text = |page: &mut Page| page.lay_out(&FleetText { report: &report });
-    say_report(&report, running.json, text, answer(report.is_synced()))
+    let text = |page: &mut Page| page.lay_out(&FleetText { report: &report, waits });
+    say_report(&report, running.json, text, answer(report.is_synced() && waits.is_empty()))
+}
+
+/// What waits on the replicas that answer; the document knows only what is served.
+fn waiting(running: &Running) -> io::Result<Vec<String>> {
+    let answers = ask_all(running, |replica| ask_one_of_many::<StatusReport>(replica, (&Method::GET, "/status")))?;
+    let of_replica = |ReplicaAnswer { replica, answer, .. }: &ReplicaAnswer<StatusReport>| {
+        let sites = answer.iter().flat_map(|status| &status.sites);
+        let pending = sites.filter_map(|site| Some((&site.name, site.pending.as_ref()?)));
+        let line = |(site, pending): (&String, &PendingReport)| {
+            format!("{site} {} on {replica}: {}", short_hash(&pending.hash), pending.objections.join("; "))
+        };
+        pending.map(line).collect::<Vec<_>>()
+    };
+    Ok(answers.iter().flat_map(of_replica).collect())
 }
 
 #[derive(Template)]
 #[template(path = "commands/fleet.txt", whitespace = "preserve")]
 struct FleetText<'a> {
     report: &'a FleetReport,
+    waits: &'a [String],
 }
 
 fn replica_line(FleetReplica { replica, state, why, .. }: &FleetReplica) -> String {
@@ -244,7 +259,7 @@ where
 /// The status of every replica, and the sites of which they serve different versions.
 pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitArg) -> io::Result<ExitCode> {
     if places(running)?.0 {
-        return document(running, wait);
+        return document(running, wait, &waiting(running)?);
     }
     let answers = ask_all(running, |replica| ask_one_of_many(replica, (&Method::GET, "/status")))?;
     let versions = versions(&answers);

@@ -108,7 +108,7 @@ impl Fleet {
     }
 
     fn synced(&self) {
-        self.says(&["status", "--fleet", "--wait", "15s"]).succeeded();
+        self.says(&["fleet", "status", "--wait", "15s"]).succeeded();
     }
 
     /// Accepts a version that waits on every replica.
@@ -120,6 +120,7 @@ impl Fleet {
         };
         let hashes: Vec<_> =
             self.replicas.iter().map(|replica| wait_for("a version that waits", || waiting(replica))).collect();
+        assert_has(unfolded(&self.says(&["status", "--fleet"]).ends_with(1).out), &["waits", &hashes[0][..12]]);
         let said = self.says(&["accept", "shop", &hashes[0][..16], "--fleet"]).out;
         assert_has(said, &["is accepted by the fleet"]);
         self.synced();
