@@ -252,11 +252,17 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
     }
 
     fn is_written(&mut self) {
-        let Some(main) = self.main.as_ref().filter(|main| main.state.is_some() && !main.life.is_over()) else { return };
+        let is_writing = |main: &&Process| main.state.is_some() && !main.life.is_over();
+        if let Some(models) = self.main.as_ref().filter(is_writing).map(|main| main.models.clone()) {
+            self.disk_has(&models);
+        }
+    }
+
+    fn disk_has(&mut self, models: &[Model]) {
         // The disk has what the process that was taken back from wrote, until this one has something new.
-        self.handed_over.take_if(|handed_over| *handed_over != saved(&main.models));
+        self.handed_over.take_if(|handed_over| *handed_over != saved(models));
         if self.handed_over.is_none() {
-            self.disk.has(&main.models);
+            self.disk.has(models);
         }
     }
 
@@ -313,7 +319,6 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
 
     fn restart(&mut self, is_killed: bool, folder: Folder) -> Result<(), String> {
         self.end_before();
-        self.handed_over = None;
         if let Some(main) = self.main.take() {
             if is_killed {
                 main.life.end_after(0);
@@ -321,11 +326,12 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let (has_state, life, models) = (main.state.is_some(), main.life.clone(), main.models.clone());
             drop(main);
             if has_state && !life.is_over() && self.fault().is_none() {
-                self.disk.has(&models);
+                self.disk_has(&models);
                 let files = self.switches.iter_mut().filter(|switch| !switch.is_unread);
                 files.for_each(|switch| switch.file = vec![switch.now]);
             }
         }
+        self.handed_over = None;
         if folder == Folder::Lost {
             let _ = std::fs::remove_dir_all(self.machine.state_folder());
             self.disk = ModelDisk::new();
