@@ -67,11 +67,14 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Where crawlers may get a version that waits all the same; none unless other proxies ask robotsd.
-    pub(crate) fn shown_meanwhile(&self, pending: &PendingReport) -> Option<String> {
+    /// Where crawlers may get a version that waits all the same, or what they get there; none unless other proxies ask robotsd.
+    pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
+        let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
         let (while_away, origin) = ("while robotsd does not answer, the proxy shows its own file", &pending.origin);
-        is_asked.then(|| format!("{while_away}: this version, if that is {origin}"))
+        let which = pending.instead.as_ref().map_or("this version", |_| "not this version");
+        let without = if site.append.is_empty() { "" } else { ", without the lists that are appended" };
+        is_asked.then(|| format!("{while_away}: {which}, if that is {origin}{without}"))
     }
 }
 

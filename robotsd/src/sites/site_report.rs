@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::Report;
-use tower_robots::live::{Cause, FetchStatus, HistoryEntry, Pending, ReloadOutcomeKind, TroubleKind, VersionHash};
+use tower_robots::live::{
+    Cause, FetchStatus, HistoryEntry, Pending, Reload, ReloadOutcomeKind, TroubleKind, VersionHash,
+};
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
 use super::backend::BackendSource;
@@ -175,6 +177,8 @@ impl LiveSite {
                 origin: pending.origin().to_owned(),
                 since: rfc3339(pending.since),
                 objections: pending.objections.iter().map(ToString::to_string).collect(),
+                effect: effect_of(&history, pending.hash()),
+                instead: held_instead(pending, &status.last_read, &history),
             }),
             decided: decided(&history, status.live).map(recorded),
             before: status.before.map(|hash| hash.to_string()),
@@ -202,6 +206,19 @@ impl LiveSite {
             },
         }
     }
+}
+
+/// What a version changed when it came.
+fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
+    history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
+}
+
+/// What the source holds in place of the version that waits: after a rollback, or once it was replaced by what is no robots.txt.
+fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
+    let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
+    let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
+    let held = || format!("{} holds version {}, not the one that waits{effect}", read.origin, hash.short());
+    (hash != pending.hash()).then(held)
 }
 
 /// When the first of the reloads was that have taken nothing since, whatever was wrong at each.
