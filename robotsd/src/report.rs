@@ -326,6 +326,9 @@ pub(crate) struct SiteReload {
     /// The version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
+    /// The parts that are appended, after they were read again; for the files of a folder, at the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) append: Vec<AppendReport>,
 }
 
 /// `POST /accept`, `POST /rollback` and `POST /enforce`: the change.
