@@ -424,7 +424,7 @@ word_enum! {
         /// A version that is accepted has not come to its source.
         Lacks = "lacks",
         Missing = "missing",
-        /// It has no store now.
+        /// It has no store now, or has not read it since its start.
         Stale = "stale",
         /// Entries of the store are older than its own, or gone.
         WentBack = "went-back",
@@ -444,16 +444,18 @@ word_enum! {
 impl ReplicaState {
     /// Whether a replica says it of itself.
     pub(crate) const fn is_own(self) -> bool {
-        matches!(self, Self::WentBack | Self::Foreign | Self::Rejected | Self::Unknown | Self::Current)
+        matches!(self, Self::WentBack | Self::Foreign | Self::Rejected | Self::Stale | Self::Unknown | Self::Current)
     }
 }
 
 impl FleetReport {
+    pub(crate) fn synced(&self) -> usize {
+        self.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
+    }
+
     /// Whether every replica has what the store has.
     pub(crate) fn is_synced(&self) -> bool {
-        self.troubles.is_empty()
-            && self.rev.is_some()
-            && self.replicas.iter().all(|replica| replica.state == ReplicaState::Synced)
+        self.troubles.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
 }
 

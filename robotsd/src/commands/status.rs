@@ -19,7 +19,7 @@ use super::running::{Running, asked, refusal};
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
-    FleetReport, NextStep, RegistryReport, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport,
+    NextStep, RegistryReport, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport,
     UpstreamReport, is_of,
 };
 use crate::sites::unknown;
@@ -170,10 +170,6 @@ impl<'a> StatusText<'a> {
         let config = self.report.config.as_ref().filter(|_| Path::new(&site.origin).is_absolute())?;
         Some(shell_line(["robotsd", "check", "--config", &config.path, "--site", &site.name]))
     }
-}
-
-fn synced(fleet: &FleetReport) -> usize {
-    fleet.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
 }
 
 fn checked_share(registry: &RegistryReport) -> CheckedShare<'_> {

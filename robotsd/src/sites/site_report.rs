@@ -18,6 +18,7 @@ use super::site_list::Sites;
 use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
+use crate::fleet::Fleet;
 use crate::names::quoted_list;
 use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
@@ -36,12 +37,12 @@ pub(crate) struct WithoutRobots {
 impl Sites {
     /// Every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
-        let hooks = self.hooks();
+        let (hooks, fleet) = (self.hooks(), self.state.fleet.as_deref());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
             let name = site.name.clone();
             site.lives().into_iter().map(move |live| {
-                let mut report = live.report();
+                let mut report = live.report(fleet);
                 if let Some(parts) = &parts {
                     report.append = parts.report();
                     report.troubles.extend(parts.troubles());
@@ -142,7 +143,7 @@ fn server(status: ServerStatus) -> UpstreamReport {
 }
 
 impl LiveSite {
-    fn report(&self) -> SiteReport {
+    fn report(&self, fleet: Option<&Fleet>) -> SiteReport {
         let snapshot = self.robots.snapshot();
         let status = self.robots.status();
         let history = self.robots.history();
@@ -188,7 +189,7 @@ impl LiveSite {
             fetch: status.fetch.as_ref().map(fetching),
             append: Vec::new(),
             on_publish: Vec::new(),
-            next: log_events::for_site(&self.name, &snapshot, &status),
+            next: log_events::for_site(&self.name, &snapshot, &status, fleet),
             watched_pages: self.pages.as_deref().map(SitePages::report),
             troubles: {
                 let waits = status.pending.as_ref().filter(|_| status.live.is_none());

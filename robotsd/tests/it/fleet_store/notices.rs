@@ -66,6 +66,7 @@ fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
         shut_out(&fleet.replicas);
         let waits = only(&receiver, "waits", 1);
         assert_has(waits[0].1["data"]["message"].to_string(), &["waits to be accepted: everyone is shut out"]);
+        assert!(waits[0].1["data"]["next"].as_str().unwrap().ends_with(" --fleet"), "{waits:?}");
         let by = store.send("EVAL \"return redis.call('GET', redis.call('KEYS', '*:said:*')[1])\" 0");
         assert_has(by, &["sent web-"]);
         fleet.enforce("off").succeeded();
