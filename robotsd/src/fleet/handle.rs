@@ -19,7 +19,7 @@ use tower_robots::source::LiveBuilder;
 use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
 use super::standing::{Heartbeat, SILENT};
-use crate::audit::REPLICA;
+use crate::audit;
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
@@ -87,7 +87,7 @@ impl Fleet {
         let (requests, received) = mpsc::unbounded_channel();
         let fleet = Self {
             settings: settings.clone(),
-            replica: settings.replica.clone().unwrap_or_else(|| REPLICA.clone()),
+            replica: settings.replica.as_deref().unwrap_or_else(|| audit::replica()).to_owned(),
             file: state_dir.map(|folder| folder.join(FILE)),
             log: log.clone(),
             member: Mutex::default(),

@@ -13,7 +13,7 @@ use super::log_events::command;
 use super::site_list::Sites;
 use super::site_report::{decided, recorded};
 use super::site_robots::LiveSite;
-use crate::audit::REPLICA;
+use crate::audit::replica;
 use crate::date::rfc3339;
 use crate::fleet::{EVERY_SITE, Fleet};
 use crate::publish_hook::{Notice, NotifyEvent};
@@ -48,7 +48,7 @@ impl Sites {
 
 fn notice(event: NotifyEvent, name: &str, version: &str, message: &str, next: &[&str]) -> Notice {
     let next = next.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-    Notice { message: format!("{}: {message}", *REPLICA), next, ..Notice::new(Some(event), name, version) }
+    Notice { message: format!("{}: {message}", replica()), next, ..Notice::new(Some(event), name, version) }
 }
 
 fn of_site(live: &LiveSite, fleet: Option<&Fleet>, notices: &mut Vec<Notice>) {
@@ -116,7 +116,7 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str]) -> Notice {
     let next = [next, flags, &site].concat();
     let is_news = to == Enforcement::Off;
     let notice = notice(NotifyEvent::Enforcement, name, "", &message, &next);
-    let occasion = format!("{}\n{}", *REPLICA, notice.time);
+    let occasion = format!("{}\n{}", replica(), notice.time);
     Notice { mark: to.as_str().to_owned(), is_news, occasion, ..notice }
 }
 

@@ -179,6 +179,8 @@ fn off_reaches_every_replica_within_two_seconds_and_one_that_is_new() {
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
         assert_has(fleet.enforce("on").succeeded(), &["marks that were lifted: 1", "4 of 4 replicas synced"]);
         fleet.all(false);
+        let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
+        assert_has(&audit, &["\"replica\":\"web-1\""]);
         // One that ends in good order is not missed.
         let mut last = fleet.replicas.pop().unwrap();
         last.running.end();
