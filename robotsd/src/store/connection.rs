@@ -321,6 +321,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
         &["Expired", "NotValidYet", "certificate expired", "not valid yet"],
         "its certificate is not valid today: renew it, or set the clock",
     ),
+    (&["CaUsedAsEndEntity"], "its certificate is that of an authority: make one with basicConstraints=CA:FALSE"),
     (&["invalid peer certificate"], "its certificate cannot be trusted"),
     (&["InvalidContentType", "corrupt message"], "it does not speak TLS at this port: write the URL with \"redis://\""),
     (&["Connection refused"], "nothing listens there"),
