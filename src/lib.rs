@@ -44,6 +44,8 @@ pub mod internals {
     #[cfg(feature = "layer")]
     pub use crate::layer::record::text;
     pub use crate::live::state::disk::folder_name;
+    #[cfg(feature = "tls")]
+    pub use crate::source::fetch::tls::certificate_fault;
     pub use robots_core::debug_as;
     pub use robots_core::internals::first_few;
 }

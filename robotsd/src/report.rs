@@ -67,11 +67,14 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Where crawlers may get a version that waits all the same; none unless other proxies ask robotsd.
-    pub(crate) fn shown_meanwhile(&self, pending: &PendingReport) -> Option<String> {
+    /// Where crawlers may get a version that waits all the same, or what they get there; none unless other proxies ask robotsd.
+    pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
+        let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
         let (while_away, origin) = ("while robotsd does not answer, the proxy shows its own file", &pending.origin);
-        is_asked.then(|| format!("{while_away}: this version, if that is {origin}"))
+        let which = pending.instead.as_ref().map_or("this version", |_| "not this version");
+        let without = if site.append.is_empty() { "" } else { ", without the lists that are appended" };
+        is_asked.then(|| format!("{while_away}: {which}, if that is {origin}{without}"))
     }
 }
 
@@ -323,6 +326,9 @@ pub(crate) struct SiteReload {
     /// The version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
+    /// The parts that are appended, after they were read again; for the files of a folder, at the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) append: Vec<AppendReport>,
 }
 
 /// `POST /accept`, `POST /rollback` and `POST /enforce`: the change.
@@ -418,7 +424,7 @@ word_enum! {
         /// A version that is accepted has not come to its source.
         Lacks = "lacks",
         Missing = "missing",
-        /// It has no store now.
+        /// It has no store now, or has not read it since its start.
         Stale = "stale",
         /// Entries of the store are older than its own, or gone.
         WentBack = "went-back",
@@ -438,16 +444,18 @@ word_enum! {
 impl ReplicaState {
     /// Whether a replica says it of itself.
     pub(crate) const fn is_own(self) -> bool {
-        matches!(self, Self::WentBack | Self::Foreign | Self::Rejected | Self::Unknown | Self::Current)
+        matches!(self, Self::WentBack | Self::Foreign | Self::Rejected | Self::Stale | Self::Unknown | Self::Current)
     }
 }
 
 impl FleetReport {
+    pub(crate) fn synced(&self) -> usize {
+        self.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
+    }
+
     /// Whether every replica has what the store has.
     pub(crate) fn is_synced(&self) -> bool {
-        self.troubles.is_empty()
-            && self.rev.is_some()
-            && self.replicas.iter().all(|replica| replica.state == ReplicaState::Synced)
+        self.troubles.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
 }
 

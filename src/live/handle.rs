@@ -260,6 +260,7 @@ impl LiveRobots {
             live: snapshot.content.as_ref().map(|content| content.hash()),
             report: snapshot.content.as_ref().map(|content| content.report().clone()),
             last_reload: record.last.clone(),
+            last_read: record.read.clone(),
             since: record.since,
             pending: record.pending.clone(),
             before: record.before,
@@ -310,6 +311,9 @@ pub struct Status {
     pub report: Option<Arc<Report>>,
     /// The last reload.
     pub last_reload: Reload,
+    /// The last reload that was no decision of an operator: its outcome is about what the source holds, which may be neither live nor
+    /// what waits after a rollback.
+    pub last_read: Reload,
     /// Since when this version, or the lack of one, is live.
     pub since: SystemTime,
     /// The version that waits to be accepted, if one does, with the reasons.

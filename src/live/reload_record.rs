@@ -18,6 +18,8 @@ const MOST_COMPARED: usize = 128 << 10;
 /// The records of a site's reloads.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
+    /// The last that read the source, which no decision of an operator does.
+    pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,
     pub(super) pending: Option<Pending>,
@@ -33,6 +35,9 @@ impl ReloadRecord {
             self.since = now;
         }
         self.last = reload.clone();
+        if !matches!(reload.cause, Cause::Accept | Cause::Rollback) {
+            self.read = reload.clone();
+        }
         self.pending = publisher.pending.clone();
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }

@@ -97,6 +97,7 @@ impl Site {
         // Stands for "nothing yet" until `start` records the outcome.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
         let last = Reload::new(opened_by, origin, ReloadOutcome::Kept { rejection, live: None });
+        let read = last.clone();
         let site = Arc::new_cyclic(|site| Self {
             current: ArcSwap::from_pointee(snapshot),
             source: source(site.clone()),
@@ -105,7 +106,7 @@ impl Site {
             opened_by,
             reading: Mutex::default(),
             publisher: Mutex::new(Publisher::new(compile, cache, gate, grace, (versions, pending, was_live))),
-            record: Mutex::new(ReloadRecord { last, since: now, history, pending: None, before: None }),
+            record: Mutex::new(ReloadRecord { last, read, since: now, history, pending: None, before: None }),
             switch: Mutex::default(),
             notices: Notices::new(listeners),
             state,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf, absolute};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -19,7 +19,7 @@ use crate::board::Board;
 use crate::config::{AdminRights, RefusedFile};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
-use crate::log::Log;
+use crate::log::{Log, LostLines};
 use crate::metrics::{Exposition, family};
 use crate::report::{
     ConfigReport, KindCount, ListenerReport, NextStep, RefusedFileReport, RejectedConfigReport, ReloadOutcome,
@@ -52,8 +52,8 @@ pub(crate) struct ServerState {
     pub(crate) rights: ArcSwap<AdminRights>,
     pub(crate) audit: AuditWriter,
     pub(crate) watchdog: Arc<Watchdog>,
-    /// Lines that the log of requests has lost; none where there is no such log.
-    lost: Option<Arc<AtomicU64>>,
+    /// What the log of requests has lost; none where there is no such log.
+    lost: Option<Arc<LostLines>>,
 }
 
 /// The sites and listeners that are served.
@@ -84,7 +84,7 @@ word_enum! {
 
 impl ServerState {
     /// The state of a process that starts with the config at this path, and what receives the requests to the control thread.
-    pub(crate) fn new(path: &Path, log: Log, lost: Option<Arc<AtomicU64>>) -> (Self, ControlRequests) {
+    pub(crate) fn new(path: &Path, log: Log, lost: Option<Arc<LostLines>>) -> (Self, ControlRequests) {
         let (requests, reloads) = mpsc::channel(16);
         let (upgrades, upgrades_requested) = mpsc::channel(4);
         let state = Self {
@@ -152,7 +152,7 @@ impl ServerState {
 
     /// Lines that each log has lost, by its name.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let access = self.lost.iter().map(|lost| ("access", lost.load(Ordering::Relaxed)));
+        let access = self.lost.iter().map(|lost| ("access", lost.count.load(Ordering::Relaxed)));
         [("events", self.log.dropped())].into_iter().chain(access)
     }
 
@@ -212,13 +212,14 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Troubles that concern every site: those of threads, of other proxies' questions, of the state directory, and of the board in it.
+    /// Troubles that concern every site: those of threads, of other proxies' questions, of the state directory, of the board in it, and of the log of requests.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
         let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
         let questions =
             serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.troubles());
-        self.watchdog.troubles().chain(questions).chain(state).chain(board).collect()
+        let access = self.lost.iter().filter_map(|lost| lost.trouble.lock().clone());
+        self.watchdog.troubles().chain(questions).chain(state).chain(board).chain(access).collect()
     }
 }
 

@@ -9,19 +9,20 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use askama::Template;
 use http::Method;
 use tower_robots::live::{Attribution, Enforcement, StateDir, StateError, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::fleet::{self, FleetArg};
-use super::output::{Page, say_report};
-use super::running::{Reason, Running, RunningSite, asked, query, refusal};
+use super::output::{Page, say_report, shell_line};
+use super::running::{Reason, Running, RunningSite, asked, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::audit::{self, AuditRecord};
 use crate::config::{AdminPlace, Config, StatePlace};
 use crate::exit::{self, complain};
 use crate::render::short_hash;
-use crate::report::{ChangeReport, HistoryReport, StatusReport};
+use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 
 /// Makes a decision where no robotsd runs, with its config.
@@ -182,30 +183,17 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(site) = report.sites.iter().find(|site| site.name == args.of.site) else {
         return Err(refusal(unknown(&args.of.site, report.sites.iter().map(|site| &site.name))));
     };
+    let text = WaitingText { report: &report, site, running: &args.of.running };
     let code = exit::answer(site.pending.is_none());
-    let text = |page: &mut Page| match &site.pending {
-        None => page.title(&format!("site {}: no version waits", site.name)),
-        Some(pending) => {
-            let hash = short_hash(&pending.hash);
-            page.title(&format!("site {}: a version waits since {}", site.name, pending.since));
-            page.line("version", hash);
-            page.line("from", &pending.origin);
-            page.lines("because", &pending.objections);
-            page.lines("effect", effect(args, &pending.hash));
-            page.lines("meanwhile", report.shown_meanwhile(pending));
-            page.line("next", "to publish it:");
-            page.command(&args.of.running.command(["robotsd", "accept", &site.name, hash]));
-        }
-    };
-    say_report(&site.pending, args.of.running.json, text, code)
+    say_report(&site.pending, args.of.running.json, |page| page.lay_out(&text), code)
 }
 
-/// The effect of the version, as the history has it.
-fn effect(args: &AcceptArgs, hash: &str) -> Option<String> {
-    let place = args.of.running.place().ok()?;
-    let history: HistoryReport =
-        ask(&place, (&Method::GET, &query("/history", &[("site", &args.of.site)])), complain).ok()?;
-    history.entries.into_iter().rev().find(|entry| entry.hash.as_deref() == Some(hash))?.effect
+#[derive(Template)]
+#[template(path = "commands/waiting.txt", whitespace = "preserve")]
+struct WaitingText<'a> {
+    report: &'a StatusReport,
+    site: &'a SiteReport,
+    running: &'a Running,
 }
 
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@
 //! A fleet with a name has a document in a store, so one replica speaks for all: what it is told is in the store, and the others have it a
 //! second later. *Off* is sent to every replica all the same, by the same mark: it has to work without the store.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::net::ToSocketAddrs;
 use std::panic::resume_unwind;
@@ -20,14 +20,14 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::output::{Page, say_report};
+use super::output::{Page, say_report, shell_line};
 use super::running::{Running, asked, refusal};
 use crate::admin::client::{AdminQuestion, AskError, ask_one_of_many};
 use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::fleet::random;
 use crate::render::{plural, short_hash};
-use crate::report::{ChangeReport, FleetReplica, FleetReport, PendingReport, ReplicaState, StatusReport};
+use crate::report::{ChangeReport, FleetReplica, FleetReport, ReplicaState, StatusReport};
 
 /// Whether every replica is meant.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -45,6 +45,17 @@ struct ReplicaAnswer<T> {
     answer: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+impl<T> ReplicaAnswer<T> {
+    fn confirms(&self, judge: Judge<T>) -> bool {
+        self.answer.as_ref().is_some_and(|answer| judge(answer).0)
+    }
+
+    fn said(&self, judge: Judge<T>) -> String {
+        let said = self.answer.as_ref().map(|answer| judge(answer).1).or(self.error.clone()).unwrap_or_default();
+        format!("{}: {said}", self.replica)
+    }
 }
 
 /// How long replicas have to follow the one that was told.
@@ -129,7 +140,9 @@ pub(crate) struct WaitArg {
 /// Exit status: 0 when it was done, or every replica is synced, 1 when one is not, 2 when no replica could be reached, or it was refused.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
-        FleetCommand::Status(FleetStatusArgs { running, wait }) => return document(running, *wait, &[]),
+        FleetCommand::Status(FleetStatusArgs { running, wait }) => {
+            return document(running, *wait, |_| Ok(Vec::new()), |_| (true, String::new()));
+        }
         FleetCommand::Init(running) => (running, "/fleet/init"),
         FleetCommand::Restore(running) => (running, "/fleet/restore"),
     };
@@ -137,46 +150,54 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
-/// The document, the state of every replica, and the versions that wait.
-fn document(running: &Running, WaitArg { wait }: WaitArg, waits: &[String]) -> io::Result<ExitCode> {
-    let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
-    let text = |page: &mut Page| page.lay_out(&FleetText { report: &report, waits });
-    say_report(&report, running.json, text, answer(report.is_synced() && waits.is_empty()))
-}
-
-/// What waits on the replicas that answer; the document knows only what is served.
-fn waiting(running: &Running) -> io::Result<Vec<String>> {
-    let answers = ask_all(running, |replica| ask_one_of_many::<StatusReport>(replica, (&Method::GET, "/status")))?;
-    let of_replica = |ReplicaAnswer { replica, answer, .. }: &ReplicaAnswer<StatusReport>| {
-        let sites = answer.iter().flat_map(|status| &status.sites);
-        let pending = sites.filter_map(|site| Some((&site.name, site.pending.as_ref()?)));
-        let line = |(site, pending): (&String, &PendingReport)| {
-            format!("{site} {} on {replica}: {}", short_hash(&pending.hash), pending.objections.join("; "))
-        };
-        pending.map(line).collect::<Vec<_>>()
-    };
-    Ok(answers.iter().flat_map(of_replica).collect())
-}
-
-#[derive(Template)]
+/// The document, and the state of every replica; with what each answers itself, where that is asked.
+#[derive(Serialize, Template)]
 #[template(path = "commands/fleet.txt", whitespace = "preserve")]
-struct FleetText<'a> {
-    report: &'a FleetReport,
-    waits: &'a [String],
+struct FleetStatus<'a> {
+    #[serde(flatten)]
+    report: FleetReport,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    answers: Vec<ReplicaAnswer<StatusReport>>,
+    #[serde(skip)]
+    judge: Judge<StatusReport>,
+    #[serde(skip)]
+    running: &'a Running,
 }
 
-fn replica_line(FleetReplica { replica, state, why, .. }: &FleetReplica) -> String {
+impl FleetStatus<'_> {
+    /// The commands that accept what waits.
+    fn accepts(&self) -> BTreeSet<String> {
+        let sites = self.answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
+        let steps = sites.flat_map(|site| &site.next).filter(|step| step.command.iter().any(|word| word == "accept"));
+        steps.map(|step| shell_line(self.running.command(&step.command))).collect()
+    }
+}
+
+fn document(
+    running: &Running,
+    WaitArg { wait }: WaitArg,
+    ask: impl FnOnce(&Running) -> io::Result<Vec<ReplicaAnswer<StatusReport>>>,
+    judge: Judge<StatusReport>,
+) -> io::Result<ExitCode> {
+    let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
+    let status = FleetStatus { report, answers: ask(running)?, judge, running };
+    let is_well = status.report.is_synced() && status.answers.iter().all(|of| of.confirms(judge));
+    say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
+}
+
+fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("{replica}: {}{why}", state.as_str())
+    // One whose heartbeat cannot be read has said none.
+    let version = if version.is_empty() { String::new() } else { format!(", robotsd {version}") };
+    format!("{replica}: {}{why}{version}", state.as_str())
 }
 
 /// The replicas that do not have what the store has.
 fn say_unsynced(page: &mut Page, report: &FleetReport) {
     report.troubles.iter().for_each(|trouble| page.text(trouble));
-    let (synced, others): (Vec<_>, Vec<_>) =
-        report.replicas.iter().partition(|replica| replica.state == ReplicaState::Synced);
-    others.into_iter().for_each(|replica| page.title(&replica_line(replica)));
-    page.title(&format!("{} of {} synced", synced.len(), plural(report.replicas.len(), "replica")));
+    let others = report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced);
+    others.for_each(|replica| page.title(&replica_line(replica)));
+    page.title(&format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica")));
 }
 
 /// Asks for the fleet until every replica is synced, or the time is over.
@@ -198,15 +219,18 @@ fn known_places(running: &Running) -> Vec<AdminPlace> {
 
 /// Asks the first of these replicas that answers, or without any the one that runs with the config.
 fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: AdminQuestion<'_>) -> io::Result<T> {
-    let mut last = None;
-    for place in places.iter().filter_map(|place| single(place).ok()).flatten() {
-        match ask_one_of_many(&place, of) {
-            Ok(answer) => return Ok(answer),
-            Err(AskError::Refused(_, message)) => return Err(refusal(message)),
-            Err(error) => last = Some(refusal(format_args!("{place}: {}", unconfirmed(&error)))),
+    let mut unreached = Vec::new();
+    for place in places {
+        let found = single(place).map_err(|error| unreached.push(format!("{place}: NOT REACHED: {error}")));
+        for place in found.into_iter().flatten() {
+            match ask_one_of_many(&place, of) {
+                Ok(answer) => return Ok(answer),
+                Err(AskError::Refused(_, message)) => return Err(refusal(message)),
+                Err(error) => unreached.push(format!("{place}: {}", unconfirmed(&error))),
+            }
         }
     }
-    last.map_or_else(|| asked(running, of), Err)
+    if unreached.is_empty() { asked(running, of) } else { Err(refusal(unreached.join("; "))) }
 }
 
 /// Accepts a version on every replica; one on which it is live has confirmed it.
@@ -233,7 +257,7 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     if let Some(code) = decide_by_store(running, target)? {
         return Ok(code);
     }
-    let served = ask_all(running, |replica| ask_one_of_many::<StatusReport>(replica, (&Method::GET, "/status")))?;
+    let served = statuses(running)?;
     let versions = versions(&served);
     if let Some(of_site) = versions.get(site).filter(|of_site| of_site.len() > 1) {
         let served = shown_versions(of_site);
@@ -256,12 +280,16 @@ where
     say_answers(running, &ask_all(running, |replica| ask_one_of_many(replica, of))?, judge, |_| {})
 }
 
+fn statuses(running: &Running) -> io::Result<Vec<ReplicaAnswer<StatusReport>>> {
+    ask_all(running, |replica| ask_one_of_many(replica, (&Method::GET, "/status")))
+}
+
 /// The status of every replica, and the sites of which they serve different versions.
 pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitArg) -> io::Result<ExitCode> {
     if places(running)?.0 {
-        return document(running, wait, &waiting(running)?);
+        return document(running, wait, statuses, judge);
     }
-    let answers = ask_all(running, |replica| ask_one_of_many(replica, (&Method::GET, "/status")))?;
+    let answers = statuses(running)?;
     let versions = versions(&answers);
     say_answers(running, &answers, judge, |page| {
         for (site, of_site) in versions.iter().filter(|(_, of_site)| of_site.len() > 1) {
@@ -280,10 +308,7 @@ fn judge_change(change: &ChangeReport) -> (bool, String) {
 }
 
 fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>) {
-    for ReplicaAnswer { replica, answer, error } in answers {
-        let said = answer.as_ref().map(|answer| judge(answer).1).or(error.clone()).unwrap_or_default();
-        page.title(&format!("{replica}: {said}"));
-    }
+    answers.iter().for_each(|of| page.title(&of.said(judge)));
 }
 
 fn say_answers<T: Serialize>(
@@ -292,7 +317,7 @@ fn say_answers<T: Serialize>(
     judge: Judge<T>,
     more: impl FnOnce(&mut Page),
 ) -> io::Result<ExitCode> {
-    let confirmed = answers.iter().filter_map(|of| of.answer.as_ref()).filter(|answer| judge(answer).0).count();
+    let confirmed = answers.iter().filter(|of| of.confirms(judge)).count();
     let code = if answers.iter().any(|of| of.answer.is_none()) {
         ExitCode::from(FAILED)
     } else {

@@ -35,13 +35,6 @@ impl Page {
         self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
     }
 
-    /// A label and its texts below each other; nothing where there are none.
-    pub(in crate::commands) fn lines(&mut self, label: &str, texts: impl IntoIterator<Item = impl AsRef<str>>) {
-        for (number, text) in texts.into_iter().enumerate() {
-            self.line(if number == 0 { label } else { "" }, text.as_ref());
-        }
-    }
-
     /// Text as far left as it goes, its further lines indented.
     pub(in crate::commands) fn text(&mut self, text: &str) {
         self.fold("", 2, text);

@@ -9,8 +9,8 @@ use super::fleet::{self, FleetArg};
 use super::output::{Page, say_report};
 use super::running::{Reason, Running, asked};
 use crate::exit::answer;
-use crate::render::plural;
-use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
+use crate::render::{plural, short_hash};
+use crate::report::{AppendReport, ReloadOutcome, ReloadReport, SiteReload};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReloadArgs {
@@ -48,17 +48,24 @@ fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
         let ReloadOutcome { outcome, message } = reload.as_ref()?;
         Some((&**outcome, format!("{what}: {outcome}: {message}")))
     });
-    let sites = report.sites.iter().map(|SiteReload { name, outcome, message, grace_end, .. }| {
+    let sites = report.sites.iter().flat_map(|SiteReload { name, outcome, message, grace_end, append, .. }| {
         let grace = grace_end
             .as_ref()
             .map(|end| format!("; newly disallowed requests are only observed, until {end} at the latest"));
-        (&**outcome, format!("{name}: {outcome}: {message}{}", grace.unwrap_or_default()))
+        let site = (&**outcome, format!("{name}: {outcome}: {message}{}", grace.unwrap_or_default()));
+        [site].into_iter().chain(append.iter().map(move |part| (&*part.state, part_line(name, part))))
     });
     others.chain(sites)
 }
 
+fn part_line(site: &str, AppendReport { source, state, hash, trouble, left_out, .. }: &AppendReport) -> String {
+    let version = hash.as_ref().map(|hash| format!("version {}", short_hash(hash)));
+    let said: Vec<_> = [&version, trouble, left_out].into_iter().flatten().map(String::as_str).collect();
+    format!("{site}: {state}: {source}: {}", said.join("; "))
+}
+
 fn is_taken((outcome, _): &(&str, String)) -> bool {
-    matches!(*outcome, "published" | "unchanged")
+    matches!(*outcome, "published" | "unchanged" | "appended")
 }
 
 fn is_accepted(report: &ReloadReport) -> bool {

@@ -82,7 +82,8 @@ impl Running {
         if let Some(config) = &self.config {
             command.extend(["--config".to_owned(), config.display().to_string()]);
         }
-        if let Some(place) = &self.admin {
+        // Every replica is one that a config names.
+        if let Some(place) = self.admin.as_ref().filter(|_| !command.iter().any(|word| word == "--fleet")) {
             command.extend(["--admin".to_owned(), place.to_string()]);
         }
         command

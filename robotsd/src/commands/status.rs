@@ -19,8 +19,8 @@ use super::running::{Running, asked, refusal};
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
-    FleetReport, KindCount, LastReload, NextStep, RegistryReport, ReplicaState, RequestsReport, SettingChange,
-    SiteReport, SiteTraffic, StatusReport, TrafficReport, UpstreamReport, is_of,
+    NextStep, RegistryReport, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport,
+    UpstreamReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -172,28 +172,8 @@ impl<'a> StatusText<'a> {
     }
 }
 
-/// The first thing to do about a site, or to know.
-fn first_step(site: &SiteReport) -> Option<&String> {
-    site.troubles.first().or(site.next.first().map(|step| &step.what))
-}
-
-/// `7 answered, 1 late`.
-fn listed(counts: &[KindCount]) -> String {
-    counts.iter().map(|KindCount { kind, count }| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
-}
-
-fn synced(fleet: &FleetReport) -> usize {
-    fleet.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
-}
-
 fn checked_share(registry: &RegistryReport) -> CheckedShare<'_> {
     CheckedShare { rows: registry.crawlers, checked: registry.checked, last: registry.last_checked.as_deref() }
-}
-
-fn held_back(setting: &SettingChange) -> String {
-    let site = setting.site.as_ref().map(|site| format!("site {site:?}: ")).unwrap_or_default();
-    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-    format!("{site}{} is {}, in the file {}", setting.setting, shown(&setting.before), shown(&setting.after))
 }
 
 /// The traffic of a site; of one with a directory of files at the first of them.
@@ -225,25 +205,6 @@ fn kinds(requests: &RequestsReport) -> String {
         ("passed although disallowed", requests.passed),
         ("limited", requests.limited),
     ])
-}
-
-fn described_upstream(upstream: &UpstreamReport) -> String {
-    let UpstreamReport { server, state, connections, .. } = upstream;
-    let connections = plural(*connections, "connection");
-    let (Some(since), Some(check), Some(why)) = (&upstream.since, &upstream.check, &upstream.why) else {
-        return format!("{server}: {state}, {connections}");
-    };
-    let again = match (&**state, upstream.again_seconds) {
-        ("out", Some(0)) => ", tried with the next request".to_owned(),
-        ("out", Some(seconds)) => format!(", tried again in {}", for_people(seconds)),
-        _ => String::new(),
-    };
-    format!("{server}: {} since {since}, {check}: {why}{again}", state.to_uppercase())
-}
-
-/// The last reload, if it left the version before in force.
-fn kept_reload(site: &SiteReport) -> Option<&LastReload> {
-    site.last_reload.as_ref().filter(|reload| reload.outcome == "kept")
 }
 
 fn for_people(seconds: u64) -> String {

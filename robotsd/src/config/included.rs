@@ -20,6 +20,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 use tower_robots::source::HostMap;
 
+use super::fleet::RawFleet;
 use super::joined_text::Parts;
 use super::{
     ConfigError, Document, Fault, Faults, Kind, Place, Placed, RawAdmin, RawSite, Reader, RobotsSource, SiteConfig,
@@ -201,11 +202,12 @@ impl StatePlace {
             Part {
                 state_dir: Option<PathBuf>,
                 admin: Option<RawAdmin>,
+                fleet: Option<RawFleet>,
                 site: Vec<SiteName>,
             }
         }
         let text = reader::read_text(path)?;
-        let (Part { state_dir, admin, site }, faults) =
+        let (Part { state_dir, admin, fleet, site }, faults) =
             salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let of_config = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| of_config.join(state_dir));
@@ -215,6 +217,9 @@ impl StatePlace {
         }
         let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit));
         let audit = audit::place(audit, folder.as_deref());
+        // A command that decides where no robotsd runs writes the audit of this replica.
+        let replica = fleet.as_ref().and_then(|fleet| fleet.replica.as_ref());
+        audit::call_replica(replica.map(|replica| &**replica.get_ref()));
         let files = find(path, &text, None);
         // Of those that cannot be used, as far as they can be read, and their copies.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));

@@ -21,6 +21,7 @@ use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig,
     load_registry,
 };
+use crate::edge::is_of_authority;
 use crate::files;
 use crate::input;
 use crate::names::did_you_mean;
@@ -38,6 +39,7 @@ impl Config {
             note(Severity::Warning, unknown_crawlers(file, self));
             note(Severity::Warning, evidence(file, self));
             note(Severity::Warning, open_hosts(file).collect());
+            note(Severity::Warning, authorities(file, self).collect());
             note(Severity::Warning, unasked_store(file).into_iter().collect());
             let sites = || file.site.iter().map(Spanned::get_ref);
             note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
@@ -145,6 +147,17 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
         Ok(_) => None,
         Err(why) => Some(written.fault(format!("{shown}: {why}: without {what} the request is not sent"))),
     }
+}
+
+/// Certificates of authorities that listeners have as their own, as `openssl req -x509` makes them.
+fn authorities<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
+    let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
+    let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
+    all.filter(|chain| is_of_authority(&config.parts.folder(0).join(chain.get_ref()))).map(|chain| {
+        let strict = "robotsd's commands and other strict clients refuse it";
+        let message = format!("this is the certificate of an authority, and no server's: {strict}");
+        chain.fault(message).help("make one with basicConstraints=CA:FALSE".to_owned())
+    })
 }
 
 /// Secrets that cannot sign: no notification would be sent.

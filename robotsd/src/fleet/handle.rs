@@ -19,13 +19,13 @@ use tower_robots::source::LiveBuilder;
 use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
 use super::standing::{Heartbeat, SILENT};
-use crate::audit::REPLICA;
+use crate::audit;
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::publish_hook::{Turn, TurnOf};
-use crate::report::{FleetEntry, FleetReplica, FleetReport, ReplicaState};
+use crate::report::{FleetEntry, FleetReport, ReplicaState};
 
 /// The file of the state directory that has what the replica knows.
 const FILE: &str = "fleet.json";
@@ -56,6 +56,8 @@ pub(super) struct StoreView {
     pub(super) document: Option<Document>,
     /// When it was read last.
     pub(super) read: Option<SystemTime>,
+    /// Whether that was the last attempt.
+    is_read: bool,
     /// Why it cannot be read, or written.
     pub(super) trouble: Option<String>,
     file_trouble: Option<String>,
@@ -85,7 +87,7 @@ impl Fleet {
         let (requests, received) = mpsc::unbounded_channel();
         let fleet = Self {
             settings: settings.clone(),
-            replica: settings.replica.clone().unwrap_or_else(|| REPLICA.clone()),
+            replica: settings.replica.as_deref().unwrap_or_else(|| audit::replica()).to_owned(),
             file: state_dir.map(|folder| folder.join(FILE)),
             log: log.clone(),
             member: Mutex::default(),
@@ -190,7 +192,7 @@ impl Fleet {
             store.document = read.ok().flatten();
         }
         if !seen.write_back.is_empty() {
-            self.warn(format!("{} entries that the store has lost are written back", seen.write_back.len()));
+            self.warn(format!("entries that the store has lost and that are written back: {}", seen.write_back.len()));
         }
         self.calls(seen.write_back)
     }
@@ -215,6 +217,7 @@ impl Fleet {
     /// The store is read, or not any more; or it cannot be written.
     pub(super) fn note(&self, trouble: Option<String>, is_read: bool) {
         let mut store = self.store.lock();
+        store.is_read = is_read;
         if is_read {
             store.read = Some(SystemTime::now());
         }
@@ -305,7 +308,7 @@ impl Fleet {
         let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
         Ok(match written {
             0 => "the store has everything that this replica knows".to_owned(),
-            written => format!("{written} entries of this replica are in the store again, which every replica takes"),
+            written => format!("entries of this replica in the store again, which every replica takes: {written}"),
         })
     }
 
@@ -376,14 +379,15 @@ impl Fleet {
         let (member, store) = (self.member.lock().clone(), self.store.lock());
         let mut replicas = store.replicas.clone();
         let sites = replicas.remove(&self.replica).map(|own| own.sites).unwrap_or_default();
-        let own = Heartbeat { at: store.now, ..Heartbeat::of(&member, &store.standing, sites) };
-        replicas.insert(self.replica.clone(), own);
-        let report = |(name, beat): (&String, &Heartbeat)| {
-            let report = beat.report(name, store.now, store.document.as_ref());
-            // The others are as they were when it was read last.
-            let is_stale = *name == self.replica && store.trouble.is_some();
-            if is_stale { FleetReplica { state: ReplicaState::Stale, ..report } } else { report }
+        // The others are as they were when it was read last.
+        let state = match store.standing.state().0 {
+            ReplicaState::Current if !store.is_read => ReplicaState::Stale,
+            state => state,
         };
+        let of_own = if store.trouble.is_some() { ReplicaState::Stale } else { state };
+        let own = Heartbeat { at: store.now, state: of_own, ..Heartbeat::of(&member, &store.standing, sites) };
+        replicas.insert(self.replica.clone(), own);
+        let report = |(name, beat): (&String, &Heartbeat)| beat.report(name, store.now, store.document.as_ref());
         let entry = |scope: &str, what: &str, Stamp { rev, by, at, why }: &Stamp| FleetEntry {
             scope: scope.to_owned(),
             what: what.to_owned(),
@@ -396,7 +400,7 @@ impl Fleet {
             name: self.settings.name.clone(),
             replica: self.replica.clone(),
             store: self.settings.store.place(),
-            state: store.standing.state().0,
+            state,
             epoch: member.epoch().map(str::to_owned),
             rev: store.document.as_ref().map(|document| document.rev),
             read: store.read.map(rfc3339),

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -36,8 +37,16 @@ const BLOCK: usize = 64 * 1024;
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
     dropped: Arc<AtomicU64>,
-    /// The lines that are lost so far, also later on.
-    pub(crate) lost: Arc<AtomicU64>,
+    /// What is lost so far, also later on.
+    pub(crate) lost: Arc<LostLines>,
+}
+
+/// Lines that were not written.
+#[derive(Debug, Default)]
+pub(crate) struct LostLines {
+    pub(crate) count: AtomicU64,
+    /// Why lines cannot be written now.
+    pub(crate) trouble: Mutex<Option<String>>,
 }
 
 enum WriterMessage {
@@ -53,7 +62,7 @@ impl AccessLog {
         let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
-        let lost = Arc::<AtomicU64>::default();
+        let lost = Arc::<LostLines>::default();
         let writer = Writer {
             format: settings.format,
             privacy,
@@ -78,7 +87,7 @@ impl AccessLog {
         Arc::new(move |record| {
             if let Err(TrySendError::Full(_)) = log.queue.try_send(WriterMessage::Record(record)) {
                 log.dropped.fetch_add(1, Ordering::Relaxed);
-                log.lost.fetch_add(1, Ordering::Relaxed);
+                log.lost.count.fetch_add(1, Ordering::Relaxed);
             }
         })
     }
@@ -110,7 +119,7 @@ struct Writer {
     lines: Vec<u8>,
     /// Lines that could not be written since the last event about it.
     lost: u64,
-    lost_lines: Arc<AtomicU64>,
+    lost_lines: Arc<LostLines>,
 }
 
 impl Writer {
@@ -167,17 +176,19 @@ impl Writer {
                 let message = format!("{name} is written again; {} lines are lost", self.lost);
                 self.log.say_at(LogLevel::Info, LogEvent::AccessLog, message);
                 self.lost = 0;
+                *self.lost_lines.trouble.lock() = None;
             }
             Ok(()) => {}
             Err(error) => {
                 // Reported when it begins and when it is over: a full disk stays full for many requests.
                 if self.lost == 0 {
                     let message = format!("{name} cannot be written: {error}; lines are lost");
-                    self.log.say(LogEvent::AccessLog, message);
+                    self.log.say(LogEvent::AccessLog, &*message);
+                    *self.lost_lines.trouble.lock() = Some(message);
                 }
                 let lines = memchr::memchr_iter(b'\n', &self.lines).count() as u64;
                 self.lost += lines;
-                self.lost_lines.fetch_add(lines, Ordering::Relaxed);
+                self.lost_lines.count.fetch_add(lines, Ordering::Relaxed);
             }
         }
         self.lines.clear();

@@ -20,7 +20,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::config::{AddressLogging, LogConfig, LogFormat, QueryLogging};
 
-pub(crate) use self::access::AccessLog;
+pub(crate) use self::access::{AccessLog, LostLines};
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 

@@ -10,7 +10,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Uri};
 use tower_robots::live::VersionHash;
 
-use crate::audit::REPLICA;
+use crate::audit::replica;
 use crate::date::rfc3339;
 use crate::upstream::Trust;
 use crate::word_enum::word_enum;
@@ -239,7 +239,7 @@ pub(crate) struct BodyTemplate {
     needs_host: bool,
 }
 
-/// The placeholders. All URLs are an array of JSON, or a line each; the replica is the name of the machine, and next the command to run.
+/// The placeholders. All URLs are an array of JSON, or a line each; the replica is called as its fleet does or as the machine is, and next the command to run.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
@@ -298,7 +298,7 @@ impl BodyTemplate {
             "event" => notice.event.map_or("published", NotifyEvent::as_str).to_owned(),
             "id" => notice.id(),
             "time" => notice.time.clone(),
-            "replica" => self.escaped(&REPLICA),
+            "replica" => self.escaped(replica()),
             "message" => self.escaped(&notice.message),
             "next" => self.escaped(&notice.next),
             _ => return None,

@@ -142,6 +142,12 @@ pub(crate) struct PendingReport {
     pub(crate) origin: String,
     pub(crate) since: String,
     pub(crate) objections: Vec<String>,
+    /// What it changes for crawlers, in one sentence.
+    #[serde(default)]
+    pub(crate) effect: Option<String>,
+    /// What the source holds in place of this version, and what that does; none where it holds this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) instead: Option<String>,
 }
 
 /// How many findings the version that is live has, by severity.

@@ -336,8 +336,10 @@ impl ActiveConfig {
 
     /// Grants the limits of a config to new connections.
     fn limit(&self, config: &Config) -> Option<String> {
-        let before = self.edge.connections();
-        let connections = self.descriptors.bound(config).map_or(before, |bound| bound.connections);
+        let (before, bound) = (self.edge.connections(), self.descriptors.bound(config));
+        let short = bound.as_ref().ok().filter(|bound| bound.is_short && self.config.connections != config.connections);
+        short.into_iter().for_each(|bound| self.log.say(LogEvent::ConnectionsBounded, &*bound.reason));
+        let connections = bound.map_or(before, |bound| bound.connections);
         if connections != before {
             self.edge.set_places(before, connections);
         }

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::future::join_all;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
 use tower_robots::live::{Appendix, LiveRobots, VersionHash, VersionHashPrefix};
@@ -143,9 +145,11 @@ impl AppendedParts {
         Ok(Self { appendix, parts: parts.into() })
     }
 
-    /// Reads every file again. Blocks.
+    /// Reads every part again, and fetches what is at a URL. Blocks, on a thread of a runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
+        let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(Published::fetch_again);
+        Handle::current().block_on(join_all(fetching));
     }
 
     pub(super) fn report(&self) -> Vec<AppendReport> {
@@ -154,13 +158,14 @@ impl AppendedParts {
 
     /// Which parts crawlers pass for want of, and which are not what their source has.
     pub(super) fn troubles(&self) -> Vec<String> {
-        self.parts.iter().filter_map(|part| part.reader.trouble()).collect()
+        let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.trouble?));
+        self.report().into_iter().filter_map(said).collect()
     }
 
     /// Which parts are not appended as a whole.
     pub(super) fn left_out(&self) -> Vec<String> {
-        let texts = self.report().into_iter().map(|part| (part.source, part.left_out));
-        texts.filter_map(|(source, what)| what.map(|what| format!("{source}: {what}"))).collect()
+        let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.left_out?));
+        self.report().into_iter().filter_map(said).collect()
     }
 }
 
@@ -240,10 +245,9 @@ impl PartReader {
                     let mut state = self.state.lock();
                     (state.trouble.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
                 };
-                if is_new && has_one {
-                    self.say(LogLevel::Error, &format!("{why}; the last good one stays"));
-                } else if is_new {
-                    self.say(LogLevel::Error, &format!("{why}; {NEVER_READ}"));
+                let stays = if has_one { "the last good one stays" } else { NEVER_READ };
+                if is_new {
+                    self.say(LogLevel::Error, &format!("{why}; {stays}"));
                 }
             }
         }
@@ -268,29 +272,19 @@ impl PartReader {
 
     fn report(&self) -> AppendReport {
         let state = self.state.lock();
+        let (word, stays) = match (&state.hash, &state.trouble) {
+            (None, _) => ("missing", Some(NEVER_READ)),
+            (Some(_), Some(_)) => ("last-good", Some("the last good one is appended")),
+            (Some(_), None) => ("appended", None),
+        };
+        let why = state.trouble.iter().map(|why| format!("{why}; ")).collect::<String>();
         AppendReport {
             name: self.settings.title.clone(),
             source: self.settings.source.to_string(),
-            state: match (&state.hash, &state.trouble) {
-                (None, _) => "missing",
-                (Some(_), Some(_)) => "last-good",
-                (Some(_), None) => "appended",
-            }
-            .to_owned(),
+            state: word.to_owned(),
             hash: state.hash.map(|hash| hash.to_string()),
-            trouble: state.trouble.clone(),
+            trouble: stays.map(|stays| why + stays),
             left_out: state.left_out.map(str::to_owned),
-        }
-    }
-
-    fn trouble(&self) -> Option<String> {
-        let state = self.state.lock();
-        let source = &self.settings.source;
-        match (&state.hash, &state.trouble) {
-            (None, None) => Some(format!("{source}: {NEVER_READ}")),
-            (None, Some(why)) => Some(format!("{source}: {why}; {NEVER_READ}")),
-            (Some(_), Some(why)) => Some(format!("{source}: {why}; the last good one is appended")),
-            (Some(_), None) => None,
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::counting::RequestOutcome;
 use crate::date::rfc3339;
 use crate::edge::{X_REQUEST_ID, trace_id};
 use crate::exchange::{AccessFields, ClientRequest};
+use crate::fleet::Fleet;
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word};
@@ -282,7 +283,7 @@ pub(super) fn expectations_rejected(log: &Log, site: &str, why: &str) {
 pub(crate) type SiteName = Arc<str>;
 
 /// The steps an operator could or should take, the most pressing first; none where all is well.
-pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<NextStep> {
+pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, fleet: Option<&Fleet>) -> Vec<NextStep> {
     let mut steps = Vec::new();
     let reload = &status.last_reload;
     let file = file(&reload.origin);
@@ -302,7 +303,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
             let leave = format!("if not, correct {source}: a version that passes the gate goes live automatically");
             ("if the change is intended", leave)
         };
-        steps.push(NextStep::command(take, ["robotsd", "accept", name, &hash]));
+        steps.push(NextStep::command(take, command(&["accept", name, &hash], fleet)));
         steps.push(NextStep::say(leave));
     }
     let errors = snapshot.content.as_ref().map_or(0, |content| content.report().count(Severity::Error));
@@ -322,6 +323,11 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
         steps.push(NextStep::say(message.to_owned()));
     }
     steps
+}
+
+/// The command of a decision: in a fleet for every replica, or they would serve different versions.
+pub(super) fn command<'a>(words: &[&'a str], fleet: Option<&Fleet>) -> Vec<&'a str> {
+    [&["robotsd"][..], words, fleet.map_or(&[][..], |_| &["--fleet"])].concat()
 }
 
 /// Why a site has no robots.txt, in one line, and what mends that where a version of it waits: the words of `/readyz`, of the status and

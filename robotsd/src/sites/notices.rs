@@ -5,14 +5,15 @@
 //! sent twice after a restart. A version that an operator rolled back waits too, and is left out.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use tower_robots::live::{Cause, Enforcement, ObjectionKind, Pending, StateDir, VersionHash};
 
+use super::log_events::command;
 use super::site_list::Sites;
 use super::site_report::{decided, recorded};
 use super::site_robots::LiveSite;
-use crate::audit::REPLICA;
+use crate::audit::replica;
 use crate::date::rfc3339;
 use crate::fleet::{EVERY_SITE, Fleet};
 use crate::publish_hook::{Notice, NotifyEvent};
@@ -34,7 +35,7 @@ impl Sites {
         let mut notices = vec![switched("", self.state.switch(), &of_all, &[])];
         let mut scopes = BTreeSet::from([EVERY_SITE.to_owned()]);
         for live in self.lives() {
-            of_site(&live, &mut notices);
+            of_site(&live, self.state.fleet.as_deref(), &mut notices);
             scopes.extend([&*live.name, live.name.split('/').next().unwrap_or_default()].map(str::to_owned));
         }
         if let Some(fleet) = &self.state.fleet {
@@ -47,19 +48,20 @@ impl Sites {
 
 fn notice(event: NotifyEvent, name: &str, version: &str, message: &str, next: &[&str]) -> Notice {
     let next = next.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-    Notice { message: format!("{}: {message}", *REPLICA), next, ..Notice::new(Some(event), name, version) }
+    Notice { message: format!("{}: {message}", replica()), next, ..Notice::new(Some(event), name, version) }
 }
 
-fn of_site(live: &LiveSite, notices: &mut Vec<Notice>) {
+fn of_site(live: &LiveSite, fleet: Option<&Fleet>, notices: &mut Vec<Notice>) {
     let (name, status) = (&*live.name, live.robots.status());
     let is_new = |pending: &&Pending| pending.objections.iter().all(|it| it.kind != ObjectionKind::RolledBack);
-    notices.extend(status.pending.as_ref().filter(is_new).map(|pending| waits(name, pending, SystemTime::now())));
+    notices.extend(status.pending.as_ref().filter(is_new).map(|pending| waits(name, pending, fleet)));
     notices.push(switched(name, status.switch, "", &[]));
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
-        Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", ["robotsd", "accept", name]),
-        _ => (NotifyEvent::Accepted, "live, accepted", ["robotsd", "rollback", name]),
+        // A question to one replica.
+        Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", command(&["accept", name], None)),
+        _ => (NotifyEvent::Accepted, "live, accepted", command(&["rollback", name], fleet)),
     };
     let by = recorded(entry).attribution();
     let message = format!("site {name:?}: version {} is {done}{by}", hash.short());
@@ -67,11 +69,11 @@ fn of_site(live: &LiveSite, notices: &mut Vec<Notice>) {
     notices.push(Notice { is_news, ..notice(event, name, &hash.to_string(), &message, &next) });
 }
 
-fn waits(name: &str, pending: &Pending, now: SystemTime) -> Notice {
+fn waits(name: &str, pending: &Pending, fleet: Option<&Fleet>) -> Notice {
     let (hash, short) = (pending.hash().to_string(), pending.hash().short());
-    let times = now.duration_since(pending.since).unwrap_or_default().as_secs() / AGAIN.as_secs();
+    let times = pending.since.elapsed().unwrap_or_default().as_secs() / AGAIN.as_secs();
     let message = format!("site {name:?}: version {short} waits to be accepted: {pending}");
-    let notice = notice(NotifyEvent::Waits, name, &hash, &message, &["robotsd", "accept", name, &short]);
+    let notice = notice(NotifyEvent::Waits, name, &hash, &message, &command(&["accept", name, &short], fleet));
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
@@ -114,7 +116,7 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str]) -> Notice {
     let next = [next, flags, &site].concat();
     let is_news = to == Enforcement::Off;
     let notice = notice(NotifyEvent::Enforcement, name, "", &message, &next);
-    let occasion = format!("{}\n{}", *REPLICA, notice.time);
+    let occasion = format!("{}\n{}", replica(), notice.time);
     Notice { mark: to.as_str().to_owned(), is_news, occasion, ..notice }
 }
 

@@ -93,12 +93,18 @@ impl Sites {
                 outcome: "kept".to_owned(),
                 grace_end: None,
                 hash: None,
-                message: format!("its files are still being read after {} s", PATIENCE.as_secs()),
+                message: format!("its files, or lists, are still being read after {} s", PATIENCE.as_secs()),
+                append: Vec::new(),
             }];
         }
         let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
         let lives = site.lives().into_iter().filter(is_meant);
-        in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await
+        let mut reloads = in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await;
+        // The files of a folder have them in common.
+        if let (Some(first), Some(parts)) = (reloads.first_mut(), &site.robots.parts) {
+            first.append = parts.report();
+        }
+        reloads
     }
 
     /// Reads the extra registry again, and applies it with the published one; none without either.
@@ -209,7 +215,7 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
             ("kept", format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs()))
         }
     };
-    SiteReload { name: live.name, grace_end, outcome: outcome.to_owned(), hash, message }
+    SiteReload { name: live.name, grace_end, outcome: outcome.to_owned(), hash, message, append: Vec::new() }
 }
 
 /// Works on all of them, at most [`AT_ONCE`] at a time; the results are in their order.

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::Report;
-use tower_robots::live::{Cause, FetchStatus, HistoryEntry, Pending, ReloadOutcomeKind, TroubleKind, VersionHash};
+use tower_robots::live::{
+    Cause, FetchStatus, HistoryEntry, Pending, Reload, ReloadOutcomeKind, TroubleKind, VersionHash,
+};
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
 use super::backend::BackendSource;
@@ -16,6 +18,7 @@ use super::site_list::Sites;
 use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
+use crate::fleet::Fleet;
 use crate::names::quoted_list;
 use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
@@ -34,12 +37,12 @@ pub(crate) struct WithoutRobots {
 impl Sites {
     /// Every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
-        let hooks = self.hooks();
+        let (hooks, fleet) = (self.hooks(), self.state.fleet.as_deref());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
             let name = site.name.clone();
             site.lives().into_iter().map(move |live| {
-                let mut report = live.report();
+                let mut report = live.report(fleet);
                 if let Some(parts) = &parts {
                     report.append = parts.report();
                     report.troubles.extend(parts.troubles());
@@ -140,7 +143,7 @@ fn server(status: ServerStatus) -> UpstreamReport {
 }
 
 impl LiveSite {
-    fn report(&self) -> SiteReport {
+    fn report(&self, fleet: Option<&Fleet>) -> SiteReport {
         let snapshot = self.robots.snapshot();
         let status = self.robots.status();
         let history = self.robots.history();
@@ -175,6 +178,8 @@ impl LiveSite {
                 origin: pending.origin().to_owned(),
                 since: rfc3339(pending.since),
                 objections: pending.objections.iter().map(ToString::to_string).collect(),
+                effect: effect_of(&history, pending.hash()),
+                instead: held_instead(pending, &status.last_read, &history),
             }),
             decided: decided(&history, status.live).map(recorded),
             before: status.before.map(|hash| hash.to_string()),
@@ -184,7 +189,7 @@ impl LiveSite {
             fetch: status.fetch.as_ref().map(fetching),
             append: Vec::new(),
             on_publish: Vec::new(),
-            next: log_events::for_site(&self.name, &snapshot, &status),
+            next: log_events::for_site(&self.name, &snapshot, &status, fleet),
             watched_pages: self.pages.as_deref().map(SitePages::report),
             troubles: {
                 let waits = status.pending.as_ref().filter(|_| status.live.is_none());
@@ -202,6 +207,19 @@ impl LiveSite {
             },
         }
     }
+}
+
+/// What a version changed when it came.
+fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
+    history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
+}
+
+/// What the source holds in place of the version that waits: after a rollback, or once it was replaced by what is no robots.txt.
+fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
+    let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
+    let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
+    let held = || format!("{} holds version {}, not the one that waits{effect}", read.origin, hash.short());
+    (hash != pending.hash()).then(held)
 }
 
 /// When the first of the reloads was that have taken nothing since, whatever was wrong at each.

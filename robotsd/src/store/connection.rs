@@ -44,10 +44,13 @@ impl StoreConnection {
         let (host, port) = host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
+        // One that has spoken to us wants no other protocol.
+        let is_new = !addresses.has_answered && !settings.url.is_encrypted();
+        let hint = if is_new { ": it may want TLS, which is \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
             let (settings, probe) = (settings.clone(), probe.clone());
             let tried = async move {
-                let connection = Self::open(&settings, address).await?;
+                let connection = Self::open(&settings, address, hint).await?;
                 if !connection.mends_itself() {
                     probe(connection.clone()).await?;
                 }
@@ -58,7 +61,10 @@ impl StoreConnection {
         let mut troubles = Vec::new();
         for (address, tried) in tries.collect::<Vec<_>>() {
             match tried.await.unwrap_or_else(|_| Err("no connection".to_owned())) {
-                Ok(connection) => return Ok(connection),
+                Ok(connection) => {
+                    addresses.has_answered = true;
+                    return Ok(connection);
+                }
                 Err(why) if is_address => troubles.push(why),
                 Err(why) => troubles.push(format!("{address}: {why}")),
             }
@@ -67,14 +73,17 @@ impl StoreConnection {
     }
 
     /// Connects to one of the addresses of the store.
-    async fn open(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
+    async fn open(settings: &StoreSettings, address: SocketAddr, hint: &str) -> Result<Self, String> {
         let late = |_| Err(format!("no connection within {} ms", 2 * CONNECT.as_millis()));
-        timeout(2 * CONNECT, Self::opening(settings, address)).await.unwrap_or_else(late)
+        timeout(2 * CONNECT, Self::opening(settings, address, hint)).await.unwrap_or_else(late)
     }
 
-    async fn opening(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
+    async fn opening(settings: &StoreSettings, address: SocketAddr, hint: &str) -> Result<Self, String> {
         let info = settings.info()?;
-        let failed = |error| describe(&error, settings);
+        let failed = |error: RedisError| {
+            let hint = if error.is_connection_dropped() { hint } else { "" };
+            format!("{}{hint}", describe(&error, settings))
+        };
         let ca = settings.ca.clone().filter(|_| settings.url.is_encrypted());
         let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
         // The name is what a certificate is for; the address is only where it is connected to.
@@ -189,11 +198,13 @@ pub(crate) struct StoreAddresses {
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
     /// Those that were found last.
     known: Vec<SocketAddr>,
+    /// Whether one of them ever was a store.
+    has_answered: bool,
 }
 
 impl StoreAddresses {
     pub(crate) const fn new(lookup: AddressLookup) -> Self {
-        Self { lookup, under_way: None, known: Vec::new() }
+        Self { lookup, under_way: None, known: Vec::new(), has_answered: false }
     }
 
     /// The addresses, in one order for all processes. If the name cannot be resolved now, those that it had.
@@ -321,6 +332,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
         &["Expired", "NotValidYet", "certificate expired", "not valid yet"],
         "its certificate is not valid today: renew it, or set the clock",
     ),
+    (&["CaUsedAsEndEntity"], "its certificate is that of an authority: make one with basicConstraints=CA:FALSE"),
     (&["invalid peer certificate"], "its certificate cannot be trusted"),
     (&["InvalidContentType", "corrupt message"], "it does not speak TLS at this port: write the URL with \"redis://\""),
     (&["Connection refused"], "nothing listens there"),
@@ -332,14 +344,7 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let text = shown(&error.to_string(), settings);
     let found = MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
     let late = || error.is_timeout().then_some("no answer in time while connecting");
-    let closed = || {
-        let said = if settings.url.is_encrypted() {
-            "it closed the connection"
-        } else {
-            "it closed the connection: it may want TLS, which is \"rediss://\""
-        };
-        error.is_connection_dropped().then_some(said)
-    };
+    let closed = || error.is_connection_dropped().then_some("it closed the connection");
     let garbage = || (error.kind() == ErrorKind::Parse).then_some("what answers is no Valkey or Redis");
     match found.map(|(_, meaning)| *meaning).or_else(late).or_else(garbage).or_else(closed) {
         Some(meaning) => format!("{meaning} ({text})"),
@@ -394,6 +399,29 @@ mod tests {
         }
         // The one that takes its time was waited for twice.
         assert_eq!(asked.load(Ordering::Relaxed), 4);
+    }
+
+    #[tokio::test]
+    async fn only_a_store_that_never_answered_may_want_tls() {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let settings = settings(&format!("redis://{}", server.local_addr().unwrap()));
+        let mut addresses = StoreAddresses::new(Arc::new(of_system));
+        let closing = async {
+            loop {
+                drop(server.accept().await);
+            }
+        };
+        let trying = tokio::task::LocalSet::new();
+        let trying = trying.run_until(async {
+            for is_hinted in [true, false] {
+                addresses.has_answered = !is_hinted;
+                let probe = |_| std::future::ready(Ok(()));
+                let said = StoreConnection::connect(&settings, &mut addresses, probe).await.err().unwrap();
+                assert!(said.starts_with("it closed the connection ("), "{said}");
+                assert_eq!(said.ends_with("it may want TLS, which is \"rediss://\""), is_hinted, "{said}");
+            }
+        });
+        tokio::select! { () = trying => {}, () = closing => {} }
     }
 
     fn settings(url: &str) -> StoreSettings {

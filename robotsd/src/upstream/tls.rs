@@ -14,6 +14,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
+use tower_robots::internals::certificate_fault;
 
 use super::endpoint::HttpVersions;
 use crate::files;
@@ -178,23 +179,11 @@ impl TlsClient {
         let Some(fault) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else {
             return Unreachable::Tls(error);
         };
-        let name = self.name.to_str();
         let message = match fault {
-            Error::InvalidCertificate(fault) => match fault {
-                CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                    format!("its certificate has expired ({fault})")
-                }
-                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                    format!("its certificate is not valid yet ({fault})")
-                }
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                    format!("its certificate is not for {name:?} ({fault})")
-                }
-                CertificateError::UnknownIssuer => {
-                    "its certificate is from an authority that is not trusted: name that with ca".to_owned()
-                }
-                fault => format!("its certificate is not valid: {fault}"),
-            },
+            Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+                "its certificate is from an authority that is not trusted: name that with ca".to_owned()
+            }
+            Error::InvalidCertificate(fault) => certificate_fault(fault),
             Error::AlertReceived(AlertDescription::NoApplicationProtocol) => return self.no_agreement(offered),
             Error::InvalidMessage(_) => format!("it does not speak TLS ({fault})"),
             fault => format!("no TLS: {fault}"),

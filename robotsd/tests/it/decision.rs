@@ -362,3 +362,35 @@ fn of_a_version_that_waits_the_status_says_where_it_is_shown_meanwhile() {
         assert_has(unfolded(&running.command(command).ends_with(1).out), &[&want]);
     }
 }
+
+/// After two rollbacks, or once the file was spoilt, the version that waits is not what the file holds.
+#[test]
+fn a_file_that_holds_another_version_than_the_one_that_waits_is_said_to() {
+    let (folder, running) =
+        Config::deciding().site("shop", "robots.path = \"robots.txt\"").admin().robots(ROBOTS).start();
+    let file = folder.at("robots.txt").display().to_string();
+    let own = "while robotsd does not answer, the proxy shows its own file";
+    folder.replace("robots.txt", format!("{ROBOTS}Disallow: /second/\n"));
+    running.wait_for_event("published", |line| line["reason"] != "start");
+    folder.replace("robots.txt", "User-agent: Googlebot\nDisallow: /\n");
+    let third = running.event("gated")["robots_hash"].as_str().unwrap().to_owned();
+    running.command(&["accept", "shop", &third]).succeeded();
+    let says = |holds: &[&str], lacks: &[&str]| {
+        for command in [&["status"][..], &["accept", "shop"]] {
+            let said = unfolded(&running.command(command).ends_with(1).out);
+            assert_has(&said, holds);
+            assert_lacks(&said, lacks);
+        }
+    };
+    let (this, that) =
+        (format!("{own}: this version, if that is {file}"), format!("{own}: not this version, if that is {file}"));
+    running.command(&["rollback", "shop"]).succeeded();
+    says(&[&this], &["not the one that waits"]);
+    running.command(&["rollback", "shop"]).succeeded();
+    says(&[&format!("{file} holds version {third}, not the one that waits: "), "Googlebot", &that], &[&this]);
+    folder.replace("robots.txt", "<!DOCTYPE html><html><body>Not found</body></html>\n");
+    running.event("rejected");
+    says(&["is an HTML page, not a robots.txt; ", &that], &[&this]);
+    let pending = &running.json(&["status"])["sites"][0]["pending"];
+    assert!(pending["instead"].as_str().unwrap().contains("HTML page"), "{pending}");
+}

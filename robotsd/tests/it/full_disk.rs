@@ -148,3 +148,24 @@ fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
         }
     });
 }
+
+#[test]
+fn lines_that_the_log_of_requests_loses_are_a_trouble_as_long_as_it_cannot_be_written() {
+    let name = "full_disk::lines_that_the_log_of_requests_loses_are_a_trouble_as_long_as_it_cannot_be_written";
+    SmallDisk::with(name, |disk| {
+        let path = disk.path().join("access.log");
+        let config = Config::new().admin().files_of("shop").robots(FIRST).log_requests();
+        let (_folder, running) = config.tables(format!("access_path = {path:?}")).start();
+        disk.fill();
+        let told = || running.json(&["status"])["troubles"].to_string();
+        let asked = |told: bool| {
+            running.get("/robots.txt", FIREFOX);
+            told
+        };
+        let want = "access.log cannot be written: No space left on device (os error 28); lines are lost";
+        wait_until("a trouble", || asked(told().contains(want)));
+        assert_has(running.command(&["status", "--problems"]).ends_with(1).out, &["trouble:"]);
+        disk.free();
+        wait_until("no trouble", || asked(told() == "[]"));
+    });
+}

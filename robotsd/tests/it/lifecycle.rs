@@ -195,6 +195,9 @@ fn connections_never_take_more_descriptors_than_there_are() {
     assert!(!running.has_event("trouble", |line| line["reason"] == "accept"), "out of descriptors");
     drop(kept);
     serves(running.address);
+    // A reload says it, too.
+    folder.configure(folder.read("robotsd.toml").replace("connections = 1000", "connections = 2000"));
+    running.wait_for_message("connections-bounded", "connections, not 2000 as configured: ");
 }
 
 #[test]

@@ -116,6 +116,32 @@ fn a_list_at_a_url_outlives_its_server() {
 }
 
 #[test]
+fn a_reload_fetches_lists_again_and_says_of_each_how_it_stands() {
+    let server = Origin::showing(503, "");
+    let url = format!("http://{}/ai.txt", server.address);
+    let lists = format!("[[site.robots.append]]\npath = \"ai.txt\"\n[[site.robots.append]]\nurl = \"{url}\"");
+    let (folder, running) = config(&lists).file("ai.txt", LIST).start();
+    let reload = |code| folder.with_config(&["reload"]).ends_with(code).out;
+    assert_has(
+        reload(1),
+        &["shop: appended: ", "ai.txt: version ", &format!("shop: missing: {url}: the answer is 503")],
+    );
+    server.show(200, "User-agent: PerplexityBot\nDisallow: /\n");
+    assert_has(reload(0), &[&format!("shop: appended: {url}: version ")]);
+    // It is served by then.
+    assert_has(served(&running), &["PerplexityBot"]);
+    // What is replaced is fetched, too, though it is not due.
+    server.show(200, "User-agent: Bytespider\nDisallow: /\n");
+    let parts = folder.with_config(&["reload", "--site", "shop", "--json"]).succeeded();
+    assert_has(parts, &["\"append\"", "\"appended\""]);
+    assert_has(served(&running), &["Bytespider"]);
+    server.show(200, "<!doctype html><title>Not found</title>");
+    assert_has(reload(1), &[&format!("shop: last-good: {url}: version "), "HTML page"]);
+    folder.remove("ai.txt");
+    assert_has(reload(1), &["shop: last-good: ", "there is no such file"]);
+}
+
+#[test]
 fn a_version_is_announced_once_and_its_secret_is_never_shown() {
     let server = Origin::showing(200, "");
     let hook = format!(

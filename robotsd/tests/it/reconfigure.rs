@@ -230,6 +230,7 @@ fn the_status_names_what_waits_for_the_next_start_until_it_is_as_it_was() {
     let parts = [
         "  next start: these settings have effect once robotsd is started again:\n",
         "              workers is 2, in the file 3\n",
+        "              robotsd upgrade --config ",
     ];
     assert_has(folder.with_config(&["status"]).out, &parts);
     let waits = || reload(&folder).out.lines().next().unwrap().ends_with("; from the next start on: workers");

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use rcgen::KeyPair;
+use rcgen::{BasicConstraints, IsCa, KeyPair};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -154,4 +154,37 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         assert_has(&error, &[message]);
         assert_lacks(error, &["PRIVATE KEY-----\nM"]);
     }
+}
+
+/// As `openssl req -x509` makes it, unless it is told otherwise.
+#[test]
+fn the_certificate_of_an_authority_is_warned_about_and_said_in_words() {
+    let certificate = "chain = \"a.pem\"\nkey = \"a.key\"";
+    let admin = format!(
+        "[admin]\nhosts = [\"localhost\"]\n[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"full\"\n\
+         [[admin.listener.certificate]]\n{certificate}"
+    );
+    let folder = config().tables(admin).folder();
+    let (key, mut params) = (KeyPair::generate().unwrap(), certificate_for(&["localhost"]));
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    put(&folder.at("a.pem"), &params.self_signed(&key).unwrap().pem());
+    put(&folder.at("a.key"), &key.serialize_pem());
+    let checked = folder.with_config(&["config", "check"]).ends_with(0);
+    assert_has(&checked.out, &["warnings: 2"]);
+    assert_has(
+        &checked.error,
+        &["this is the certificate of an authority, and no server's", "basicConstraints=CA:FALSE"],
+    );
+    let running = folder.start();
+    running.wait_for_message("config-warning", "certificate of an authority");
+    let listening = running.wait_for_message("admin-listening", "https://");
+    let port = message(&listening).rsplit(':').next().unwrap().split(' ').next().unwrap().to_owned();
+    let mut command = folder.robotsd();
+    command.args(["status", "--admin", &format!("https://localhost:{port}")]);
+    let said = run(command.env("ROBOTSD_ADMIN_CA", folder.at("a.pem"))).failed(2);
+    assert_has(
+        &said,
+        &["it is the certificate of an authority, and no server's: make one with basicConstraints=CA:FALSE"],
+    );
+    assert_lacks(&said, &["Other", "EndEntity"]);
 }

@@ -68,7 +68,8 @@ fn an_https_upstream_is_who_it_has_to_be() {
     running.get("/", FIREFOX).comes_with(502, "502 the site is not available\n");
     let line = running.wait_for_event("upstream", |line| line["reason"] == "tls");
     let message = message(&line);
-    assert!(message.starts_with(&format!("{address}: its certificate is not for \"else.internal\"")), "{message}");
+    let said = format!("{address}: the certificate is for \"app.internal\" and not for \"else.internal\"");
+    assert!(message.starts_with(&said), "{message}");
 }
 
 #[test]

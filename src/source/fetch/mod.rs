@@ -21,7 +21,7 @@ mod remote;
 mod resolver;
 mod site_freshness;
 #[cfg(feature = "tls")]
-mod tls;
+pub(crate) mod tls;
 mod url;
 mod wire;
 

@@ -74,30 +74,55 @@ const NAMES: usize = 3;
 
 /// The faults that operators meet most, in their words.
 fn fault(error: &io::Error) -> Option<String> {
-    let date = |time: UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
-    Some(match error.get_ref()?.downcast_ref()? {
-        rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. }) => {
-            format!("the certificate is not valid after {}: it has expired, so renew it", date(*not_after))
+    match error.get_ref()?.downcast_ref()? {
+        rustls::Error::InvalidCertificate(fault) => Some(certificate_fault(fault)),
+        rustls::Error::InvalidMessage(_) => Some("the server does not speak TLS at this port".to_owned()),
+        _ => None,
+    }
+}
+
+/// What is wrong with a certificate, in an operator's words, and what mends it where that is known.
+pub fn certificate_fault(fault: &CertificateError) -> String {
+    let date = |time: &UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
+    match fault {
+        CertificateError::ExpiredContext { not_after, .. } => {
+            format!("the certificate is not valid after {}: it has expired, so renew it", date(not_after))
         }
-        rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. }) => {
-            let from = date(*not_before);
+        CertificateError::NotValidYetContext { not_before, .. } => {
+            let from = date(not_before);
             format!("the certificate is not valid before {from}: either it is new or the clock is wrong here")
         }
-        rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented }) => {
+        CertificateError::NotValidForNameContext { expected, presented } => {
             let name = |text: &String| format!("{:?}", text.split('"').nth(1).unwrap_or(text));
             let names: Vec<_> = presented.iter().take(NAMES).map(name).collect();
             let (names, expected) = (names.join(", "), expected.to_str());
             let of = if names.is_empty() { "no name".to_owned() } else { names };
             format!("the certificate is for {of} and not for {expected:?}: have the server send one for this name")
         }
-        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+        CertificateError::UnknownIssuer => {
             "the certificate is signed by no authority that is trusted here, or an intermediate certificate is missing: \
              have the server send its whole chain, or trust the authority"
                 .to_owned()
         }
-        rustls::Error::InvalidMessage(_) => "the server does not speak TLS at this port".to_owned(),
-        _ => return None,
-    })
+        fault => {
+            // The names of variants, which are English in camel case.
+            let text = match fault {
+                CertificateError::Other(error) => error.to_string(),
+                fault => format!("{fault:?}"),
+            };
+            let name = text.split(" {").next().unwrap_or(&text);
+            let mended = match name {
+                "CaUsedAsEndEntity" => {
+                    ": it is the certificate of an authority, and no server's: make one with basicConstraints=CA:FALSE"
+                }
+                "InvalidPurposeContext" => ": it is not for servers: make one whose extendedKeyUsage has serverAuth",
+                _ => "",
+            };
+            let separated = name.chars().flat_map(|char| [char.is_uppercase().then_some(' '), char.to_lowercase().next()]);
+            let words: String = separated.flatten().collect();
+            format!("the certificate cannot be used ({}){mended}", words.trim_start())
+        }
+    }
 }
 
 fn connector(
@@ -120,3 +145,24 @@ fn connector(
 }
 
 robots_core::debug_as!(|it| Tls { added: it.added.len() });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_fault_of_a_certificate_is_said_in_the_words_of_a_library() {
+        let other = |name: &'static str| CertificateError::Other(rustls::OtherError(Arc::new(io::Error::other(name))));
+        for (fault, said) in [
+            (
+                other("CaUsedAsEndEntity"),
+                "(ca used as end entity): it is the certificate of an authority, and no server's",
+            ),
+            (other("MalformedExtensions"), "(malformed extensions)"),
+            (CertificateError::Revoked, "(revoked)"),
+            (CertificateError::BadSignature, "(bad signature)"),
+        ] {
+            assert!(certificate_fault(&fault).contains(said), "{}", certificate_fault(&fault));
+        }
+    }
+}

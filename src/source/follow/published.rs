@@ -4,11 +4,11 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use http::{HeaderValue, StatusCode};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::{Demand, Document, FollowError, SavedDocuments};
@@ -65,6 +65,8 @@ struct Followed<D: Document> {
     schedule: Schedule,
     is_wanted: AtomicBool,
     wanted: Notify,
+    /// When the last fetch began of which the outcome is in force.
+    concluded: watch::Sender<Instant>,
     clock: Clock,
     saved: Option<SavedDocuments>,
 }
@@ -202,6 +204,7 @@ impl<D: Document> Published<D> {
             schedule: D::schedule(),
             is_wanted: AtomicBool::new(D::DEMAND == Demand::Always),
             wanted: Notify::new(),
+            concluded: watch::Sender::new(Instant::now()),
             clock,
             saved,
         });
@@ -224,6 +227,17 @@ impl<D: Document> Published<D> {
         };
         if is_accepted {
             self.fetch_now();
+        }
+    }
+
+    /// Has it fetched again now, though it is not due, and returns once that is done and what came of it is in force, or
+    /// [`status`](Self::status) says why not. That takes as long as the fetch, which has a bound.
+    pub async fn fetch_again(&self) {
+        let (asked, mut concluded) = (Instant::now(), self.followed.concluded.subscribe());
+        // One that was under way may have had its answer before.
+        while *concluded.borrow_and_update() < asked {
+            self.fetch_now();
+            let _ = concluded.changed().await;
         }
     }
 
@@ -301,6 +315,7 @@ impl<D: Document> Followed<D> {
         loop {
             self.until_due().await;
             let Ok(permit) = client.permits.acquire().await else { return };
+            let begun = Instant::now();
             let mut target = FetchTarget::new(self.url.clone(), D::MODE, D::MOST);
             target.known = self.validators();
             let outcome = client.fetch_apart(target).await;
@@ -311,6 +326,7 @@ impl<D: Document> Followed<D> {
             let concluded = tokio::task::spawn_blocking(move || followed.conclude(outcome, now, roll));
             // A panic over an answer ends nothing.
             let _ = concluded.await;
+            self.concluded.send_replace(begun);
         }
     }
 

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, InconsistentKeys};
-use tower_robots::internals::first_few;
+use tower_robots::internals::{certificate_fault, first_few};
 use webpki::EndEntityCert;
 use x509_parser::certificate::X509CertificateParser;
 use x509_parser::nom::Parser as _;
@@ -85,7 +85,7 @@ impl CertificatePair {
                 PairFile::Key,
                 "the key does not belong to the first certificate of the chain, which has to be the server's own",
             ),
-            Error::InvalidCertificate(error) => unusable(PairFile::Chain, &format!("no certificate to use: {error:?}")),
+            Error::InvalidCertificate(fault) => unusable(PairFile::Chain, &certificate_fault(&fault)),
             _ => unusable(
                 PairFile::Key,
                 "no key that can be used: take ECDSA (P-256, P-384), Ed25519 or RSA of 2048 to 8192 bits",
@@ -150,6 +150,12 @@ pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
     Some(PairVersion::of(&chain, &key))
+}
+
+/// Whether the first certificate of a file is one of an authority.
+pub(crate) fn is_of_authority(chain: &Path) -> bool {
+    let chain = read(chain).ok().and_then(|(pem, _)| certificates(&pem).ok()).unwrap_or_default();
+    chain.first().is_some_and(|first| X509CertificateParser::new().parse(&first[..]).is_ok_and(|(_, of)| of.is_ca()))
 }
 
 /// The octets of a regular file, and whether its permissions are too wide for a key.

@@ -112,9 +112,12 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
     let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2001, 1, 1);
     let early = |params: &mut CertificateParams| params.not_before = date_time_ymd(4000, 1, 1);
     for (acceptor, want) in [
-        (authority.server("localhost", expired), "its certificate has expired"),
-        (authority.server("localhost", early), "its certificate is not valid yet"),
-        (authority.server("else.test", |_| {}), "its certificate is not for \"localhost\""),
+        (
+            authority.server("localhost", expired),
+            "the certificate is not valid after Mon, 01 Jan 2001 00:00:00 GMT: it has expired",
+        ),
+        (authority.server("localhost", early), "the certificate is not valid before Sat, 01 Jan 4000 00:00:00 GMT"),
+        (authority.server("else.test", |_| {}), "the certificate is for \"else.test\" and not for \"localhost\""),
         (other.server("localhost", |_| {}), "is from an authority that is not trusted"),
     ] {
         let (address, _) = serve(acceptor, OK, Then::Wait);

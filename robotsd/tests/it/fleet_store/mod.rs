@@ -120,7 +120,25 @@ impl Fleet {
         };
         let hashes: Vec<_> =
             self.replicas.iter().map(|replica| wait_for("a version that waits", || waiting(replica))).collect();
-        assert_has(unfolded(&self.says(&["status", "--fleet"]).ends_with(1).out), &["waits", &hashes[0][..12]]);
+        let status = self.says(&["status", "--fleet"]).ends_with(1).out;
+        let accept = format!("robotsd accept shop {} --fleet --config robotsd.toml", &hashes[0][..16]);
+        let names = self.replicas.iter().map(|replica| replica.fleet()["replica"].as_str().unwrap().to_owned());
+        for name in names {
+            assert_has(
+                unfolded(&status),
+                &[&format!("waits: shop {} on {name}: everyone is shut out", &hashes[0][..16])],
+            );
+        }
+        assert_eq!(status.matches(&accept).count(), 1, "{status}");
+        let json = self.says(&["status", "--fleet", "--json"]).ends_with(1).json();
+        assert_eq!(
+            json["answers"][1]["answer"]["sites"][0]["pending"]["hash"],
+            format!("sha256:{}", hashes[0]),
+            "{json}"
+        );
+        assert_eq!(json["name"], "shop");
+        let own = self.replicas[0].running.command(&["status"]).out;
+        assert_has(own, &[&format!("robotsd accept shop {} --fleet", &hashes[0][..16])]);
         let said = self.says(&["accept", "shop", &hashes[0][..16], "--fleet"]).out;
         assert_has(said, &["is accepted by the fleet"]);
         self.synced();
@@ -161,6 +179,8 @@ fn off_reaches_every_replica_within_two_seconds_and_one_that_is_new() {
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
         assert_has(fleet.enforce("on").succeeded(), &["marks that were lifted: 1", "4 of 4 replicas synced"]);
         fleet.all(false);
+        let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
+        assert_has(&audit, &["\"replica\":\"web-1\""]);
         // One that ends in good order is not missed.
         let mut last = fleet.replicas.pop().unwrap();
         last.running.end();
@@ -201,7 +221,18 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         fleet.stay_off();
         fleet.replicas[1].running.wait_for_message("fleet", "the last document stays in force");
         let page = fleet.replicas[1].running.command(&["fleet", "status"]).ends_with(1).out;
-        assert_has(unfolded(&page), &["not since its start: its own copy is in force", "stale since its start"]);
+        assert_has(
+            unfolded(&page),
+            &["not since its start: its own copy is in force", "stale since its start", "shop is stale"],
+        );
+        // The others are as they were when it was read last.
+        wait_until("stale", || fleet.replicas[0].fleet()["state"] == "stale");
+        let page = fleet.replicas[0].running.command(&["fleet", "status"]).ends_with(1).out;
+        assert_has(page, &["web-1: stale", "web-2: synced, robotsd 0.1.0, as last read"]);
+        assert_has(
+            unfolded(&fleet.replicas[0].running.command(&["status"]).out),
+            &["is stale, 2 of 3 replicas synced, as last read"],
+        );
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
         new.running.wait_for_message("fleet", "no document of it is known");
@@ -227,6 +258,9 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
         assert_has(unfolded(&said), &["the store does not have it yet: ", "NOT REACHED", "2 reached directly, 1 not"]);
+        // Whether the others are well is said too.
+        let gone = fleet.replicas[2].running.admin().to_string();
+        assert_has(fleet.says(&["status", "--fleet"]).ends_with(1).out, &[&format!("{gone}: NOT REACHED")]);
         assert!(fleet.replicas[0].is_off() && fleet.replicas[1].is_off());
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
@@ -251,7 +285,7 @@ fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
         fleet.stay_off();
         assert_has(
             unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out),
-            &["went-back", "accept of site \"shop\""],
+            &["went-back", "accept of site \"shop\"", "`robotsd fleet restore`", "web-1: went-back: ", "robotsd 0.1.0"],
         );
         assert_has(fleet.says(&["fleet", "init"]).failed(2), &["document"]);
         assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["in the store again"]);
