@@ -7,7 +7,6 @@ use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, OnceLock};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -65,7 +64,6 @@ impl AuditRecord {
             id: format!("{:016x}", RandomState::new().hash_one(now)),
             ts: rfc3339_millis(now),
             how: how.to_owned(),
-            replica: replica().to_owned(),
             action: action.to_owned(),
             ..Self::default()
         }
@@ -82,19 +80,9 @@ pub(crate) fn cut(text: &str) -> String {
     render::cut(text, LONGEST)
 }
 
-static REPLICA: OnceLock<String> = OnceLock::new();
-
-/// The name of this machine, as the kernel has it.
-static MACHINE: LazyLock<String> = LazyLock::new(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
-
-/// What this process is called: as its fleet does, else as the machine is.
-pub(crate) fn replica() -> &'static str {
-    REPLICA.get().unwrap_or(&MACHINE)
-}
-
-/// Gives it the name that `[fleet]` has, once; another one has effect at the next start.
-pub(crate) fn call_replica(name: Option<&str>) {
-    let _ = name.map(|name| REPLICA.set(name.to_owned()));
+/// The name of this machine, as the kernel has it: that of a replica, unless `[fleet]` has another.
+pub(crate) fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Appends a record, which is on the disk then. Blocks.

@@ -22,6 +22,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(crate) struct AuditWriter {
     path: OnceLock<PathBuf>,
+    /// What this process is called.
+    replica: OnceLock<String>,
     log: Log,
     refusals: Mutex<Refusals>,
 }
@@ -36,14 +38,20 @@ struct Refusals {
 
 impl AuditWriter {
     pub(super) fn new(log: Log) -> Self {
-        Self { path: OnceLock::new(), log, refusals: Mutex::default() }
+        Self { path: OnceLock::new(), replica: OnceLock::new(), log, refusals: Mutex::default() }
     }
 
-    /// Has it written to a file from now on.
-    pub(crate) fn keep_in(&self, path: Option<PathBuf>) {
+    /// Has it written to a file from now on, by the name of this replica.
+    pub(crate) fn keep_in(&self, path: Option<PathBuf>, replica: String) {
+        let _ = self.replica.set(replica);
         if let Some(path) = path {
             let _ = self.path.set(path);
         }
+    }
+
+    /// What this process is called.
+    pub(super) fn replica(&self) -> String {
+        self.replica.get().cloned().unwrap_or_default()
     }
 
     /// Writes a record to the file.

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tower_robots::live::Attribution;
 
 use super::access_rule::AccessRule;
+use super::audit_writer::AuditWriter;
 use super::reply::{AdminReply, Answer, Outcome};
 use super::routes::{Asked, Need, Query, Route, RouteKind};
 use super::state::ServerState;
@@ -32,7 +33,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn new(head: &Parts, access: &AccessRule, route: Option<&Route>) -> Self {
+    pub(super) fn new(head: &Parts, access: &AccessRule, route: Option<&Route>, audit: &AuditWriter) -> Self {
         let mut query = Query::new(head.uri.query());
         let is_change = route.is_some_and(|route| route.kind == RouteKind::Changes);
         let action = route.map_or("?", |route| route.path.trim_start_matches('/'));
@@ -41,6 +42,7 @@ impl Attempt {
             from: access.from(),
             site: is_of_sites.then(|| cut(query.site().unwrap_or("*"))),
             reason: is_change.then(|| query.take("reason")).flatten().as_deref().map(cut),
+            replica: audit.replica(),
             ..AuditRecord::new(access.way(), action)
         };
         Self { query, record, is_change }

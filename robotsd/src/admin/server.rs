@@ -154,7 +154,7 @@ async fn reply(
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     let route = ROUTES.iter().find(|route| route.path == path);
-    let mut attempt = Attempt::new(&head, access, route);
+    let mut attempt = Attempt::new(&head, access, route, &state.audit);
     let answer = match admit(&head, body, access, route, slot).await {
         // Nothing is done for a connection that cannot receive the outcome.
         Ok(None) => std::future::pending().await,

@@ -95,12 +95,14 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
 fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let config = running.config_path();
-    let place = config.as_deref().and_then(|path| StatePlace::load(path).ok()).and_then(|place| place.audit);
+    let place = config.as_deref().and_then(|path| StatePlace::load(path).ok());
+    let (place, replica) = place.map_or_else(|| (None, audit::machine()), |place| (place.audit, place.replica));
     let Attribution { who, reason } = decision.by();
     let record = AuditRecord {
         who,
         site: Some(value("site").unwrap_or("*").to_owned()),
         reason,
+        replica,
         ..AuditRecord::new("command", decision.path.trim_start_matches('/'))
     };
     let write = |record: &AuditRecord| place.as_deref().map_or(Ok(()), |place| audit::append(place, record));

@@ -8,6 +8,7 @@ use toml::Spanned;
 use super::rate_store::NamedStore;
 use super::values::StoreText;
 use super::{AdminPlace, ConfigError, Fault, Faults, Placed, parsed, reader, salvage, tables};
+use crate::audit::machine;
 use crate::store::StoreSettings;
 
 tables! {
@@ -37,8 +38,8 @@ const LONGEST_NAME: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FleetSettings {
     pub(crate) name: String,
-    /// None for the name of the machine.
-    pub(crate) replica: Option<String>,
+    /// What this replica is called.
+    pub(crate) replica: String,
     pub(crate) store: StoreSettings,
 }
 
@@ -67,7 +68,7 @@ impl FleetSettings {
         let store = named.or_else(|| rate.cloned()).ok_or_else(unstored)?;
         let store =
             StoreSettings { prefix: format!("robotsd:fleet:{{{}}}:", name.get_ref()), deadline: DEADLINE, ..store };
-        let replica = replica.as_ref().map(|replica| replica.get_ref().clone());
+        let replica = replica.as_ref().map_or_else(machine, |replica| replica.get_ref().clone());
         Ok(Some(Self { name: name.get_ref().clone(), replica, store }))
     }
 }

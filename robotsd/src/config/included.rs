@@ -192,6 +192,8 @@ pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
     /// Where the audit is.
     pub(crate) audit: Option<PathBuf>,
+    /// What the replica is called there.
+    pub(crate) replica: String,
     /// The names of the sites.
     pub(crate) sites: Vec<String>,
 }
@@ -217,14 +219,12 @@ impl StatePlace {
         }
         let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit));
         let audit = audit::place(audit, folder.as_deref());
-        // A command that decides where no robotsd runs writes the audit of this replica.
-        let replica = fleet.as_ref().and_then(|fleet| fleet.replica.as_ref());
-        audit::call_replica(replica.map(|replica| &**replica.get_ref()));
+        let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
         // Of those that cannot be used, as far as they can be read, and their copies.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| salvage::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
-        Ok(Self { folder, audit, sites: site.into_iter().chain(included).map(|site| site.0).collect() })
+        Ok(Self { folder, audit, replica, sites: site.into_iter().chain(included).map(|site| site.0).collect() })
     }
 }
 

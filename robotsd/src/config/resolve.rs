@@ -192,6 +192,11 @@ impl Config {
         audit::place(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
     }
 
+    /// What this process is called in the audit and in notifications.
+    pub(crate) fn replica(&self) -> String {
+        self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
+    }
+
     /// A config file with every default written out, after it was validated.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path, None)?;

@@ -19,7 +19,6 @@ use tower_robots::source::LiveBuilder;
 use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
 use super::standing::{Heartbeat, SILENT};
-use crate::audit;
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
@@ -35,7 +34,7 @@ const FILE: &str = "fleet.json";
 pub(crate) struct Fleet {
     pub(super) settings: FleetSettings,
     /// What this replica is called.
-    pub(super) replica: String,
+    pub(crate) replica: String,
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
@@ -87,7 +86,7 @@ impl Fleet {
         let (requests, received) = mpsc::unbounded_channel();
         let fleet = Self {
             settings: settings.clone(),
-            replica: settings.replica.as_deref().unwrap_or_else(|| audit::replica()).to_owned(),
+            replica: settings.replica.clone(),
             file: state_dir.map(|folder| folder.join(FILE)),
             log: log.clone(),
             member: Mutex::default(),

@@ -34,6 +34,8 @@ const FINISH: Duration = Duration::from_secs(2);
 
 /// The hooks of all sites.
 pub(crate) struct PublishHooks {
+    /// What this process is called.
+    pub(crate) replica: String,
     /// By site.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
@@ -118,12 +120,14 @@ pub(crate) enum HookEventKind {
 impl PublishHooks {
     /// No hooks yet. With a folder it is remembered which version was delivered.
     pub(crate) fn new(
+        replica: String,
         folder: Option<PathBuf>,
         retry: RetryPlan,
         turns: Option<Arc<dyn Turns>>,
         on_event: impl Fn(&HookEvent<'_>) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
+            replica,
             settings: Mutex::default(),
             jobs: Mutex::default(),
             runtime: Mutex::default(),

@@ -10,7 +10,6 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Uri};
 use tower_robots::live::VersionHash;
 
-use crate::audit::replica;
 use crate::date::rfc3339;
 use crate::upstream::Trust;
 use crate::word_enum::word_enum;
@@ -163,6 +162,8 @@ pub(crate) struct Notice {
     /// What happened, in one sentence, and the command to run next.
     pub(crate) message: String,
     pub(crate) next: String,
+    /// What the process that sends it is called.
+    pub(crate) replica: String,
     /// When it was noticed.
     pub(crate) time: String,
 }
@@ -181,6 +182,7 @@ impl Notice {
             is_news: true,
             message: String::new(),
             next: String::new(),
+            replica: String::new(),
             time: rfc3339(SystemTime::now()),
         }
     }
@@ -298,7 +300,7 @@ impl BodyTemplate {
             "event" => notice.event.map_or("published", NotifyEvent::as_str).to_owned(),
             "id" => notice.id(),
             "time" => notice.time.clone(),
-            "replica" => self.escaped(replica()),
+            "replica" => self.escaped(&notice.replica),
             "message" => self.escaped(&notice.message),
             "next" => self.escaped(&notice.next),
             _ => return None,

@@ -107,7 +107,7 @@ fn hooks(folder: Option<&Path>, attempts: usize) -> (Arc<PublishHooks>, Arc<Mute
 fn hooks_with(folder: Option<&Path>, pauses: Vec<Duration>) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let (listener, plan) = (Arc::clone(&said), RetryPlan { pauses });
-    let hooks = PublishHooks::new(folder.map(Path::to_owned), plan, None, move |event| {
+    let hooks = PublishHooks::new("web-1".to_owned(), folder.map(Path::to_owned), plan, None, move |event| {
         listener.lock().push(event.message.clone());
     });
     (hooks, said)

@@ -20,7 +20,6 @@ use super::upgrade::Predecessor;
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::{ServerState, Serving};
-use crate::audit;
 use crate::config::{Config, ConfigArgument};
 use crate::date;
 use crate::edge::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits};
@@ -54,8 +53,7 @@ pub(super) async fn serve(
     log_warnings(config, log);
     let (state, requests) = ServerState::new(path, log.clone(), access.map(|access| access.lost.clone()));
     let state = Arc::new(state);
-    audit::call_replica(config.fleet.as_ref().and_then(|fleet| fleet.replica.as_deref()));
-    state.audit.keep_in(config.audit_place());
+    state.audit.keep_in(config.audit_place(), config.replica());
     state.config.accept(false, Vec::new(), &config.included.refused);
     state.watchdog.report_panics(log);
     if let Some(predecessor) = predecessor {

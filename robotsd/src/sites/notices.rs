@@ -13,7 +13,6 @@ use super::log_events::command;
 use super::site_list::Sites;
 use super::site_report::{decided, recorded};
 use super::site_robots::LiveSite;
-use crate::audit::replica;
 use crate::date::rfc3339;
 use crate::fleet::{EVERY_SITE, Fleet};
 use crate::publish_hook::{Notice, NotifyEvent};
@@ -32,30 +31,35 @@ impl Sites {
         let Some(hooks) = self.hooks() else { return };
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_trouble);
         let of_all = of_all.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
-        let mut notices = vec![switched("", self.state.switch(), &of_all, &[])];
+        let replica = hooks.replica.clone();
+        let mut notices = vec![switched("", self.state.switch(), &of_all, &[], &replica)];
         let mut scopes = BTreeSet::from([EVERY_SITE.to_owned()]);
         for live in self.lives() {
-            of_site(&live, self.state.fleet.as_deref(), &mut notices);
+            of_site(&live, self.state.fleet.as_deref(), &replica, &mut notices);
             scopes.extend([&*live.name, live.name.split('/').next().unwrap_or_default()].map(str::to_owned));
         }
         if let Some(fleet) = &self.state.fleet {
             of_fleet(fleet, scopes, &mut notices);
         }
         notices.extend(rejected(config));
+        for notice in &mut notices {
+            notice.message = format!("{replica}: {}", notice.message);
+            notice.replica.clone_from(&replica);
+        }
         hooks.notify(&notices);
     }
 }
 
 fn notice(event: NotifyEvent, name: &str, version: &str, message: &str, next: &[&str]) -> Notice {
     let next = next.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-    Notice { message: format!("{}: {message}", replica()), next, ..Notice::new(Some(event), name, version) }
+    Notice { message: message.to_owned(), next, ..Notice::new(Some(event), name, version) }
 }
 
-fn of_site(live: &LiveSite, fleet: Option<&Fleet>, notices: &mut Vec<Notice>) {
+fn of_site(live: &LiveSite, fleet: Option<&Fleet>, replica: &str, notices: &mut Vec<Notice>) {
     let (name, status) = (&*live.name, live.robots.status());
     let is_new = |pending: &&Pending| pending.objections.iter().all(|it| it.kind != ObjectionKind::RolledBack);
     notices.extend(status.pending.as_ref().filter(is_new).map(|pending| waits(name, pending, fleet)));
-    notices.push(switched(name, status.switch, "", &[]));
+    notices.push(switched(name, status.switch, "", &[], replica));
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
@@ -91,7 +95,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
             }
             None => (Enforcement::On, format!(" in the fleet {of:?}"), fleet.lifted_last()),
         };
-        notices.push(Notice { occasion, is_of_fleet: true, ..switched(name, to, &by, &["--fleet"]) });
+        notices.push(Notice { occasion, is_of_fleet: true, ..switched(name, to, &by, &["--fleet"], "") });
     }
     for (replica, at) in fleet.missing() {
         let since = rfc3339(UNIX_EPOCH + Duration::from_secs(at));
@@ -102,7 +106,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
 }
 
 /// The switch of a site, or of all. *On* is sent only after *off*.
-fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str]) -> Notice {
+fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str], replica: &str) -> Notice {
     let (of, site) = match name {
         "" => ("every site".to_owned(), vec![]),
         name => (format!("site {name:?}"), vec!["--site", name]),
@@ -116,7 +120,7 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str]) -> Notice {
     let next = [next, flags, &site].concat();
     let is_news = to == Enforcement::Off;
     let notice = notice(NotifyEvent::Enforcement, name, "", &message, &next);
-    let occasion = format!("{}\n{}", replica(), notice.time);
+    let occasion = format!("{replica}\n{}", notice.time);
     Notice { mark: to.as_str().to_owned(), is_news, occasion, ..notice }
 }
 

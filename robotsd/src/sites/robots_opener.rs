@@ -347,6 +347,6 @@ impl PublishListener {
         let version = snapshot.content.as_ref().map_or_else(|| NONE.to_owned(), |content| content.hash().to_string());
         let notice = Notice::new(None, name, &version);
         let message = format!("site {name:?}: version {} is live", notice.short());
-        Notice { site: site.to_owned(), hosts, message, ..notice }
+        Notice { site: site.to_owned(), hosts, replica: self.hooks.replica.clone(), message, ..notice }
     }
 }

@@ -60,7 +60,8 @@ impl Sites {
         let mut opener = RobotsOpener::new(config, registry, state, log);
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
         let turns = opener.state.fleet.clone().map(|fleet| fleet as Arc<dyn Turns>);
-        let hooks = PublishHooks::new(folder, RetryPlan::default(), turns, log_events::publish_hook(log.clone()));
+        let on_event = log_events::publish_hook(log.clone());
+        let hooks = PublishHooks::new(config.replica(), folder, RetryPlan::default(), turns, on_event);
         hooks.set(hooks_of(config));
         opener.publish = Some(PublishListener::new(hooks));
         opener.followed = opener.follow_registry(config)?;
