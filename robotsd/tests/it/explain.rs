@@ -533,6 +533,44 @@ fn the_policy_of_a_config_decides() {
 }
 
 #[test]
+fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named() {
+    const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
+    let config = Config::refusing().keys("state_dir = \"state\"").files_of("shop").admin().robots(OPEN);
+    let (folder, mut running) = config.start();
+    let explain = |more: &[&str]| folder.with_config(&[&["explain", "--user-agent", "GPTBot", "/"], more].concat());
+    assert_lacks(explain(&[]).succeeded(), &["live:"]);
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+    running.command(&["reload"]).failed(1);
+    let status = running.json(&["status"])["sites"][0].clone();
+    let short = |hash: &Value| hash.as_str().unwrap().trim_start_matches("sha256:")[..16].to_owned();
+    let (live, waits) = (short(&status["hash"]), short(&status["pending"]["hash"]));
+    let about = format!("this version waits since {}; live is {live}", status["pending"]["since"].as_str().unwrap());
+    let text = explain(&[]);
+    assert_has(&text.out, &["GPTBot may not fetch /", &format!("\n  live:   {about}, which says allow\n")]);
+    assert_has(&text.error, &[&about]);
+    for other in [&["--json"][..], &["--format", "csv"]] {
+        assert_has(explain(other).error, &[&about]);
+    }
+    assert_has(folder.with_config(&["check"]).error, &[&format!("robots.txt: {about}\n")]);
+    for (version, want) in
+        [(&*live, "GPTBot may fetch /"), (&waits, "GPTBot may not fetch /"), (&live[..12], "may fetch")]
+    {
+        let text = explain(&["--version", version]).succeeded();
+        assert_has(&text, &[want]);
+        assert_lacks(&text, &["live:"]);
+    }
+    assert_has(explain(&["--version", "0123456789ab"]).failed(2), &["keeps no version of the site", " 0123456789ab\n"]);
+    // What a process leaves behind says the same, until the file is taken back.
+    running.end();
+    assert_has(explain(&[]).out, &[&about]);
+    folder.replace("robots.txt", OPEN);
+    assert_lacks(explain(&[]).out, &["live:"]);
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /a\n");
+    assert_has(explain(&[]).out, &[&format!("  live:   this version is not live; live is {live}, which says allow\n")]);
+    assert_lacks(explain(&["--robots", "robots.txt"]).out, &["live:"]);
+}
+
+#[test]
 fn the_delay_of_the_group_is_explained_with_its_line() {
     let text = "User-agent: *\nCrawl-delay: 5\nDisallow: /x\n\nUser-agent: ClaudeBot\nCrawl-delay: 0.5\nDisallow: /x\n\n\
                 User-agent: GPTBot\nDisallow: /x\n";

@@ -112,6 +112,8 @@ pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
     /// Without a config the question is what the file says, and no policy is shown.
     pub(super) site: &'a SelectedSite,
+    /// What is live in place of the file, and what that says.
+    pub(super) live: Option<String>,
     pub(super) requester: &'a Requester,
     pub(super) sender: &'a ExplainedSender,
     pub(super) method: &'a str,
