@@ -94,7 +94,7 @@ impl ServedSite {
     fn observed_layer(&self) -> RobotsLayer {
         let with_allowed = self.evidence.is_some();
         let observer =
-            log_events::request(self.name.clone(), self.log.clone(), self.privacy);
+            log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
         let layer = match with_allowed {
             true => self.quiet_layer().observe_crawlers(observer),
             // Without evidence there is nothing to say about what robots.txt allows.

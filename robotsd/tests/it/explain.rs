@@ -524,11 +524,23 @@ fn the_host_of_a_url_is_held_against_the_site() {
 }
 
 #[test]
-fn the_policy_of_a_config_decides() {
-    let config = Config::new().files_of("shop").tables("[site.enforcement]\nmode = \"refuse\"");
-    let folder = config.robots(SHOP).folder();
-    let text = folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out;
-    assert!(text.ends_with("  policy: refuse\n"), "{text}");
+fn the_policy_of_a_config_decides_and_its_override_is_named() {
+    let modes = "[site.modes]\nindex = \"refuse\"\n\"agent:CCBot\" = \"observe\"\n\"agent:bingbot\" = { mode = \"tag\", until = 2020-01-01 }";
+    let config = Config::refusing().files_of("shop").tables(modes);
+    let folder = config.robots("User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /x\n").folder();
+    for (agent, path, want) in [
+        (GPTBOT, "/x", "refuse"),
+        ("bingbot", "/x", "refuse, by the override for index engines in [site.modes]"),
+        ("bingbot", "/", "let pass"),
+        (
+            "CCBot",
+            "/x",
+            "let pass, and record (the mode is observe), by the override for agent \"ccbot\" in [site.modes]",
+        ),
+    ] {
+        let text = folder.with_config(&["explain", "--user-agent", agent, path]).out;
+        assert!(text.ends_with(&format!("  policy: {want}\n")), "{text}");
+    }
     folder.with_config(&["explain", "--site", "x", "--token", "a", "/x"]).failed(2);
 }
 

@@ -4,6 +4,7 @@
 //! `text.txt` is the text, and here is what it asks for.
 
 use std::io::{self, Write};
+use std::time::SystemTime;
 
 use askama::Template;
 use tower_robots::agent::{Agent, Obeys};
@@ -37,6 +38,15 @@ impl ExplainedRequest<'_> {
             Requester::Token { name, crawler: None, .. } => Some(format!("the token {name}, taken as given")),
             Requester::Agents { .. } => self.explanation.agent().map(|agent| agent.to_string()),
         }
+    }
+
+    /// The override by which the policy decides.
+    fn exception(&self) -> Option<String> {
+        let Self { explanation, sender, .. } = self;
+        let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
+        let (policy, identity) = (&explanation.evaluator.settings.policy, sender.known().identity);
+        let agent = explanation.agent.as_ref()?;
+        policy.override_for(agent, identity, rule, explanation.reason, SystemTime::now()).map(ToString::to_string)
     }
 
     /// A line of the file, with its place.
