@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tower_robots::agent::{Agent, Agents, Identity, NamedAs, Recognizer, Registry};
 use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
@@ -127,6 +127,7 @@ impl Evaluator {
         let mut facts = RequestFacts::new(method, path);
         facts.identity = sender.identity;
         facts.address = Some(&address);
+        facts.clock = Some(&SystemTime::now);
         self.settings.policy.decide(&self.rules, agents, facts)
     }
 

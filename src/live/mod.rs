@@ -42,7 +42,7 @@ pub use self::rejection::{Rejection, RejectionKind};
 pub use self::reload::{Attribution, Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind};
 pub use self::snapshot::{Content, Snapshot, WhenMissing};
 pub use self::source::{Appendix, FetchStatus};
-pub use self::state::{StateDir, StateError, Trouble, TroubleEvent, TroubleKind};
+pub use self::state::{KeptVersions, StateDir, StateError, Trouble, TroubleEvent, TroubleKind};
 pub use self::switch::{Enforcement, KillSwitch};
 pub use self::versions::{VersionHash, VersionHashPrefix};
 

@@ -23,7 +23,7 @@ use super::compile_cache::CompileSettings;
 use super::publisher::{Publisher, Remembered};
 use super::reload::{Notices, ReloadListener};
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
-use super::source::{Appending, AppendsParts};
+use super::source::{Appending, AppendsParts, Durability};
 use super::state::SiteState;
 use super::switch::{Switched, Switches};
 use super::{
@@ -80,7 +80,10 @@ impl Site {
         let clock = settings.clock.beginning(cache.began());
         let state = settings.state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
-        let remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
+        let mut remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
+        if let Some(before) = &settings.takes_over {
+            before.bequeath(&mut remembered, state.as_ref());
+        }
         let Remembered { versions, pending, history, enforcement, was_live } = remembered;
         let snapshot = Snapshot {
             content: None,
@@ -123,6 +126,24 @@ impl Site {
             switch.join(place, &site);
         }
         site
+    }
+
+    /// Hands what is remembered of this site to one that takes its place under another name; each has a switch of its own. Entries that
+    /// the other has already, because it was called so before, are not doubled: on the disk they are dated to the millisecond.
+    fn bequeath(&self, to: &mut Remembered, state: Option<&SiteState>) {
+        let publisher = self.publisher.lock();
+        (to.versions, to.pending) = (publisher.versions.clone(), publisher.pending.clone());
+        to.was_live = publisher.was_live;
+        let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
+        let entries = self.record.lock().history.clone();
+        for entry in entries.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
+            to.history.push(entry.clone());
+            state.iter().for_each(|state| state.append(entry.clone()));
+        }
+        if let Some(state) = state {
+            state.save(to.versions.clone(), to.pending.clone(), Durability::Machine);
+            state.write_soon();
+        }
     }
 
     /// Brings the first version live: that of the source, or else the one accepted last.
@@ -467,6 +488,8 @@ pub(crate) struct SiteSettings {
     pub(crate) listeners: Vec<ReloadListener>,
     /// The directory in which the site remembers what it accepted, and its name there.
     pub(crate) state: Option<(StateDir, String)>,
+    /// The site of another name that this one goes on from.
+    pub(crate) takes_over: Option<Arc<Site>>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) outer_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
@@ -493,6 +516,7 @@ impl Default for SiteSettings {
             opened_by: Cause::Start,
             listeners: Vec::new(),
             state: None,
+            takes_over: None,
             switch: None,
             outer_switches: Vec::new(),
             compile_cache: CompileCache::default(),

@@ -109,6 +109,13 @@ impl<S> LiveBuilder<S> {
         self
     }
 
+    /// The robots.txt whose place this one takes under another name: it begins with its versions, the one that waits and its history, also
+    /// in its own part of the state directory, in place of what stands there. A switch is not taken over. Default: none.
+    pub fn take_over(mut self, before: &LiveRobots) -> Self {
+        self.settings.takes_over = Some(before.site.clone());
+        self
+    }
+
     /// The kill switch of this and other sites. Default: that of the state directory, if there is one, which then takes
     /// precedence.
     pub fn kill_switch(mut self, switch: &KillSwitch) -> Self {

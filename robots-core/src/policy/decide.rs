@@ -153,6 +153,21 @@ impl Policy {
         (handling.action(), handling.reason)
     }
 
+    /// The override by which a decision was made about a request of an agent, at a time: that its rule with this pattern disallows it,
+    /// and that this is the reason. `None` where the mode of the site or something else decided.
+    pub fn override_for(
+        &self,
+        agent: &Agent,
+        identity: Identity,
+        pattern: Option<&[u8]>,
+        reason: Reason,
+        now: SystemTime,
+    ) -> Option<&Override> {
+        let holds = |over: &Override| over.until.is_none_or(|end| now < end);
+        let handling = self.handling(self.mode, agent, identity, pattern, holds);
+        handling.over.filter(|_| handling.reason == reason)
+    }
+
     /// The path of a request, in the forms this policy judges.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::with_forms(target, self.forms)
@@ -296,7 +311,7 @@ impl Policy {
         verdict: Verdict<'r>,
         request: &RequestFacts<'_>,
         work: &mut MatchBudget,
-    ) -> (Handling, Verdict<'r>) {
+    ) -> (Handling<'_>, Verdict<'r>) {
         let of = |verdict: &Verdict<'_>| {
             let pattern = verdict.rule().map(Rule::pattern);
             self.handling(mode, agent, request.identity, pattern, |over| over.holds(request))
@@ -306,7 +321,7 @@ impl Policy {
             return (handling, verdict);
         }
         let each = selection.disallowing(request.path(self.forms).forms(), work);
-        let rank = |handling: Handling| (handling.action(), handling.reason);
+        let rank = |handling: Handling<'_>| (handling.action(), handling.reason);
         let handled = each.map(|verdict| (of(&verdict), verdict));
         handled.fold(
             (handling, verdict),
@@ -323,12 +338,12 @@ impl Policy {
         identity: Identity,
         rule: Option<&[u8]>,
         holds: impl Fn(&Override) -> bool,
-    ) -> Handling {
+    ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
         // The strictest of the entries that are for a name which is not believed: an impostor must not choose a mild one.
-        let mut claimed: Option<Handling> = None;
+        let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
-            let handling = Handling::of(over.mode);
+            let handling = Handling { over: Some(over), ..Handling::of(over.mode) };
             if is_believed || over.rule_pattern().is_some() {
                 return handling.or_stricter(claimed);
             }
@@ -336,7 +351,7 @@ impl Policy {
         }
         let is_spared = agent.is_index_engine() && !matches!(identity, Identity::Refuted(_));
         let handling = match mode {
-            Mode::Refuse if is_spared => Handling { mode: Mode::Tag, reason: Reason::SearchEngine },
+            Mode::Refuse if is_spared => Handling { reason: Reason::SearchEngine, ..Handling::of(Mode::Tag) },
             mode => Handling::of(mode),
         };
         handling.or_stricter(claimed)
@@ -345,12 +360,14 @@ impl Policy {
 
 /// How a disallowed request is handled, apart from grace.
 #[derive(Clone, Copy)]
-struct Handling {
+struct Handling<'p> {
     mode: Mode,
     reason: Reason,
+    /// The override that says so.
+    over: Option<&'p Override>,
 }
 
-impl Handling {
+impl Handling<'_> {
     fn or_stricter(self, other: Option<Self>) -> Self {
         other.filter(|other| other.action() > self.action()).unwrap_or(self)
     }
@@ -365,7 +382,7 @@ impl Handling {
             Mode::Observe => Reason::Observed,
             Mode::Tag | Mode::Refuse => Reason::Disallowed,
         };
-        Self { mode, reason }
+        Self { mode, reason, over: None }
     }
 }
 

@@ -69,8 +69,11 @@ pub(super) fn check(
         }
         Some(_) => {}
     }
-    let identity = found.identity;
-    Ok(CheckedClaim { identity, steps: steps.into_inner() })
+    let (identity, mut steps) = (found.identity, steps.into_inner());
+    if let Identity::Undecided(_) = identity {
+        steps.insert(0, "not proved false, and nothing that was asked speaks for it".to_owned());
+    }
+    Ok(CheckedClaim { identity, steps })
 }
 
 /// Evidence whose every part is noted when it is looked at.

@@ -148,7 +148,7 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
             format!("{}: a file is edited, not what a site serves: name the file that it is made of", shown_url(url));
         return Err(io::Error::other(fault));
     }
-    let site = args.site.select()?;
+    let site = args.site.select_for(&[args.file.as_path()], &[])?;
     let (name, bytes) = (source.name(), input::read(&args.file)?);
     let robots = RobotsFile { name: name.clone(), bytes };
     let before = robots.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;

@@ -12,10 +12,11 @@ use askama::Template;
 use http::Method;
 
 use super::agents::CheckedShare;
-use super::arguments::{owners, patterns};
+use super::arguments::owners;
 use super::fleet::{self, FleetArg, WaitArg};
 use super::output::{say_report, shell_line};
 use super::running::{Running, asked, refusal};
+use crate::config::host_patterns;
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
@@ -107,7 +108,7 @@ pub(super) fn summary(report: &StatusReport) -> String {
 fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let of_site = |site: &SiteReport| (site.hosts.clone(), site.name.clone());
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
-    let hosts = owners(all.iter().flat_map(|(hosts, name)| patterns(hosts).map(move |pattern| (pattern, name))));
+    let hosts = owners(all.iter().flat_map(|(hosts, name)| host_patterns(hosts).map(move |pattern| (pattern, name))));
     let is_name = report.sites.iter().any(|site| is_of(wanted, &site.name));
     // A word without a dot that is no host of its own is a name with a slip in it, which a site with every host would answer for.
     let is_listed = || all.iter().any(|(hosts, _)| hosts.iter().any(|host| host.eq_ignore_ascii_case(wanted)));

@@ -54,6 +54,7 @@ fields! {
     request_id: &'a str,
     trace_id: &'a str,
     site: &'a str,
+    host: &'a str,
     agent: &'a str,
     category: &'a str [plain],
     identity: &'a str [plain],
@@ -61,6 +62,8 @@ fields! {
     identity_reason: &'a str,
     decision: &'a str [plain],
     reason: &'a str,
+    /// The override of the policy that decides.
+    exception: String,
     would: &'a str [plain],
     grace_end: String [plain],
     /// Of a finding.

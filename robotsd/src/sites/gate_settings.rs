@@ -23,7 +23,7 @@ use crate::pages::read_urls;
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<Gate>,
-    site: String,
+    pub(super) site: String,
     fleet: Option<Arc<Fleet>>,
     pub(super) expectations: Option<PathBuf>,
     basis: GateBasis,

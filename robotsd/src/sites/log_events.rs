@@ -3,16 +3,17 @@
 
 use std::path::{Path, absolute};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
 use tower_robots::internals::text;
-use tower_robots::layer::{Event, OriginalRequest, Record};
+use tower_robots::layer::{Event, Record};
 use tower_robots::live::{
     Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, Status, TroubleEvent,
     TroubleKind,
 };
-use tower_robots::policy::Reason;
+use tower_robots::policy::{Policy, Reason};
 use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
 
@@ -28,13 +29,17 @@ use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
 /// One line for every request that robots.txt disallows or that comes too soon, and for every one of an impostor that is tagged or refused.
-pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+pub(super) fn request(
+    site: SiteName,
+    policy: Policy,
+    log: Log,
+    privacy: LogPrivacy,
+) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     move |event| {
         let record = event.record;
         if !record.reason.is_reported() {
             return allowed(&site, &log, privacy, event);
         }
-        let hash = record.hash.short();
         let limit = record.limit.as_deref();
         let outcome = RequestOutcome::of(record.action, record.reason);
         let done = match outcome {
@@ -46,13 +51,12 @@ pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(
             RequestOutcome::LimitObserved => LogEvent::LimitObserved,
             _ => LogEvent::Passed,
         };
+        let (identity, rule) = (record.identity.unwrap_or_default(), record.rule.as_deref().map(str::as_bytes));
+        let over = policy.override_for(&record.agent, identity, rule, record.reason, SystemTime::now());
         note(event, Some(if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }));
         log.write(&LogEntry {
             suspect_human: Some(record.signs.names().collect::<Vec<_>>().join(", ")).filter(|signs| !signs.is_empty()),
-            agent: Some(record.name()),
-            category: record.agent.category().map(Category::as_str),
-            decision: Some(decision(record)),
-            reason: Some(record.reason.as_str()),
+            exception: over.map(ToString::to_string),
             would: Some(record.would.as_str()),
             grace_end: record.grace_end.map(rfc3339),
             status: event.status.map(|status| status.as_u16()),
@@ -61,8 +65,7 @@ pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(
             rule: record.rule.as_deref().filter(|_| limit.is_none()),
             line: limit.map(|limit| limit.line).or(record.line),
             form: shown_form(record),
-            robots_hash: Some(hash),
-            ..of_request(done, &site, &event.request, record.identity, privacy)
+            ..of_request(done, &site, event, privacy)
         });
     }
 }
@@ -96,14 +99,9 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     let record = event.record;
     let Some(Identity::Refuted(_)) = record.identity else { return };
     log.write(&LogEntry {
-        agent: Some(record.name()),
-        category: record.agent.category().map(Category::as_str),
-        decision: Some(decision(record)),
-        reason: Some(record.reason.as_str()),
         rule: record.rule.as_deref(),
         line: record.line,
-        robots_hash: Some(record.hash.short()),
-        ..of_request(LogEvent::Impostor, site, &event.request, record.identity, privacy)
+        ..of_request(LogEvent::Impostor, site, event, privacy)
     });
 }
 
@@ -132,14 +130,20 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,
-    request: &OriginalRequest<'e>,
-    identity: Option<Identity>,
+    &Event { record, ref request, .. }: &Event<'e>,
     privacy: LogPrivacy,
 ) -> LogEntry<'e> {
+    let identity = record.identity;
     LogEntry {
         request_id: request.headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
         trace_id: trace_id(request.headers),
         site: Some(site),
+        host: request.host(),
+        agent: Some(record.name()),
+        category: record.agent.category().map(Category::as_str),
+        decision: Some(decision(record)),
+        reason: Some(record.reason.as_str()),
+        robots_hash: Some(record.hash.short()),
         identity: Some(identity_outcome(identity)),
         identity_method: identity.and_then(Identity::method).map(IdentityMethod::as_str),
         identity_reason: identity.and_then(Identity::reason),

@@ -242,6 +242,9 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
             false => format!("; {hash}, which waited, is compared again when its source is read next"),
         };
     }
+    if let Some(effect) = live.history().pop().and_then(|entry| entry.effect) {
+        let _ = write!(message, "; what it changes for crawlers: {effect}");
+    }
     Ok(changed(name, live, &before, message))
 }
 

@@ -4,7 +4,7 @@
 //! and the agents it has recognised, servers that are the same keep their health and their connections. Nothing that
 //! is served changes until everything new works.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
@@ -19,7 +19,7 @@ use super::served_site::ServedSite;
 use super::site_list::{Sites, hooks_of, renewed_rate_store};
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
-use crate::config::{Config, SiteConfig, extended_registry};
+use crate::config::{Config, SiteConfig, extended_registry, host_patterns};
 use crate::log::{LogEvent, LogLevel};
 use crate::publish_hook::SiteHooks;
 use crate::render::shell_word;
@@ -112,6 +112,14 @@ impl Sites {
     fn renew_with(&self, opener: RobotsOpener, config: &Config) -> Result<Renewal, String> {
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &SiteConfig| before.get(&*site.name).copied();
+        let names: HashSet<&str> = config.sites.iter().map(|site| &*site.name).collect();
+        let gone: Vec<_> = self.iter().filter(|site| !names.contains(&*site.name)).collect();
+        let left: HashMap<_, _> =
+            gone.iter().flat_map(|site| site.host_patterns().map(move |host| (host, *site))).collect();
+        // A new site that has a host of one that is gone is the same under another name.
+        let renamed = |site: &SiteConfig| {
+            host_patterns(&site.hosts).find_map(|host| left.get(host).copied()).filter(|_| of(site).is_none())
+        };
 
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
 
@@ -120,15 +128,16 @@ impl Sites {
         // First everything that can be wrong without a source being opened.
         let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
         let plan = |site| -> Result<_, String> {
-            let gate_settings = opener.gate_settings(site, of(site).map(|before| &before.gate));
-            let gate = self.gate(&gate_settings, &opener, site, of(site))?;
+            let gate_before = of(site).or_else(|| renamed(site)).map(|before| &before.gate);
+            let gate_settings = opener.gate_settings(site, gate_before);
+            let gate = self.gate(&gate_settings, &opener, site, gate_before)?;
             Ok((site, opener.site_settings(site, gate), gate_settings, sites.backend(site, of(site))?))
         };
         let planned: Vec<_> = config.sites.iter().map(plan).collect::<Result<_, _>>()?;
         let mut changes = Vec::with_capacity(planned.len());
         for some in planned.chunks(AT_ONCE) {
             let open = |(site, settings, ..): &(&SiteConfig, SiteSettings, _, _)| {
-                self.source(&opener, site, settings, of(site))
+                self.source(&opener, site, settings, (of(site), renamed(site)))
             };
             let is_kept = |site: &SiteConfig| of(site).is_some_and(|before| opener.keeps(before, site));
             changes.extend(if some.iter().all(|(site, ..)| is_kept(site)) {
@@ -154,13 +163,11 @@ impl Sites {
             }
             match before {
                 Some(before) => altered.extend(difference(before, &made)),
-                None => come_and_gone.push(self.arrival(site, &made, config)),
+                None => come_and_gone.push(arrival(&made, renamed(site))),
             }
             renewed.push(made);
         }
-        let stays = |name: &str| config.sites.iter().any(|site| site.name == name);
-        let gone = self.iter().filter(|site| !stays(&site.name));
-        come_and_gone.extend(gone.map(departure));
+        come_and_gone.extend(gone.into_iter().map(departure));
         let registry = opener.registry.clone();
         let sites = Arc::new(Sites::new(renewed, config, opener, (evidence, rate_store), &self.log, self.privacy));
         Ok(Renewal {
@@ -193,40 +200,20 @@ impl Sites {
         Ok((registry, followed))
     }
 
-    /// Says that a site is new. One that has the hosts of a site that is gone is the same under another name: its kill switch
-    /// goes on as that was. Blocks: it writes to the state directory.
-    fn arrival(&self, site: &SiteConfig, made: &ServedSite, config: &Config) -> String {
-        let is_gone = |before: &&ServedSite| !config.sites.iter().any(|site| site.name == *before.name);
-        let renamed = self.iter().filter(is_gone).find(|before| before.hosts == made.hosts && is_off(before));
-        match renamed {
-            None => format!("site {:?} is new", site.name),
-            Some(before) => {
-                made.robots.take_switches(&before.robots);
-                format!(
-                    "site {:?} is new, has the hosts of {:?} and is switched off as that was: `robotsd enforce on --site {}` \
-                     turns it on",
-                    site.name,
-                    &*before.name,
-                    shell_word(&site.name)
-                )
-            }
-        }
-    }
-
     /// The gate of a site. Expectations with a fault do not refuse a config that names the same file as before.
     fn gate(
         &self,
         settings: &GateSettings,
         opener: &RobotsOpener,
         site: &SiteConfig,
-        before: Option<&ServedSite>,
+        before: Option<&GateSettings>,
     ) -> Result<Gate, String> {
         let error = match settings.gate(&opener.registry) {
             Ok(gate) => return Ok(gate),
             Err(error) => error,
         };
-        let same = before.filter(|before| before.gate.expectations == site.expectations);
-        let held = same.and_then(|before| before.gate.last.lock().clone());
+        let same = before.filter(|before| before.expectations == site.expectations);
+        let held = same.and_then(|before| before.last.lock().clone());
         let held = held.ok_or_else(|| format!("site {:?}: {error}", site.name))?;
         log_events::expectations_rejected(&self.log, &site.name, &error);
         *settings.last.lock() = Some(held.clone());
@@ -234,13 +221,14 @@ impl Sites {
     }
 
     /// The robots.txt of a site: the one before where the source is the same, else one that is opened and has joined the
-    /// switch of the site. If the new source cannot be used, it is the one before, with the reason.
+    /// switch of the site. If the new source cannot be used, it is the one before, with the reason. That of a site which was `renamed`
+    /// goes on from its versions.
     fn source(
         &self,
         opener: &RobotsOpener,
         site: &SiteConfig,
         settings: &SiteSettings,
-        before: Option<&ServedSite>,
+        (before, renamed): (Option<&ServedSite>, Option<&ServedSite>),
     ) -> Result<(Arc<SiteRobots>, Option<String>), String> {
         if let Some(before) = before.filter(|before| opener.keeps(before, site)) {
             return Ok((before.robots.clone(), None));
@@ -254,7 +242,9 @@ impl Sites {
             Some(_) => WhenMissing::Fail,
             None => site.when_missing,
         };
-        let robots = match (opener.open(site, settings.clone(), when_missing), live) {
+        let lives = renamed.into_iter().flat_map(|gone| gone.robots.lives(&site.name, &[]));
+        let inherited = Arc::new(lives.map(|live| (live.name, live.robots)).collect());
+        let robots = match (opener.inheriting(&inherited).open(site, settings.clone(), when_missing), live) {
             (Ok(robots), _) => robots,
             (Err(why), Some(before)) => return Ok((before.robots.clone(), Some(why))),
             (Err(why), None) => return Err(why),
@@ -301,6 +291,18 @@ impl Renewal {
     }
 }
 
+/// Says that a site is new. The kill switch of one that was `renamed` goes on as it was. Blocks: it writes to the state directory.
+fn arrival(made: &ServedSite, renamed: Option<&ServedSite>) -> String {
+    let name = &*made.name;
+    let Some(before) = renamed else { return format!("site {name:?} is new") };
+    let from = format!("site {name:?} is new, has hosts of {:?} and goes on from its versions", &*before.name);
+    if !is_off(before) {
+        return from;
+    }
+    made.robots.take_switches(&before.robots);
+    format!("{from}, switched off as that was: `robotsd enforce on --site {}` turns it on", shell_word(name))
+}
+
 /// Says that a site is gone. Its kill switch stays in the state directory, where it turns off no other.
 fn departure(gone: &ServedSite) -> String {
     let switch = if is_off(gone) { ", and its kill switch, which was off, with it" } else { "" };
@@ -340,6 +342,8 @@ fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> V
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
     use crate::log::Log;
 
@@ -446,13 +450,110 @@ mod tests {
             served.enforce(Some("shop"), Enforcement::Off).unwrap();
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
-            let want = "site \"store\" is new, has the hosts of \"shop\" and is switched off as that was: `robotsd enforce on \
-                        --site store` turns it on";
+            let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as that was: `robotsd \
+                        enforce on --site store` turns it on";
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
             assert_eq!(switches(&other.sites), [Enforcement::On]);
             let want = ["site \"other\" is new", "site \"shop\" is gone, and its kill switch, which was off, with it"];
             assert_eq!(other.come_and_gone, want);
+        }
+    }
+
+    #[test]
+    fn a_site_that_is_renamed_while_a_version_waits_keeps_what_is_live_what_waits_and_its_history() {
+        const GOOD: &str = "User-agent: *\nDisallow: /cart/\n";
+        for state in ["", "state_dir = \"state\"\n"] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("r.txt");
+            std::fs::write(&file, GOOD).unwrap();
+            let of = |name: &str, hosts: &str| {
+                let config = config(folder.path(), &format!("{state}[gate]\n"), "robots.path = \"r.txt\"");
+                let named = format!("name = \"{name}\"\nhosts = [{hosts}]");
+                let path = folder.path().join("robotsd.toml");
+                std::fs::write(&path, config.text.replace("name = \"a\"", &named)).unwrap();
+                Config::load(&path).unwrap()
+            };
+            let only = |sites: &Sites| sites.lives().next().unwrap().robots;
+            // On the disk entries are dated to the millisecond.
+            let entries = |sites: &Sites| -> Vec<_> {
+                let history = only(sites).history();
+                history
+                    .into_iter()
+                    .map(|entry| (entry.when.duration_since(UNIX_EPOCH).unwrap().as_millis(), entry.detail))
+                    .collect()
+            };
+            let is_as_before = |sites: &Sites, before: &[(u128, String)]| {
+                let status = only(sites).status();
+                let body = only(sites).snapshot().content.as_ref().map(|content| content.body().to_vec());
+                assert_eq!(body.as_deref(), Some(GOOD.as_bytes()), "{status:?}");
+                assert!(status.pending.is_some(), "{status:?}");
+                let entries = entries(sites);
+                assert!(
+                    entries.starts_with(before) && entries.iter().collect::<HashSet<_>>().len() == entries.len(),
+                    "{entries:#?}"
+                );
+                entries
+            };
+            let own = r#""shop.test", "www.shop.test""#;
+            let mut served = Arc::new(Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap());
+            std::fs::write(&file, "User-agent: *\nDisallow: /\n").unwrap();
+            let _ = only(&served).reload_blocking();
+            let mut known = is_as_before(&served, &[]);
+            // One host less, one more, and the name of before, under which the directory has its older state.
+            let renamed = [("store", r#""shop.test""#), ("mall", r#""new.test", "shop.test""#), ("shop", own)];
+            for (name, hosts) in renamed {
+                let was = served.iter().next().unwrap().name.to_string();
+                let renewal = served.renew(&of(name, hosts)).unwrap();
+                let want = format!("site {name:?} is new, has hosts of {was:?} and goes on from its versions");
+                assert_eq!(renewal.come_and_gone[0], want);
+                known = is_as_before(&renewal.sites, &known);
+                served = renewal.sites;
+            }
+            if !state.is_empty() {
+                drop(served);
+                let started = Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap();
+                known = is_as_before(&started, &known);
+                drop(started);
+                // At a start the directory knows names alone: its folder is called otherwise too.
+                let sites = folder.path().join("state/sites");
+                std::fs::rename(sites.join("shop"), sites.join("outlet")).unwrap();
+                let started = Sites::open(&of("outlet", own), false, &Log::nowhere()).unwrap();
+                is_as_before(&started, &known);
+                served = Arc::new(started);
+            }
+            // Hosts of its own, or of a site that stays, are nobody's versions.
+            let other = served.renew(&of("other", r#""other.test""#)).unwrap();
+            assert!(only(&other.sites).snapshot().content.is_none());
+            assert_eq!(other.come_and_gone[0], "site \"other\" is new");
+        }
+    }
+
+    #[test]
+    fn every_host_of_a_folder_that_is_renamed_keeps_its_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let each = folder.path().join("each");
+        std::fs::create_dir(&each).unwrap();
+        std::fs::write(each.join("one.test.txt"), "User-agent: *\nDisallow: /cart/\n").unwrap();
+        let robots = "robots.source = \"directory\"\nrobots.path = \"each\"";
+        let mut config = config(folder.path(), "state_dir = \"state\"\n[gate]\n", robots);
+        let served = Sites::open(&config, false, &Log::nowhere()).unwrap();
+        std::fs::write(each.join("one.test.txt"), "User-agent: *\nDisallow: /\n").unwrap();
+        config.sites[0].name = "b".to_owned();
+        let renewal = served.renew(&config).unwrap();
+        let live = renewal.sites.lives().next().unwrap();
+        let body = live.robots.snapshot().content.as_ref().map(|content| content.body().to_vec()).unwrap();
+        assert_eq!((&*live.name, body.ends_with(b"/cart/\n")), ("b/one.test", true));
+        assert!(live.robots.status().pending.is_some());
+        // One that comes once the sites are swapped has nobody's.
+        drop(served);
+        std::fs::write(each.join("two.test.txt"), "User-agent: *\nDisallow: /x/\n").unwrap();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        // It is opened once it is not being written any more.
+        while !renewal.sites.lives().any(|live| live.name == "b/two.test") {
+            assert!(std::time::Instant::now() < end);
+            renewal.sites.iter().for_each(|site| site.robots.rescan());
+            std::thread::yield_now();
         }
     }
 

@@ -1,9 +1,10 @@
 //! Opens the robots.txt of a site from the source that its config names, with the listener that is notified of each
 //! version.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -38,6 +39,8 @@ pub(super) struct RobotsOpener {
     /// Until when opening sites may wait for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
+    /// Every robots.txt whose place one that is opened takes, by the name of the new one.
+    inherited: Weak<HashMap<String, LiveRobots>>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     pub(super) occasion: OpeningOccasion,
@@ -97,6 +100,7 @@ impl RobotsOpener {
             parts: None,
             parts_until: Instant::now() + FIRST_FETCH,
             gate: config.gate.clone(),
+            inherited: Weak::new(),
             compile_cache: CompileCache::default(),
             fetcher: Arc::default(),
             occasion: OpeningOccasion::Start,
@@ -112,6 +116,11 @@ impl RobotsOpener {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
+    }
+
+    /// Opens what takes the place of these, for as long as the map is held: a folder opens files later, too.
+    pub(super) fn inheriting(&self, inherited: &Arc<HashMap<String, LiveRobots>>) -> Self {
+        Self { inherited: Arc::downgrade(inherited), ..self.clone() }
     }
 
     /// With a state that was opened once more.
@@ -134,11 +143,12 @@ impl RobotsOpener {
     /// The gate of a site. Its pages are those of the gate `before`, where there is one.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
-            Some(before) => before.pages.clone(),
+            Some(before) if before.site == site.name => before.pages.clone(),
+            Some(before) => Arc::new(before.pages.of_renamed(&site.name)),
             None => {
                 let pages = SitePages::new(&site.name, &self.log);
                 pages.set_sitemaps(self.saved_pages(&site.name).load());
-                pages
+                Arc::new(pages)
             }
         };
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
@@ -278,6 +288,8 @@ impl RobotsOpener {
             .on_reload(log_events::reload(Arc::from(name), self.log.clone()))
             .on_reload(counts.listener());
         let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(&parts.appendix));
+        let before = self.inherited.upgrade().and_then(|inherited| inherited.get(name).cloned());
+        let builder = before.iter().fold(builder, LiveBuilder::take_over);
         let listeners = self.publish.iter().map(|publish| publish.listen(&site.name, name));
         let builder = listeners.fold(builder, LiveBuilder::on_reload);
         self.state.attach(builder, name)

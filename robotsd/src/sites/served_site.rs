@@ -15,7 +15,7 @@ use super::log_events::{self, SiteName};
 use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
-use crate::config::{RobotsSource, SiteConfig};
+use crate::config::{RobotsSource, SiteConfig, host_patterns};
 use crate::counting::{CrawlerCombinations, OutcomeCounts, PageTotals, SiteTotals, VisitorTotals};
 use crate::exchange::ClientRequest;
 use crate::log::{Log, LogPrivacy};
@@ -64,8 +64,7 @@ impl ServedSite {
 
     /// The host patterns for a map of hosts: `*` where the site names none.
     pub(crate) fn host_patterns(&self) -> impl Iterator<Item = &str> {
-        let every = self.hosts.is_empty().then_some("*");
-        every.into_iter().chain(self.hosts.iter().map(String::as_str))
+        host_patterns(&self.hosts)
     }
 
     /// The layer that decides about its requests on one worker, which wait for evidence as long as this. All layers of a site
@@ -94,7 +93,8 @@ impl ServedSite {
 
     fn observed_layer(&self) -> RobotsLayer {
         let with_allowed = self.evidence.is_some();
-        let observer = log_events::request(self.name.clone(), self.log.clone(), self.privacy);
+        let observer =
+            log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
         let layer = match with_allowed {
             true => self.quiet_layer().observe_crawlers(observer),
             // Without evidence there is nothing to say about what robots.txt allows.

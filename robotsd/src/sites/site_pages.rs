@@ -56,8 +56,8 @@ pub(super) enum NoteAbout {
 
 impl SitePages {
     /// No pages yet; sitemaps are read after a while for the first time.
-    pub(super) fn new(site: &str, log: &Log) -> Arc<Self> {
-        Arc::new(Self {
+    pub(super) fn new(site: &str, log: &Log) -> Self {
+        Self {
             site: site.into(),
             watched: WatchedPages::default(),
             urls: Mutex::default(),
@@ -66,7 +66,13 @@ impl SitePages {
             due: Mutex::new(Instant::now() + FIRST),
             reading: Arc::default(),
             log: log.clone(),
-        })
+        }
+    }
+
+    /// The same pages, for a site that takes the place of this one under another name.
+    pub(super) fn of_renamed(&self, site: &str) -> Self {
+        let (watched, urls) = (self.watched.clone(), Mutex::new(self.urls.lock().clone()));
+        Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
     /// Sets the operator's list, by the name of its file.

@@ -177,6 +177,24 @@ fn a_site_is_named_where_a_config_has_several() {
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
     let several = "robotsd.toml: it has 2 sites: name one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
+    // A URL names its host, and so the site, and the file of a folder.
+    assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);
+    assert_has(explain(&[], "https://b.pages.test/a/").succeeded(), &["AcmeBot may fetch "]);
+    assert_has(explain(&[], "https://nobody.test/").failed(2), &[several]);
+    // A config that the environment names stops nothing that is about files which are all named; one on the command line is meant.
+    let files = [&["check", "robots.txt"][..], &["diff", "robots.txt", "robots.txt"]];
+    for command in files.iter().chain(&[&["edit", "--diff", "robots.txt", "--disallow", "AcmeBot"][..]]) {
+        let ended = run(folder.robotsd().args(*command).env("ROBOTSD_CONFIG", "robotsd.toml"));
+        assert!(
+            ended.code != Some(2) && ended.error.contains("it has several sites, and is not used"),
+            "{command:?}: {}",
+            ended.error
+        );
+        assert_has(folder.with_config(command).failed(2), &["name one with --site"]);
+    }
+    let unnamed =
+        run(folder.robotsd().args(["explain", "--user-agent", ACME, "/"]).env("ROBOTSD_CONFIG", "robotsd.toml"));
+    assert_has(unnamed.failed(2), &["name one with --site"]);
     for command in [&["check"][..], &["test"], &["replay", "access.log"], &["diff", "robots.txt"]] {
         assert_has(folder.with_config(command).failed(2), &["name one with --site"]);
     }

@@ -524,12 +524,62 @@ fn the_host_of_a_url_is_held_against_the_site() {
 }
 
 #[test]
-fn the_policy_of_a_config_decides() {
-    let config = Config::new().files_of("shop").tables("[site.enforcement]\nmode = \"refuse\"");
-    let folder = config.robots(SHOP).folder();
-    let text = folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out;
-    assert!(text.ends_with("  policy: refuse\n"), "{text}");
+fn the_policy_of_a_config_decides_and_its_override_is_named() {
+    let modes = "[site.modes]\nindex = \"refuse\"\n\"agent:CCBot\" = \"observe\"\n\"agent:bingbot\" = { mode = \"tag\", until = 2020-01-01 }";
+    let config = Config::refusing().files_of("shop").tables(modes);
+    let folder = config.robots("User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /x\n").folder();
+    for (agent, path, want) in [
+        (GPTBOT, "/x", "refuse"),
+        ("bingbot", "/x", "refuse, by the override for index engines in [site.modes]"),
+        ("bingbot", "/", "let pass"),
+        (
+            "CCBot",
+            "/x",
+            "let pass, and record (the mode is observe), by the override for agent \"ccbot\" in [site.modes]",
+        ),
+    ] {
+        let text = folder.with_config(&["explain", "--user-agent", agent, path]).out;
+        assert!(text.ends_with(&format!("  policy: {want}\n")), "{text}");
+    }
     folder.with_config(&["explain", "--site", "x", "--token", "a", "/x"]).failed(2);
+}
+
+#[test]
+fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named() {
+    const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
+    let config = Config::refusing().keys("state_dir = \"state\"").files_of("shop").admin().robots(OPEN);
+    let (folder, mut running) = config.start();
+    let explain = |more: &[&str]| folder.with_config(&[&["explain", "--user-agent", "GPTBot", "/"], more].concat());
+    assert_lacks(explain(&[]).succeeded(), &["live:"]);
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+    running.command(&["reload"]).failed(1);
+    let status = running.json(&["status"])["sites"][0].clone();
+    let short = |hash: &Value| hash.as_str().unwrap().trim_start_matches("sha256:")[..16].to_owned();
+    let (live, waits) = (short(&status["hash"]), short(&status["pending"]["hash"]));
+    let about = format!("this version waits since {}; live is {live}", status["pending"]["since"].as_str().unwrap());
+    let text = explain(&[]);
+    assert_has(&text.out, &["GPTBot may not fetch /", &format!("\n  live:   {about}, which says allow\n")]);
+    assert_has(&text.error, &[&about]);
+    for other in [&["--json"][..], &["--format", "csv"]] {
+        assert_has(explain(other).error, &[&about]);
+    }
+    assert_has(folder.with_config(&["check"]).error, &[&format!("robots.txt: {about}\n")]);
+    for (version, want) in
+        [(&*live, "GPTBot may fetch /"), (&waits, "GPTBot may not fetch /"), (&live[..12], "may fetch")]
+    {
+        let text = explain(&["--version", version]).succeeded();
+        assert_has(&text, &[want]);
+        assert_lacks(&text, &["live:"]);
+    }
+    assert_has(explain(&["--version", "0123456789ab"]).failed(2), &["keeps no version of the site", " 0123456789ab\n"]);
+    // What a process leaves behind says the same, until the file is taken back.
+    running.end();
+    assert_has(explain(&[]).out, &[&about]);
+    folder.replace("robots.txt", OPEN);
+    assert_lacks(explain(&[]).out, &["live:"]);
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /a\n");
+    assert_has(explain(&[]).out, &[&format!("  live:   this version is not live; live is {live}, which says allow\n")]);
+    assert_lacks(explain(&["--robots", "robots.txt"]).out, &["live:"]);
 }
 
 #[test]

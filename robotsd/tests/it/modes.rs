@@ -6,6 +6,23 @@ const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.goo
 const ROBOTS: &str = "User-agent: GPTBot\\nUser-agent: Googlebot\\nCrawl-delay: 20\\nDisallow: /drafts/\\n";
 const BARE: &str = "bare.test";
 
+#[test]
+fn a_line_of_the_log_says_by_which_override_and_for_which_host() {
+    let modes = "hosts = [\"a.test\", \"b.test\"]\n[site.modes]\nindex = \"refuse\"\n\"agent:CCBot\" = \"tag\"";
+    let config = Config::refusing().files_of("shop").tables(modes).robots("User-agent: *\nDisallow: /x\n");
+    let (_folder, running) = config.start();
+    let rows = [
+        (GOOGLEBOT, "a.test", "refused", json!("index engines")),
+        ("CCBot/2.0", "b.test", "tagged", json!("agent \"ccbot\"")),
+        (GPTBOT, "b.test", "refused", Value::Null),
+    ];
+    for (agent, host, event, exception) in rows {
+        running.request("GET", "/x", &[("Host", host), ("User-Agent", agent)]);
+        let line = running.wait_for_event(event, |line| line["host"] == host && line["exception"] == exception);
+        assert!(agent.contains(line["agent"].as_str().unwrap()), "{line}");
+    }
+}
+
 /// The modes, from the mildest to the strictest.
 const MODES: [&str; 4] = ["off", "observe", "tag", "refuse"];
 

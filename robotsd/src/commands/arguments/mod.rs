@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use tower_robots::source::HostMap;
 
-use crate::config::{Config, SiteConfig};
+use crate::config::{Config, SiteConfig, host_patterns};
 use crate::input::named;
 use crate::names::quoted_list;
 use crate::render::printable_path;
@@ -78,13 +78,13 @@ pub(in crate::commands) struct SiteHosts {
 impl SiteHosts {
     fn of(config: &Config, site: &SiteConfig) -> Self {
         let all =
-            config.sites.iter().flat_map(|site| patterns(&site.hosts).map(|pattern| (pattern, site.name.clone())));
+            config.sites.iter().flat_map(|site| host_patterns(&site.hosts).map(|pattern| (pattern, site.name.clone())));
         let owners = vec![(owners(all), site.name.clone())];
         Self {
             site: site.name.clone(),
             logged: site.name.clone(),
             sites: config.sites.iter().map(|site| site.name.clone()).collect(),
-            patterns: patterns(&site.hosts).map(str::to_owned).collect(),
+            patterns: host_patterns(&site.hosts).map(str::to_owned).collect(),
             owners,
         }
     }
@@ -123,13 +123,7 @@ impl SiteHosts {
 
 /// The site of each host.
 fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
-    owners(config.sites.iter().flat_map(|site| patterns(&site.hosts).map(move |pattern| (pattern, site))))
-}
-
-/// The patterns of a site; one without hosts has every other host.
-pub(super) fn patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
-    let every = hosts.is_empty().then_some("*");
-    every.into_iter().chain(hosts.iter().map(String::as_str))
+    owners(config.sites.iter().flat_map(|site| host_patterns(&site.hosts).map(move |pattern| (pattern, site))))
 }
 
 /// The owner of a host, by patterns.

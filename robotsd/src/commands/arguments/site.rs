@@ -10,13 +10,14 @@ use std::{io, slice};
 
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{FileKind, Finding};
-use tower_robots::live::LiveRobots;
+use tower_robots::live::{KeptVersions, LiveRobots, StateDir, VersionHash, VersionHashPrefix};
 use tower_robots::rules::{Reading, RobotsTxt};
 use tower_robots::source::Directory;
 use tower_robots::source::evidence::ListCopy;
 
 use super::{SiteHosts, owners, sites_of};
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
+use crate::date::rfc3339;
 use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES};
 use crate::exit::complain;
 use crate::input::{self, ReadInput};
@@ -24,6 +25,7 @@ use crate::names::quoted_list;
 use crate::render::{finding_line, printable, printable_path};
 use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::sites;
+use crate::target_url::TargetUrl;
 
 /// The file that is meant where neither one nor a config is named.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
@@ -82,6 +84,7 @@ struct ConfiguredSite {
     /// The host that was named, for a site with a file for each.
     host: Option<String>,
     hosts: SiteHosts,
+    state_dir: Option<PathBuf>,
 }
 
 /// A robots.txt, and what answers call it.
@@ -128,13 +131,25 @@ impl SiteArgs {
     }
 
     pub(in crate::commands) fn select(&self) -> io::Result<SelectedSite> {
-        let retrieval = self.retrieval.clone();
-        let Some(path) = self.config_path()? else {
-            let (settings, evidence) = Default::default();
-            return Ok(SelectedSite { settings, evidence, sees_all: true, retrieval, configured: None });
-        };
+        self.select_for(&[], &[])
+    }
+
+    /// The site that --site names, else the only one, or that of the host of these URLs. Where it is none of several, and all files that
+    /// are judged are named, a config that only the environment names is not used.
+    pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
+        let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
+        let without = SelectedSite { settings, evidence, sees_all: true, retrieval, configured: None };
+        let Some(path) = self.config_path()? else { return Ok(without) };
         let config = Config::load(&path).map_err(io::Error::other)?;
-        let configured = find(&config, &path, self.site.as_deref()).map_err(io::Error::other)?;
+        let of_files = files.iter().filter_map(|file| file.to_str());
+        let host = host_of(of_files.chain(urls.iter().copied()));
+        let host = host.filter(|host| find(&config, &path, Some(&**host)).is_ok());
+        let found = find(&config, &path, self.site.as_deref().or(host.as_deref()));
+        if found.is_err() && self.config.is_none() && self.site.is_none() && !files.is_empty() {
+            complain(&"it has several sites, and is not used: name one with --site");
+            return Ok(without);
+        }
+        let configured = found.map_err(io::Error::other)?;
         let mut settings = EvaluatorSettings::of_site(&config, &configured.site).map_err(io::Error::other)?;
         let is_one = |host: &&String| !host.contains(['*', '/']);
         if let Some(host) = configured.host.iter().chain(&configured.site.hosts).find(is_one) {
@@ -142,7 +157,7 @@ impl SiteArgs {
         }
         let sees_all = config.board.is_some_and(|board| board.sees_all);
         let (evidence, configured) = (EvidencePlaces::of(&config), Some(configured));
-        Ok(SelectedSite { settings, evidence, sees_all, retrieval, configured })
+        Ok(SelectedSite { settings, evidence, sees_all, configured, ..without })
     }
 
     /// The registry alone, which is the same for every site of a config.
@@ -226,13 +241,47 @@ impl SelectedSite {
         Retriever::new(&self.retrieval)
     }
 
-    /// The robots.txt that the command line names, or that of the site; without either the usual file.
+    /// The robots.txt that the command line names, or that of the site, where it is said if another version is live; without either
+    /// the usual file.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
-            (None, Some(configured)) => configured.robots(),
+            (None, Some(configured)) => {
+                let file = configured.robots()?;
+                let live = self.live_beside(&file);
+                live.iter().for_each(|(about, _)| complain(&format_args!("{}: {about}", printable(&file.name))));
+                Ok(file)
+            }
             (None, None) => RobotsFile::read(Path::new(USUAL_FILE), input::read),
         }
+    }
+
+    /// The version of the site that is live by the state directory, where it is another than that of this file, and a sentence about both.
+    pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
+        let KeptVersions { live, pending, kept, .. } = self.kept();
+        let own = VersionHash::of(&file.bytes);
+        let (live, bytes) = kept.into_iter().find(|(hash, _)| Some(*hash) == live && *hash != own)?;
+        let own = match pending.filter(|pending| pending.hash() == own) {
+            Some(pending) => format!("waits since {}", rfc3339(pending.since)),
+            None => "is not live".to_owned(),
+        };
+        let name = live.short();
+        Some((format!("this version {own}; live is {name}"), RobotsFile { name, bytes: bytes.to_vec() }))
+    }
+
+    /// A version that the state directory keeps of the site.
+    pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
+        let found = self.kept().kept.into_iter().find(|(known, _)| hash.matches(known));
+        let missing =
+            "the state_dir of the config keeps no version of the site, which this user may read, with the hash";
+        let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
+        Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
+    }
+
+    fn kept(&self) -> KeptVersions {
+        let folder = self.configured.as_ref().and_then(|configured| configured.state_dir.as_ref());
+        let hosts = folder.and_then(|folder| Some((folder, self.own_hosts().ok()??)));
+        hosts.map(|(folder, hosts)| StateDir::read_only(folder).versions_of(&hosts.logged)).unwrap_or_default()
     }
 
     /// The file of expectations of the site.
@@ -372,6 +421,13 @@ fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(path))))
 }
 
+/// The host that URLs name, where it is one.
+fn host_of<'u>(words: impl Iterator<Item = &'u str>) -> Option<String> {
+    let mut hosts = words.filter_map(|word| TargetUrl::parse(word.as_bytes()).ok()?.host());
+    let host = hosts.next()?;
+    hosts.all(|other| other == host).then(|| String::from_utf8_lossy(host).into_owned())
+}
+
 /// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.
 fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
     let names = || quoted_list(config.sites.iter().map(|site| &site.name));
@@ -379,6 +435,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         site: site.clone(),
         host: host.map(Into::into),
         hosts: SiteHosts::of(config, site),
+        state_dir: config.state_dir.clone(),
     };
     let Some(wanted) = wanted else {
         return match &*config.sites {

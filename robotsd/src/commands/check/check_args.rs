@@ -86,7 +86,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
-    /// Correct the files where no crawler may fetch more or less after it; - writes the corrected text to standard output
+    /// Correct the files where no crawler that reads the line may fetch more or less after it; - writes the corrected text to standard output
     #[arg(long)]
     pub(super) fix: bool,
 

@@ -67,7 +67,8 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     let mut out = if args.fixing.writes_lines(&args.paths) { stdout() } else { styled_stdout() };
     let mut summary = CheckSummary::default();
     args.site.config.as_deref().map_or(Ok(()), |config| args.within.refuse_named(config))?;
-    let mut site = args.site.select()?;
+    let paths: Vec<_> = args.paths.iter().map(PathBuf::as_path).collect();
+    let mut site = args.site.select_for(&paths, &[])?;
     for lint in Lint::all().iter().filter(|lint| !args.looks_for(lint.code)) {
         site.settings.checks = site.settings.checks.allow(lint);
     }

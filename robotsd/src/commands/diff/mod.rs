@@ -121,7 +121,8 @@ fn beside_usual_file(new: &Path) -> io::Result<()> {
 
 pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     stdin_once(args.files.iter().chain(args.lists.files()))?;
-    let site = args.site.select()?;
+    let both: Vec<_> = args.files.iter().map(PathBuf::as_path).filter(|_| args.files.len() > 1).collect();
+    let site = args.site.select_for(&both, &[])?;
     let Some((new, old)) = args.files.split_last() else {
         return Err(io::Error::other("name NEW, or OLD and NEW"));
     };

@@ -112,6 +112,8 @@ pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
     /// Without a config the question is what the file says, and no policy is shown.
     pub(super) site: &'a SelectedSite,
+    /// What is live in place of the file, and what that says.
+    pub(super) live: Option<String>,
     pub(super) requester: &'a Requester,
     pub(super) sender: &'a ExplainedSender,
     pub(super) method: &'a str,
@@ -119,6 +121,26 @@ pub(super) struct ExplainedRequest<'a> {
     pub(super) path: &'a RequestPath<'a>,
     pub(super) explanation: &'a Explanation<'a>,
     pub(super) trace: Option<Trace<'a>>,
+}
+
+impl ExplainedRequest<'_> {
+    /// The host that the answer holds for: that of the URL or of the site. A robots.txt has no host in it, so without either it is the
+    /// same for each that serves it.
+    pub(super) fn host(&self) -> Option<String> {
+        let (_, hosts) = self.site.hosts().unwrap_or_default();
+        match (self.url.host(), hosts) {
+            (Some(host), _) => Some(printable(host)),
+            (None, [host]) if !host.contains('*') => Some(host.clone()),
+            (None, _) => None,
+        }
+    }
+
+    /// The site and its hosts, where that of the URL is none of them.
+    pub(super) fn other_site(&self) -> Option<(&str, String)> {
+        let (name, hosts) = self.site.hosts()?;
+        let is_own = |host| self.site.serves(self.url.is_https(), host);
+        self.url.host().filter(|host| !is_own(host)).map(|_| (name, quoted_list(hosts.iter())))
+    }
 }
 
 /// The verdict of the file about a request, and the decision of the policy.
@@ -234,47 +256,5 @@ impl<'e> Explanation<'e> {
             let named = self.evaluator.rules.select(std::slice::from_ref(*token), Fallback::Nothing);
             named.applies() && named.groups().map(|group| group.line()).eq(trace.groups.iter().map(line))
         })
-    }
-}
-
-/// The host that an answer holds for. A robots.txt has no host in it: it holds for the one that serves it.
-#[derive(Debug, derive_more::Display)]
-pub(super) enum AssumedHost<'a> {
-    /// The URL names it.
-    #[display("{}, as the URL says", printable(_0))]
-    OfUrl(&'a [u8]),
-    /// The URL names it, and the site of the config does not serve it.
-    #[display(
-        "{}, as the URL says; the site {site:?} serves {}, so another robots.txt may hold there",
-        printable(host),
-        quoted_list(hosts.iter())
-    )]
-    Foreign { host: &'a [u8], site: &'a str, hosts: &'a [String] },
-    /// A path names none: it is the host of the site.
-    #[display("{host}, the host of the site {site:?}")]
-    OfSite { host: &'a str, site: &'a str },
-    /// A path names none, and there is no config, or its site has several hosts: the answer is the same for each.
-    #[display("any that serves this robots.txt")]
-    Any,
-}
-
-impl<'a> AssumedHost<'a> {
-    pub(super) fn of(url: &TargetUrl<'a>, site: &'a SelectedSite) -> Self {
-        let (name, hosts) = site.hosts().unwrap_or_default();
-        match (url.host(), hosts) {
-            (Some(host), _) if site.serves(url.is_https(), host) => Self::OfUrl(host),
-            (Some(host), _) => Self::Foreign { host, site: name, hosts },
-            (None, [host]) if !host.contains('*') => Self::OfSite { host, site: name },
-            (None, _) => Self::Any,
-        }
-    }
-
-    /// Its name, where it has one.
-    pub(super) fn name(&self) -> Option<String> {
-        match self {
-            Self::OfUrl(host) | Self::Foreign { host, .. } => Some(printable(host)),
-            Self::OfSite { host, .. } => Some((*host).to_owned()),
-            Self::Any => None,
-        }
     }
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tower_robots::agent::Class;
+use tower_robots::live::VersionHashPrefix;
 use tower_robots::policy::HumanEvidence;
 use tower_robots::rules::Reading;
 
@@ -45,6 +46,11 @@ pub(crate) struct ExplainArgs {
     /// or --site]
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
+
+    /// The version of the site with this hash, by its first digits, in place of its file, as the log and `status` name it: one that
+    /// the state_dir of the config keeps
+    #[arg(long, value_name = "HASH", conflicts_with_all = ["batch", "robots"])]
+    version: Option<VersionHashPrefix>,
 
     #[command(flatten)]
     site: SiteArgs,
@@ -124,8 +130,14 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
             "standard input holds either the robots.txt or the URLs: name a file for one of them",
         ));
     }
-    let site = args.site.select()?;
-    let robots = site.robots(args.robots.as_deref())?;
+    let words: Vec<_> = args.urls.iter().map(String::as_str).collect();
+    let site = args.site.select_for(args.robots.as_deref().as_slice(), &words)?;
+    let robots = match &args.version {
+        Some(hash) => site.version(hash)?,
+        None => site.robots(args.robots.as_deref())?,
+    };
+    let live = site.live_beside(&robots).filter(|_| args.robots.is_none() && args.version.is_none());
+    let live = live.map(|(about, live)| (about, Evaluator::new(live.bytes, args.reading, &site.settings)));
     let file = robots.name.clone();
     let evaluator = robots.evaluator(args.reading, &site.settings, OtherFiles::Refuse)?;
     let requesters = args.requesters(&evaluator);
@@ -145,10 +157,11 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     }
     let answer = |out: &mut W, url: TargetUrl<'_>| -> io::Result<()> {
         let path = &evaluator.path(url.as_bytes());
-        let explain = |(requester, sender): (&Requester, &ExplainedSender)| {
-            Explanation::new(&evaluator, requester, sender.known(), &args.method, path, &HumanEvidence::default())
+        let explain = |evaluator, requester: &Requester, sender: &ExplainedSender| {
+            Explanation::new(evaluator, requester, sender.known(), &args.method, path, &HumanEvidence::default())
         };
-        let answers: Vec<_> = requesters.iter().zip(&senders).map(explain).collect();
+        let answers: Vec<_> =
+            requesters.iter().zip(&senders).map(|(who, sender)| explain(&evaluator, who, sender)).collect();
         let mut named = names.iter().map(String::as_str).zip(&answers);
         match format {
             ExplainFormat::Matrix => return rows::matrix_row(out, &url, named),
@@ -157,7 +170,10 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
         }
         for ((requester, sender), explanation) in requesters.iter().zip(&senders).zip(&answers) {
             let (site, file, method, trace) = (&site, &*file, &*args.method, explanation.trace(path));
-            let request = ExplainedRequest { file, site, requester, sender, method, url, path, explanation, trace };
+            let by_live = |live| explain(live, requester, sender).access.as_str();
+            let live = live.as_ref().map(|(about, live)| format!("{about}, which says {}", by_live(live)));
+            let request =
+                ExplainedRequest { file, site, live, requester, sender, method, url, path, explanation, trace };
             match format {
                 ExplainFormat::Json => rows::json_row(out, &request)?,
                 _ => request.write_text(out)?,

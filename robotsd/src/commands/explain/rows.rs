@@ -8,7 +8,7 @@ use tower_robots::agent::Obeys;
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
 
-use super::explanation::{AssumedHost, ExplainedRequest, Explanation};
+use super::explanation::{ExplainedRequest, Explanation};
 use crate::commands::agents::AgentSummary;
 use crate::commands::claim::CheckedClaim;
 use crate::render::{csv_row, printable, write_json};
@@ -147,7 +147,7 @@ pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> 
     };
     let json = ExplanationJson {
         url: String::from_utf8_lossy(request.url.as_bytes()),
-        host: AssumedHost::of(&request.url, request.site).name(),
+        host: request.host(),
         method: request.method,
         access: explanation.access,
         agent: explanation.agent(),

@@ -4,15 +4,15 @@
 //! `text.txt` is the text, and here is what it asks for.
 
 use std::io::{self, Write};
+use std::time::SystemTime;
 
 use askama::Template;
-use tower_robots::agent::{Agent, Identity, Obeys};
+use tower_robots::agent::{Agent, Obeys};
 use tower_robots::internals::first_few;
 use tower_robots::policy::{Action, RateMode, Reason};
 use tower_robots::rules::{Access, Fallback, FormTrace, Group, Line, PathForm, ProductToken, Rule, Trace, Verdict};
 
-use super::explanation::{AssumedHost, ExplainedRequest, Explanation, Requester};
-use crate::commands::claim::CheckedClaim;
+use super::explanation::{ExplainedRequest, Requester};
 use crate::render::printable;
 
 /// Matching rules that are shown, and forms of the path.
@@ -40,6 +40,15 @@ impl ExplainedRequest<'_> {
         }
     }
 
+    /// The override by which the policy decides.
+    fn exception(&self) -> Option<String> {
+        let Self { explanation, sender, .. } = self;
+        let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
+        let (policy, identity) = (&explanation.evaluator.settings.policy, sender.known().identity);
+        let agent = explanation.agent.as_ref()?;
+        policy.override_for(agent, identity, rule, explanation.reason, SystemTime::now()).map(ToString::to_string)
+    }
+
     /// A line of the file, with its place.
     fn line(&self, number: usize) -> String {
         let text = self.explanation.evaluator.robots().lines().nth(number.saturating_sub(1));
@@ -47,31 +56,25 @@ impl ExplainedRequest<'_> {
         format!("{}:{number}: {text}", printable(self.file))
     }
 
-    /// As in ``GPTBot may not fetch /drafts/x: line 4, `Disallow: /drafts/`, in the group for GPTBot``.
-    fn headline(&self) -> String {
+    /// A class of agents begins the sentence, and a name stays as it is written.
+    fn subject(&self) -> String {
+        let name = self.requester.name();
+        match ["a ", "this ", "any "].iter().any(|class| name.starts_with(class)) {
+            true => name[..1].to_uppercase() + &name[1..],
+            false => name,
+        }
+    }
+
+    /// As in ``line 4, `Disallow: /drafts/`, in the group for GPTBot``.
+    fn why(&self) -> String {
         let Self { explanation, .. } = self;
-        let may = match explanation.access {
-            Access::Allow => "may",
-            Access::Disallow => "may not",
-        };
-        let url = printable(self.url.as_bytes());
-        let fetch = match self.method {
-            "GET" | "HEAD" => format!("fetch {url}"),
-            method => format!("send {} to {url}", printable(method)),
-        };
-        let why = match (explanation.reason, explanation.verdict) {
+        match (explanation.reason, explanation.verdict) {
             (Reason::Exempt, _) => self.exempt(),
             (_, Some(verdict)) if verdict.group().is_some() => {
                 let token = self.trace.as_ref().and_then(|trace| explanation.token_of(trace));
                 [decider(verdict, token), read_as(explanation.form, self.trace.as_ref())].concat()
             }
             _ => self.without_group(),
-        };
-        let sentence = format!("{} {may} {fetch}: {why}", self.requester.name());
-        // A class of agents begins the sentence, and a name stays as it is written.
-        match ["a ", "this ", "any "].iter().any(|class| sentence.starts_with(class)) {
-            true => sentence[..1].to_uppercase() + &sentence[1..],
-            false => sentence,
         }
     }
 
@@ -124,14 +127,6 @@ impl ExplainedRequest<'_> {
     }
 }
 
-const fn about_address(claim: &CheckedClaim) -> &'static str {
-    match claim.identity {
-        Identity::Verified(_) => "the address is verified as the crawler's",
-        Identity::Refuted(_) => "the address is not the crawler's",
-        _ => "the address is not verified",
-    }
-}
-
 /// The forms of the path that are shown, and whether each is the one that decides.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
@@ -145,41 +140,6 @@ fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTr
 /// Whether a rule of the form that decides is the one that does.
 fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
     trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).is_some_and(|decider| decider.line() == rule.line())
-}
-
-fn about_delay(explanation: &Explanation<'_>) -> &'static str {
-    match explanation.obeys_crawl_delay() {
-        Obeys::Yes => "its operator says that it obeys the delay",
-        Obeys::No => "its operator says that it does not read it",
-        _ => "whether it obeys the delay is not known",
-    }
-}
-
-/// What the policy does.
-fn action(explanation: &Explanation<'_>) -> Option<&'static str> {
-    Some(match (explanation.action?, explanation.reason) {
-        (Action::Refuse, _) => "refuse",
-        (Action::Tag, Reason::SearchEngine) => "tag, and let pass (a search engine is not refused without an override)",
-        (Action::Tag, _) => "tag, and let pass",
-        (Action::Pass, Reason::Observed) => "let pass, and record (the mode is observe)",
-        (Action::Pass, Reason::Impostor) => "let pass, and record (an impostor, and the mode is observe)",
-        (Action::Pass, Reason::Off) => "let pass (the mode is off)",
-        (Action::Pass, Reason::Exempt) => "let pass unjudged",
-        _ => "let pass",
-    })
-}
-
-/// What becomes of a request that comes too soon; none where it is no request.
-fn pace(explanation: &Explanation<'_>) -> Option<String> {
-    explanation.action?;
-    Some(match (explanation.pace, explanation.crawl_delay()) {
-        (Some((interval, mode)), _) => {
-            let then = if mode == RateMode::Refuse { "answered with 429" } else { "let pass, and recorded" };
-            format!("one request in {} s; one that comes sooner is {then}", interval.as_secs_f64())
-        }
-        (None, None) => "not limited: no Crawl-delay applies to the request".to_owned(),
-        (None, Some(_)) => "not limited: the config does not enforce the Crawl-delay for this request".to_owned(),
-    })
 }
 
 /// Names of a group that are shown.

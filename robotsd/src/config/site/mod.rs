@@ -99,6 +99,12 @@ impl SiteConfig {
     }
 }
 
+/// The patterns of a site with these hosts, for a map of hosts: `*`, which is every other host, where it names none.
+pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
+    let every = hosts.is_empty().then_some("*");
+    every.into_iter().chain(hosts.iter().map(String::as_str))
+}
+
 /// Every site has a name of its own.
 pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();

@@ -309,19 +309,19 @@ impl Senders {
 
     fn in_words(&self, reason: &str) -> String {
         use UndecidedReason as Reason;
+        let rdns = if self.names.is_none() { "; --rdns looks the names of addresses up" } else { "" };
         let words = match reason.parse::<UndecidedReason>() {
             Err(_) => "the operator publishes no complete list of addresses, or the requests are made for people",
             Ok(Reason::Address) => "the log has no whole public address for them",
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
                     return format!(
-                        "the operators' lists, of {day} or later, do not have the address, and may have had it when the request was made"
+                        "the operators' lists, of {day} or later, do not have the address, and may have had it when the request was made{rdns}"
                     );
                 }
                 None => "the address has another name now, and may have had its operator's when the request was made",
             },
-            Ok(Reason::NotLoaded) if self.names.is_none() => "there is no list; --rdns looks the names of addresses up",
-            Ok(Reason::NotLoaded) => "there is no list",
+            Ok(Reason::NotLoaded) => return format!("there is no list{rdns}"),
             Ok(Reason::Busy) => "the names of their addresses were not looked up",
             Ok(Reason::UnprovenResolver) => {
                 "the resolver confirmed no address of the operator, so its other answers prove nothing"
