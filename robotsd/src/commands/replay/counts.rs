@@ -172,7 +172,7 @@ impl ReplayCounts {
             robots_txt: u64::from(path.is_robots_txt()),
             pages: u64::from(has_page && is_found && !path.is_robots_txt()),
         };
-        tally.add(&one);
+        *tally += one;
         let hours = match failed {
             Some((hours, addresses)) => {
                 // Without an address nothing fails.
@@ -184,7 +184,7 @@ impl ReplayCounts {
             None => &mut self.hours,
         };
         if let Some(hour) = entry.time.filter(|_| kind.is_crawler).and_then(|time| hours.of(time)) {
-            hour.add(&one);
+            *hour += one;
         }
         if let (Some((evaluator, judged, Some(decision))), Some(time)) = (last, entry.time)
             && !early
@@ -227,7 +227,7 @@ impl ReplayCounts {
     /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.requests += next.requests;
-        self.hosts.add(next.hosts);
+        self.hosts += next.hosts;
         self.unread += next.unread;
         self.events += next.events;
         self.nameless += next.nameless;
@@ -355,7 +355,7 @@ impl SearchRequests {
 
     fn merge(&mut self, other: Self) {
         self.requests += other.requests;
-        self.hosts.add(other.hosts);
+        self.hosts += other.hosts;
         for (crawler, requested) in other.crawlers {
             let all = self.of(&crawler);
             let kept: u64 = requested.targets.values().sum();

@@ -124,21 +124,21 @@ impl ReplayRow {
 
     /// Requests that are not an impostor's.
     pub(super) fn own(&self) -> RequestTally {
-        self.claimed.with(&self.verified)
+        self.claimed + self.verified
     }
 
     fn forgive(&mut self) -> Option<(String, FailedClaims)> {
         let failed = *self.failed.take()?;
-        self.claimed.add(&failed.tally);
+        self.claimed += failed.tally;
         *self.undecided.entry(UndecidedReason::SuspectPath.as_str()).or_default() += failed.tally.requests;
         self.rules.merge(failed.rules.clone());
         Some((self.agent.name.clone(), failed))
     }
 
     fn merge(&mut self, other: Self) {
-        self.verified.add(&other.verified);
+        self.verified += other.verified;
         self.verified_period.merge(other.verified_period);
-        self.claimed.add(&other.claimed);
+        self.claimed += other.claimed;
         for (reason, requests) in other.undecided {
             *self.undecided.entry(reason).or_default() += requests;
         }
@@ -227,7 +227,7 @@ impl Default for FailedClaims {
 
 impl FailedClaims {
     pub(super) fn merge(&mut self, next: Self) {
-        self.tally.add(&next.tally);
+        self.tally += next.tally;
         self.rules.merge(next.rules);
         self.hours.merge(next.hours);
         self.period.merge(next.period);
