@@ -11,7 +11,7 @@ use std::time::Duration;
 use askama::Template;
 use http::Method;
 
-use super::agents::CheckedShare;
+use super::agents::checked_share;
 use super::arguments::{owners, patterns};
 use super::fleet::{self, FleetArg, WaitArg};
 use super::output::{say_report, shell_line};
@@ -19,8 +19,8 @@ use super::running::{Running, asked, refusal};
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
-    FleetReport, KindCount, LastReload, NextStep, RegistryReport, ReplicaState, RequestsReport, SettingChange,
-    SiteReport, SiteTraffic, StatusReport, TrafficReport, UpstreamReport, is_of,
+    FleetReport, KindCount, LastReload, NextStep, ReplicaState, RequestsReport, SettingChange, SiteReport, SiteTraffic,
+    StatusReport, TrafficReport, UpstreamReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -184,10 +184,6 @@ fn listed(counts: &[KindCount]) -> String {
 
 fn synced(fleet: &FleetReport) -> usize {
     fleet.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
-}
-
-fn checked_share(registry: &RegistryReport) -> CheckedShare<'_> {
-    CheckedShare { rows: registry.crawlers, checked: registry.checked, last: registry.last_checked.as_deref() }
 }
 
 fn held_back(setting: &SettingChange) -> String {
