@@ -3,8 +3,10 @@
 
 use std::io::{self, Write};
 
+use askama::Template;
 use tower_robots::check::{Finding, Report, Safety, Severity};
 
+use crate::commands::output::filters;
 use crate::render::{self, AnswerFinding, Checked, finding_line, plural, printable};
 
 /// Files that the table lists.
@@ -114,20 +116,17 @@ impl CheckSummary {
         rows.truncate(LISTED);
         let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
         let width = width.clamp(*NAME.start(), *NAME.end());
-        writeln!(out, "\n{:width$}  {:>7}  {:>8}  {:>7}  most often", "file", "errors", "warnings", "notes")?;
-        for FileSummary { name, found: [errors, warnings, notes], most_frequent } in rows {
-            write!(out, "{name:width$}  {errors:>7}  {warnings:>8}  {notes:>7}")?;
-            match most_frequent {
-                Some((code, 1)) => writeln!(out, "  {code}")?,
-                Some((code, count)) => writeln!(out, "  {count} × {code}")?,
-                None => writeln!(out)?,
-            }
-        }
-        if self.rows.len() > LISTED {
-            writeln!(out, "and {} more files with findings", self.rows.len() - LISTED)?;
-        }
-        writeln!(out)
+        let more = self.rows.len() - rows.len();
+        writeln!(out, "\n{}\n", SummaryTable { rows, more, width })
     }
+}
+
+#[derive(Template)]
+#[template(path = "commands/check/summary.txt", whitespace = "preserve")]
+struct SummaryTable<'a> {
+    rows: Vec<&'a FileSummary>,
+    more: usize,
+    width: usize,
 }
 
 /// Findings of one code that are shown whole; of more only the first is.
