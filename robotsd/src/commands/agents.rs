@@ -101,7 +101,7 @@ struct CrawlerListing<'a> {
 }
 
 #[derive(Serialize)]
-struct Identified<'a> {
+struct HeaderListing<'a> {
     header: &'a str,
     #[serde(flatten)]
     agent: AgentSummary<'a>,
@@ -270,7 +270,7 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
         let header = String::from_utf8_lossy(header);
         let summary = |agent| AgentSummary::new(agent, evaluator.holds_to_star(agent));
         let others = agents.iter().skip(1).map(summary).collect();
-        let identified = Identified { header: &header, agent: summary(agents.first()), others };
+        let identified = HeaderListing { header: &header, agent: summary(agents.first()), others };
         if format == AgentsFormat::Json {
             return write_json(out, &identified);
         }

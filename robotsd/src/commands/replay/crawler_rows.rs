@@ -8,7 +8,7 @@ use tower_robots::agent::{Identity, UndecidedReason};
 
 use super::headers::AgentKind;
 use super::rule_paths::RulePaths;
-use super::tally::{FrequentCounts, Hours, Period, RequestTally};
+use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 
 /// Crawlers that get a row of their own. Names can be made up: the rest share one.
 const ROWS: usize = 1024;
@@ -30,7 +30,7 @@ pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
     /// Requests whose claim the evidence confirms.
     pub(super) verified: RequestTally,
-    pub(super) verified_period: Period,
+    pub(super) verified_period: LogPeriod,
     /// Requests whose claim it neither confirms nor refutes, and how many of them for which reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
@@ -211,7 +211,7 @@ pub(super) struct FailedClaims {
     pub(super) tally: RequestTally,
     pub(super) rules: RulePaths,
     pub(super) hours: Hours,
-    pub(super) period: Period,
+    pub(super) period: LogPeriod,
     pub(super) addresses: FailedAddresses,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct RequestTally {
 
 /// The first and the last time of something, in seconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Period {
+pub(super) struct LogPeriod {
     pub(super) first: Option<i64>,
     pub(super) last: Option<i64>,
 }
@@ -50,7 +50,7 @@ impl RequestTally {
     }
 }
 
-impl Period {
+impl LogPeriod {
     #[inline]
     pub(super) fn note(&mut self, time: Option<i64>) {
         let Some(time) = time else { return };
@@ -197,9 +197,9 @@ mod tests {
 
     #[test]
     fn periods_are_apart_where_all_of_one_is_long_before_the_other() {
-        let period = |first, last| Period { first: Some(first), last: Some(last) };
+        let period = |first, last| LogPeriod { first: Some(first), last: Some(last) };
         assert!(period(0, 5).is_apart_from(&period(16, 20), 10) && period(16, 20).is_apart_from(&period(0, 5), 10));
         assert!(!period(0, 5).is_apart_from(&period(15, 20), 10) && !period(0, 30).is_apart_from(&period(15, 20), 1));
-        assert!(!period(0, 5).is_apart_from(&Period::default(), 1));
+        assert!(!period(0, 5).is_apart_from(&LogPeriod::default(), 1));
     }
 }
