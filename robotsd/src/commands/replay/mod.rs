@@ -310,7 +310,7 @@ impl ReplayArgs {
         let robots = report.against.as_ref().unwrap_or(&report.robots);
         let evaluated = EvaluatedExpectations { path, file: &file, robots, outcome: &outcome };
         let has_slips = evaluated.complain_of_slips(evaluator);
-        evaluated.write_text(&mut stderr())?;
+        write!(stderr(), "{evaluated}")?;
         Ok(outcome.is_met() && !has_slips)
     }
 }
