@@ -14,7 +14,7 @@ use tower_robots::check::{FixedFile, Safety};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
-use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
+use crate::commands::diff::{ChangesText, DiffNames, complain_of_cut};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
 use crate::exit::complain;
 use crate::input::InputSource;
@@ -138,7 +138,8 @@ fn write_effect(
     let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
     let diff = evaluator(before).diff(&evaluator(&fixed.robots), []);
     writeln!(out, "the effect of the fixes in {}:", printable(name))?;
-    write_effects(out, &DiffNames::new(name, &format!("{name} (fixed)")), &diff, &[])?;
+    let names = DiffNames::new(name, &format!("{name} (fixed)"));
+    writeln!(out, "{}", ChangesText { names: &names, diff: &diff, unread: &[] })?;
     if diff.is_cut {
         complain_of_cut(name);
     }

@@ -39,16 +39,12 @@ impl DiffNames {
     }
 }
 
+/// What the change takes of the pages that matter; nothing where no list is named.
 #[derive(Template)]
 #[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
-struct LossesText<'a> {
-    names: &'a DiffNames,
-    pages: &'a ListLosses,
-}
-
-/// Writes what the change takes of the pages that matter; nothing where no list is named.
-pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &ListLosses) -> io::Result<()> {
-    write!(out, "{}", LossesText { names, pages })
+pub(super) struct LossesText<'a> {
+    pub(super) names: &'a DiffNames,
+    pub(super) pages: &'a ListLosses,
 }
 
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
@@ -94,22 +90,13 @@ fn pages_of(count: u64) -> String {
     counted(count, "page")
 }
 
+/// The effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
 #[derive(Template)]
 #[template(path = "commands/diff/changes.txt", whitespace = "preserve")]
-struct ChangesText<'a> {
-    names: &'a DiffNames,
-    diff: &'a Diff,
-    unread: &'a [&'a Finding],
-}
-
-/// Writes the effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
-pub(in crate::commands) fn write(
-    out: &mut impl Write,
-    names: &DiffNames,
-    diff: &Diff,
-    unread: &[&Finding],
-) -> io::Result<()> {
-    writeln!(out, "{}", ChangesText { names, diff, unread })
+pub(in crate::commands) struct ChangesText<'a> {
+    pub(in crate::commands) names: &'a DiffNames,
+    pub(in crate::commands) diff: &'a Diff,
+    pub(in crate::commands) unread: &'a [&'a Finding],
 }
 
 /// Columns of the subjects of the changes for some crawlers.

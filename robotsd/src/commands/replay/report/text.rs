@@ -2,8 +2,6 @@
 //!
 //! `text.txt` is the report, and here is what it asks for. Whatever a log holds is printed on the line where it stands.
 
-use std::io::{self, Write};
-
 use askama::Template;
 
 use super::rows::{ImpostorRow, RuleRow, RuleRows};
@@ -32,12 +30,8 @@ const DETAILED_IMPOSTORS: usize = 3;
 
 #[derive(Template)]
 #[template(path = "commands/replay/report/text.txt", whitespace = "preserve")]
-struct TextReport<'a> {
-    report: &'a Report,
-}
-
-pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    writeln!(out, "{}", TextReport { report })
+pub(in crate::commands::replay) struct TextReport<'a> {
+    pub(in crate::commands::replay) report: &'a Report,
 }
 
 impl TextReport<'_> {
