@@ -7,7 +7,7 @@ pub use crate::edge::test_octets::{certificate, forwarded_fields, hops, proxy_he
 #[cfg(fuzzing)]
 pub use crate::edge::test_sequences::connection;
 pub use crate::pages::test_octets::sitemap;
-pub use crate::upstream::response_head;
+pub use crate::upstream::test_octets::response_head;
 
 #[cfg(test)]
 mod tests {

@@ -77,11 +77,11 @@ pub(crate) enum TemplateFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     format: TemplateFormat,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     Value(Placeholder),
 }
@@ -152,12 +152,12 @@ impl Template {
                 let name = text[start + 2..end - 2].trim();
                 refuse_unsafe(&context, placeholder, name).map_err(|message| TemplateError::new(span, message))?;
             }
-            parts.push(Part::Literal(std::mem::take(&mut literal)));
-            parts.push(Part::Value(placeholder));
+            parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
+            parts.push(TemplatePart::Value(placeholder));
             at = end;
         }
         literal.push_str(&text[at..]);
-        parts.push(Part::Literal(literal));
+        parts.push(TemplatePart::Literal(literal));
         Ok(Self { format, parts })
     }
 
@@ -166,8 +166,8 @@ impl Template {
         let mut out = String::new();
         for part in &self.parts {
             match part {
-                Part::Literal(text) => out.push_str(text),
-                Part::Value(placeholder) => {
+                TemplatePart::Literal(text) => out.push_str(text),
+                TemplatePart::Value(placeholder) => {
                     let value = placeholder.value(event, status, contact);
                     value.chars().for_each(|char| self.format.push_escaped(&mut out, char));
                 }
@@ -402,14 +402,14 @@ mod tests {
     fn braces_and_values_have_their_places() {
         let page = "<style>a{b:c}</style>{{{{x}} {{ agent }}<a href='{{contact}}'>{{line}}</a> {";
         let template = Template::parse(page, TemplateFormat::Html, Contact::Given).expect("a template");
-        let literal = |text: &str| Part::Literal(text.to_owned());
+        let literal = |text: &str| TemplatePart::Literal(text.to_owned());
         let want = [
             literal("<style>a{b:c}</style>{{x}} "),
-            Part::Value(Placeholder::Agent),
+            TemplatePart::Value(Placeholder::Agent),
             literal("<a href='"),
-            Part::Value(Placeholder::Contact),
+            TemplatePart::Value(Placeholder::Contact),
             literal("'>"),
-            Part::Value(Placeholder::Line),
+            TemplatePart::Value(Placeholder::Line),
             literal("</a> {"),
         ];
         assert_eq!(template.parts, want);
@@ -421,7 +421,7 @@ mod tests {
             let name = placeholder.as_str();
             let text = format!("{{{{{name}}}}}");
             let template = Template::parse(&text, TemplateFormat::Text, Contact::Given).expect("a template");
-            assert!(template.parts.contains(&Part::Value(placeholder)), "{text}");
+            assert!(template.parts.contains(&TemplatePart::Value(placeholder)), "{text}");
         }
     }
 

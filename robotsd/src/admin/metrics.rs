@@ -32,7 +32,7 @@ pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer
 fn text(state: &ServerState, format: ExpositionFormat) -> String {
     let mut exposition = Exposition::new(format);
     write_process(&mut exposition, state.started.0);
-    exposition.info(&family::BUILD, &[("version", env!("CARGO_PKG_VERSION"))]);
+    exposition.sample(&family::BUILD, &[("version", env!("CARGO_PKG_VERSION"))], 1);
     let config = &state.config;
     exposition.holds(&family::CONFIG_SUCCESSFUL, &[], config.trouble().is_none());
     exposition.sample(&family::CONFIG_REFUSED, &[], config.report().refused.len());

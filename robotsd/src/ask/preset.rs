@@ -5,6 +5,7 @@
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
+use crate::exchange::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST};
 use crate::word_enum::word_enum;
 
 word_enum! {
@@ -69,8 +70,6 @@ pub(super) enum AddressField {
     Last(HeaderName),
 }
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
 const X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 pub(super) const X_ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");

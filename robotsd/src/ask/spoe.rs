@@ -27,7 +27,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use tower_robots::layer::Record;
 
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
-use crate::edge::{Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, split_string};
+use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID, split_string};
 
 /// How messages are read, and the answers.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
@@ -54,7 +54,7 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     }
     fields.remove(X_ORIGINAL_URL);
     fields.remove(X_REAL_IP);
-    if let Some(Value::Address(address)) = arguments.get(b"address")
+    if let Some(SpopValue::Address(address)) = arguments.get(b"address")
         && let Ok(address) = HeaderValue::from_str(&address.to_string())
     {
         fields.insert(X_REAL_IP, address);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
@@ -59,10 +59,10 @@ struct KnownVersion {
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
-    /// Whether crawlers were not recognised for a moment since that was last read.
-    has_missed: AtomicBool,
-    /// Whether the site got hosts since that was last asked.
-    has_new_hosts: AtomicBool,
+    /// Whether crawlers were not recognised for a moment, however short, since that was last taken.
+    pub(crate) has_missed: AtomicBool,
+    /// Whether the site got hosts since that was last taken: another may have shown crawlers another version there.
+    pub(crate) has_new_hosts: AtomicBool,
     /// Those that send visitors.
     pub(crate) services: Arc<SendingServices>,
 }
@@ -115,26 +115,6 @@ impl SiteRecorders {
         });
         taken.retain(|counted| counted.lost > 0 || !counted.rows.is_empty());
         taken
-    }
-
-    /// Notes that crawlers are not recognised from now on, for however short a time.
-    pub(crate) fn miss(&self) {
-        self.has_missed.store(true, Ordering::Release);
-    }
-
-    /// Whether crawlers were not recognised for a moment since this was last read.
-    pub(crate) fn take_missed(&self) -> bool {
-        self.has_missed.swap(false, Ordering::AcqRel)
-    }
-
-    /// Notes that the site answers for other hosts from now on: another may have shown crawlers another version there.
-    pub(crate) fn has_new_hosts(&self) {
-        self.has_new_hosts.store(true, Ordering::Release);
-    }
-
-    /// Whether the site got hosts since this was last asked.
-    pub(crate) fn take_new_hosts(&self) -> bool {
-        self.has_new_hosts.swap(false, Ordering::AcqRel)
     }
 
     /// Follows the versions of a robots.txt, so that requests are judged by the one that a crawler last read.

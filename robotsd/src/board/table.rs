@@ -62,7 +62,10 @@ struct Table {
     written: Second,
     pruned: Second,
     is_urgent: bool,
+    /// Why what was counted is not written.
     trouble: Option<String>,
+    /// Why old files are not removed or folded; that is tried again with the next write.
+    of_old_files: Option<String>,
     lost: u64,
 }
 
@@ -241,7 +244,7 @@ impl Board {
         let (sites, must_prune) = {
             let mut table = self.table.lock();
             table.written = now;
-            let must_prune = now >= table.pruned + HOUR || now < table.pruned;
+            let must_prune = table.of_old_files.is_some() || now >= table.pruned + HOUR || now < table.pruned;
             if must_prune {
                 table.pruned = now;
             }
@@ -282,21 +285,23 @@ impl Board {
         self.table.lock().sites.retain(|_, held| !held.is_gone || held.is_changed());
         let BoardConfig { keep, keep_days, size, .. } = self.settings;
         let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
-        let mut pruned = Ok(());
-        if self.folder.is_none() {
-            pruned = history.prune(now, retention, MOST_LIVE);
-        }
+        let not_removed = |error| format!("old files of the board are not removed: {error}");
+        let mut of_old_files =
+            self.folder.is_none().then(|| history.prune(now, retention, MOST_LIVE).map_err(not_removed));
         drop(history);
         // Not locked: nobody who reads waits for old files. Each of them is removed or replaced as a whole, and this thread alone
         // writes.
         if let Some(folder) = self.folder.as_ref().filter(|_| must_prune && !self.is_ending()) {
             let mut files = History::Files(folder.clone());
-            pruned = files.prune(now, retention, MOST_LIVE);
-            outcome = outcome.and(self.fold(now, &mut files));
+            let pruned = files.prune(now, retention, MOST_LIVE).map_err(not_removed);
+            of_old_files = Some(self.fold(now, &mut files).and(pruned));
         }
-        outcome = outcome.and(pruned.map_err(|error| format!("old files of the board are not removed: {error}")));
-        self.table.lock().trouble = outcome.as_ref().err().cloned();
-        outcome
+        let mut table = self.table.lock();
+        table.trouble = outcome.as_ref().err().cloned();
+        if let Some(of_old_files) = of_old_files {
+            table.of_old_files = of_old_files.err();
+        }
+        outcome.and(table.of_old_files.clone().map_or(Ok(()), Err))
     }
 
     /// Gives up the hours of days that are old enough.
@@ -365,7 +370,7 @@ impl Board {
         let table = self.table.lock();
         let lost = (table.lost > 0)
             .then(|| format!("{} requests of crawlers were not counted: there were too many rows", table.lost));
-        table.trouble.iter().cloned().chain(lost).collect()
+        table.trouble.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
     }
 
     /// Whether what was counted could be written when that was last tried.

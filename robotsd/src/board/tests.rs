@@ -357,6 +357,29 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
     assert!(file.is_file() && board.troubles().is_empty());
 }
 
+#[test]
+fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new(settings(true, 1), Some(folder.path()), START);
+    let write = |at: Second| {
+        let counts = counted(at, ("obeyer", Standing::Verified), What::Public);
+        board.add(at, [moment(at, vec![counts])]);
+        board.write(at)
+    };
+    // Of the day before, so that no clock seems to have jumped; and what is no file where an old one would be.
+    write(START - DAY).unwrap();
+    let old = folder.path().join("board/shop").join(super::row::date_of(START - 1000 * DAY) + ".jsonl");
+    std::fs::create_dir(&old).unwrap();
+    for at in [START, START + MINUTE] {
+        let why = write(at).unwrap_err();
+        assert_eq!(board.troubles(), [why]);
+        assert!(board.is_written(), "what is counted is");
+    }
+    std::fs::remove_dir(&old).unwrap();
+    write(START + 2 * MINUTE).unwrap();
+    assert!(board.troubles().is_empty());
+}
+
 /// Version 2 disallows what version 1 allows, of which a verified crawler read one at a moment of a day.
 fn read_of(version: &str, at: Second) -> Counted {
     let mut counted = counted(at, ("crawler", Standing::Verified), What::Read);

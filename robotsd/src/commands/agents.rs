@@ -1,11 +1,11 @@
 //! `robotsd agents`: the known crawlers, and the agents that headers name.
 
-use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use askama::Template;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, NamedAs, Obeys, Registry};
@@ -13,6 +13,7 @@ use tower_robots::rules::Reading;
 
 use super::arguments::site::{OtherFiles, SelectedSite, SiteArgs};
 use super::claim::{self, CheckedClaim, Names};
+use super::output::filters;
 use crate::config::extended_registry;
 use crate::evaluator::Evaluator;
 use crate::exit::{NEGATIVE, complain};
@@ -100,7 +101,7 @@ struct CrawlerListing<'a> {
 }
 
 #[derive(Serialize)]
-struct Identified<'a> {
+struct HeaderListing<'a> {
     header: &'a str,
     #[serde(flatten)]
     agent: AgentSummary<'a>,
@@ -203,44 +204,37 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
         let name = crawler.name.to_lowercase();
         (name != wanted, name)
     });
-    let count = rows.len();
-    if format == AgentsFormat::Json {
-        for crawler in rows {
-            write_json(out, &CrawlerListing::from(crawler))?;
-        }
-        return Ok(count);
+    let rows: Vec<_> = rows.into_iter().map(CrawlerListing::from).collect();
+    match format {
+        AgentsFormat::Json => rows.iter().try_for_each(|row| write_json(out, row))?,
+        AgentsFormat::Table if rows.is_empty() => {}
+        AgentsFormat::Table => writeln!(out, "{}", CrawlersText { rows: &rows, all: registry.crawlers().len() })?,
     }
-    if count == 0 {
-        return Ok(0);
+    Ok(rows.len())
+}
+
+#[derive(Template)]
+#[template(path = "commands/agents.txt", whitespace = "preserve")]
+struct CrawlersText<'a> {
+    rows: &'a [CrawlerListing<'a>],
+    /// How many the registry has.
+    all: usize,
+}
+
+impl CrawlersText<'_> {
+    /// Columns of names.
+    fn width(&self) -> usize {
+        self.rows.iter().map(|row| printable(row.name).chars().count()).max().unwrap_or(0)
     }
-    let names = rows.iter().map(|crawler| printable(&crawler.name).chars().count()).max().unwrap_or(0);
-    writeln!(
-        out,
-        "{:names$}  {:14}  {:11}  {:7}  {:7}  operator; tokens; source",
-        "name", "category", "obeys file", "obeys *", "delay"
-    )?;
-    for crawler in rows.iter().copied() {
-        let CrawlerListing { tokens, robots, star, crawl_delay, source, .. } = CrawlerListing::from(crawler);
-        let control = if crawler.is_control { "; a control token, never sent" } else { "" };
-        let index = if crawler.is_index_engine { "; index: only tagged by default" } else { "" };
-        let source = source.map_or_else(String::new, |source| format!("; {source}"));
-        let checked = crawler.checked_on.as_deref().map_or_else(String::new, |day| format!("; checked {day}"));
-        let (name, category) = (printable(&crawler.name), crawler.category.as_str());
-        let obeys = [robots, star, crawl_delay].map(Obeys::as_str);
-        write!(out, "{name:names$}  {category:14}  {:11}  {:7}  {:7}", obeys[0], obeys[1], obeys[2])?;
-        let rest = format!("{}; token {}{control}{index}{source}{checked}", crawler.operator, tokens.join(", then "));
-        writeln!(out, "  {}", printable(&rest))?;
+
+    fn has_unknown(&self) -> bool {
+        self.rows.iter().any(|row| [row.robots, row.star].contains(&Obeys::Unknown))
     }
-    if rows.iter().any(|crawler| [crawler.obeys_robots, crawler.obeys_star].contains(&Obeys::Unknown)) {
-        writeln!(
-            out,
-            "unknown: its operator's documentation was not read or does not say; the file applies to it as to others"
-        )?;
+
+    fn checked_share(&self) -> String {
+        let days: Vec<_> = self.rows.iter().filter_map(|row| row.checked).collect();
+        checked_share(self.rows.len(), days.len(), days.into_iter().max())
     }
-    let days: Vec<_> = rows.iter().filter_map(|crawler| crawler.checked_on.as_deref()).collect();
-    let checked = CheckedShare { rows: count, checked: days.len(), last: days.into_iter().max() };
-    writeln!(out, "{count} of {} crawlers; {checked}", registry.crawlers().len())?;
-    Ok(count)
 }
 
 /// The message if no crawler fits the words: the words of the registry that were probably meant.
@@ -276,7 +270,7 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
         let header = String::from_utf8_lossy(header);
         let summary = |agent| AgentSummary::new(agent, evaluator.holds_to_star(agent));
         let others = agents.iter().skip(1).map(summary).collect();
-        let identified = Identified { header: &header, agent: summary(agents.first()), others };
+        let identified = HeaderListing { header: &header, agent: summary(agents.first()), others };
         if format == AgentsFormat::Json {
             return write_json(out, &identified);
         }
@@ -352,7 +346,8 @@ impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
 }
 
 /// The agent that a request names, and the groups that it obeys.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Template)]
+#[template(path = "commands/agent.txt", whitespace = "preserve")]
 pub(in crate::commands) struct AgentSummary<'a> {
     class: Class,
     crawler: Option<&'a str>,
@@ -376,42 +371,8 @@ impl<'a> AgentSummary<'a> {
     }
 }
 
-/// As in `registered GPTBot, ai-training; obeys gptbot, else *`.
-impl fmt::Display for AgentSummary<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { class, crawler, category, tokens, held_to_star, is_control } = self;
-        write!(f, "{class}")?;
-        if let Some(crawler) = crawler {
-            write!(f, " {}", printable(crawler))?;
-        }
-        if let Some(category) = category {
-            write!(f, ", {category}")?;
-        }
-        if !tokens.is_empty() {
-            write!(f, "; obeys {}", printable(tokens.join(", then ")))?;
-        }
-        f.write_str(match (tokens.is_empty(), held_to_star) {
-            (false, true) => ", else *",
-            (false, false) => ", not *",
-            (true, true) => "; obeys *",
-            (true, false) => "; obeys no group",
-        })?;
-        f.write_str(if *is_control { "; a control token, which no request has" } else { "" })
-    }
-}
-
 /// As in `54 (7 %) checked against their operators' pages, the last on 2026-11-22`.
-pub(in crate::commands) struct CheckedShare<'a> {
-    pub(in crate::commands) rows: usize,
-    pub(in crate::commands) checked: usize,
-    pub(in crate::commands) last: Option<&'a str>,
-}
-
-impl fmt::Display for CheckedShare<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rows, checked, last } = self;
-        let percent = checked * 100 / rows.max(&1);
-        write!(f, "{checked} ({percent} %) checked against their operators' pages")?;
-        last.map_or(Ok(()), |day| write!(f, ", the last on {day}"))
-    }
+pub(in crate::commands) fn checked_share(rows: usize, checked: usize, last: Option<&str>) -> String {
+    let last = last.map_or_else(String::new, |day| format!(", the last on {day}"));
+    format!("{checked} ({} %) checked against their operators' pages{last}", checked * 100 / rows.max(1))
 }

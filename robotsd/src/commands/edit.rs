@@ -18,7 +18,7 @@ use tower_robots::rules::{Access, ProductToken, Reading};
 
 use super::arguments::site::{OtherFiles, RobotsFile, SiteArgs};
 use super::check::{replace, write_difference};
-use super::diff::{DiffNames, write_effects};
+use super::diff::{ChangesText, DiffNames};
 use crate::evaluator::{Evaluator, MOST_TIME};
 use crate::exit::{self, complain};
 use crate::input::{self, InputSource};
@@ -188,11 +188,9 @@ fn write_effect(
     if diff.is_empty() {
         writeln!(out, "{}: nothing to edit: every crawler that is meant is as wanted", printable(name))?;
     } else {
-        write_effects(out, &DiffNames::new(&format!("{name} (before)"), name), diff, &[])?;
-        if !edited.kept.is_empty() {
-            let kept = quoted_list(&edited.kept);
-            writeln!(out, "named, so that they keep the rules that they had: {kept}")?;
-        }
+        let names = DiffNames::new(&format!("{name} (before)"), name);
+        writeln!(out, "{}", ChangesText { names: &names, diff, unread: &[] })?;
+        list(out, "named, so that they keep the rules that they had", &edited.kept)?;
         let crawlers = diff.effects.iter().flat_map(|effect| &effect.crawlers);
         let engines: BTreeSet<_> =
             crawlers.filter(|crawler| crawler.is_index_engine).filter_map(|one| one.name.as_ref()).collect();
@@ -206,8 +204,8 @@ fn write_effect(
     let is_new = |agent: &Agent| agent.crawler().is_some_and(|name| changed.contains(&name.to_lowercase()));
     let already = wanted.iter().filter(|(agent, access)| *access == Access::Disallow && !is_new(agent));
     let already: Vec<_> = already.filter_map(|(agent, _)| agent.crawler()).collect();
-    if !diff.is_empty() && !already.is_empty() {
-        writeln!(out, "shut out already: {}", quoted_list(already))?;
+    if !diff.is_empty() {
+        list(out, "shut out already", &already)?;
     }
     if wanted.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
         writeln!(
@@ -218,10 +216,7 @@ fn write_effect(
     let shut =
         || wanted.iter().filter(|(_, access)| *access == Access::Disallow).filter_map(|(agent, _)| agent.registered());
     let tokens: Vec<_> = shut().filter(|crawler| crawler.is_control).map(|crawler| &crawler.name).collect();
-    if !tokens.is_empty() {
-        let tokens = quoted_list(tokens);
-        writeln!(out, "tokens of robots.txt that no request names, so that a server cannot refuse by them: {tokens}")?;
-    }
+    list(out, "tokens of robots.txt that no request names, so that a server cannot refuse by them", &tokens)?;
     let categories: Vec<Category> = shut().map(|crawler| crawler.category).collect();
     for category in Category::ALL.iter().filter(|category| categories.contains(category)) {
         let is_left = |crawler: &&Crawler| {
@@ -229,10 +224,12 @@ fn write_effect(
                 && !wanted.iter().any(|(agent, _)| agent.crawler() == Some(&crawler.name))
         };
         let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();
-        if !others.is_empty() {
-            let others = quoted_list(others);
-            writeln!(out, "not meant by this, and others use for {category} what they collect: {others}")?;
-        }
+        list(out, &format!("not meant by this, and others use for {category} what they collect"), &others)?;
     }
     Ok(())
+}
+
+/// Writes who they are; nothing where there are none.
+fn list(out: &mut impl Write, what: &str, names: &[impl AsRef<str>]) -> io::Result<()> {
+    if names.is_empty() { Ok(()) } else { writeln!(out, "{what}: {}", quoted_list(names)) }
 }

@@ -129,6 +129,29 @@ pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> io::Result
     Ok(())
 }
 
+/// The filters of templates of text, as in `{{ requests|grouped|right(10) }}`.
+#[expect(unreachable_pub, reason = "the macro makes public methods of types that are not")]
+pub(in crate::commands) mod filters {
+    use std::fmt::Display;
+
+    use askama::{Values, filter_fn};
+
+    pub(in crate::commands) use crate::html::filters::{counted, grouped};
+    use crate::render::printable;
+
+    /// A text at the left of a column.
+    #[filter_fn]
+    pub(in crate::commands) fn left(text: impl Display, _: &dyn Values, width: usize) -> askama::Result<String> {
+        Ok(format!("{:width$}", printable(text.to_string())))
+    }
+
+    /// A text at the right of one.
+    #[filter_fn]
+    pub(in crate::commands) fn right(text: impl Display, _: &dyn Values, width: usize) -> askama::Result<String> {
+        Ok(format!("{:>width$}", printable(text.to_string())))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use askama::Template;
 use http::Method;
 
-use super::agents::CheckedShare;
+use super::agents::checked_share;
 use super::arguments::owners;
 use super::fleet::{self, FleetArg, WaitArg};
 use super::output::{say_report, shell_line};
@@ -20,7 +20,7 @@ use crate::config::host_patterns;
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
-    NextStep, RegistryReport, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport,
+    NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport,
     UpstreamReport, is_of,
 };
 use crate::sites::unknown;
@@ -171,10 +171,6 @@ impl<'a> StatusText<'a> {
         let config = self.report.config.as_ref().filter(|_| Path::new(&site.origin).is_absolute())?;
         Some(shell_line(["robotsd", "check", "--config", &config.path, "--site", &site.name]))
     }
-}
-
-fn checked_share(registry: &RegistryReport) -> CheckedShare<'_> {
-    CheckedShare { rows: registry.crawlers, checked: registry.checked, last: registry.last_checked.as_deref() }
 }
 
 /// The traffic of a site; of one with a directory of files at the first of them.

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use askama::Template;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tower_robots::check::{ExpectationOutcome, Unmet};
@@ -116,7 +117,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     let mut out = stdout();
     match args.format {
         TestFormat::Text => {
-            evaluated.write_text(&mut out)?;
+            write!(out, "{evaluated}")?;
             let met = match outcome.unmet.len() {
                 0 => "all met".to_owned(),
                 unmet => format!("{unmet} not met"),
@@ -134,8 +135,9 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     Ok(if has_slips { ExitCode::from(FAILED) } else { exit::answer(outcome.is_met()) })
 }
 
-/// A robots.txt that was held against a file of expectations.
-#[derive(Debug)]
+/// A robots.txt that was held against a file of expectations; as text, what is not met.
+#[derive(Debug, Template)]
+#[template(path = "commands/unmet.txt", whitespace = "preserve")]
 pub(in crate::commands) struct EvaluatedExpectations<'a> {
     pub(in crate::commands) path: &'a Path,
     pub(in crate::commands) file: &'a ExpectationsFile,
@@ -187,22 +189,5 @@ impl EvaluatedExpectations<'_> {
     /// The unmet pairs, each with the line and column of its path.
     pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = ((usize, usize), &Unmet)> {
         self.outcome.unmet.iter().map(|unmet| (self.file.place(unmet.expectation, &unmet.path), unmet))
-    }
-
-    pub(in crate::commands) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        let (file, robots) = (printable(&*self.path.to_string_lossy()), printable(self.robots));
-        for ((line, column), unmet) in self.unmet() {
-            let access = match unmet.access {
-                Access::Allow => "may fetch",
-                Access::Disallow => "may not fetch",
-            };
-            write!(out, "{file}:{line}:{column}: {} {access} {}: ", printable(&unmet.agent), printable(&unmet.path))?;
-            match unmet.rule.as_ref() {
-                Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line, rule.access, printable(&rule.pattern))?,
-                None if unmet.has_group => writeln!(out, "no rule of {robots} matches")?,
-                None => writeln!(out, "no group of {robots} is for it")?,
-            }
-        }
-        Ok(())
     }
 }

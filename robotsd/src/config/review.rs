@@ -2,9 +2,10 @@
 //! that cannot be written. Hardly any of it stops a start, and none of it a process that runs, so most are warnings or
 //! notes, each with its place.
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -140,7 +141,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
 fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault> {
     let shown = path.display();
     match files::open(path) {
-        Ok((_, found)) if is_for_everyone(&found) => {
+        Ok((_, found)) if found.mode() & 0o004 != 0 => {
             let message = format!("{shown}: every user of this machine can read it");
             Some(written.fault(message).help(format!("chmod o= {shown}")))
         }
@@ -167,10 +168,6 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
         let written = written.get_ref().secret.as_ref()?;
         signing_key(hook.secret.as_deref()?).err().map(|why| written.fault(why))
     })
-}
-
-fn is_for_everyone(found: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::mode(found) & 0o004 != 0
 }
 
 /// By its name, or by a product token that it obeys.

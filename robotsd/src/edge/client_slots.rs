@@ -37,15 +37,15 @@ struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
     /// Idle connections in the last pass, those that have been idle for longest at the end.
-    idle: Vec<Candidate>,
+    idle: Vec<SlotCandidate>,
     /// Connections whose request heads were incomplete after [`HEAD_GRACE`], likewise.
-    slow: Vec<Candidate>,
+    slow: Vec<SlotCandidate>,
     /// When connections may be looked through again.
     next_pass: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
+struct SlotCandidate {
     since: Instant,
     entry: usize,
 }
@@ -85,7 +85,7 @@ impl WorkerConnections {
         let mut open = self.open.lock();
         let now = Instant::now();
         loop {
-            while let Some(Candidate { since, entry }) = open.candidates(idleness).pop() {
+            while let Some(SlotCandidate { since, entry }) = open.candidates(idleness).pop() {
                 // A request may have come on it since, or another waiter may have claimed it.
                 let unchanged =
                     open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
@@ -103,7 +103,7 @@ impl WorkerConnections {
 }
 
 impl OpenConnections {
-    fn candidates(&mut self, idleness: Idleness) -> &mut Vec<Candidate> {
+    fn candidates(&mut self, idleness: Idleness) -> &mut Vec<SlotCandidate> {
         match idleness {
             Idleness::Idle => &mut self.idle,
             Idleness::Slow => &mut self.slow,
@@ -116,9 +116,9 @@ impl OpenConnections {
         self.slow.clear();
         for (entry, connection) in self.entries.iter().enumerate() {
             match connection.as_ref().and_then(|connection| connection.idle()) {
-                Some((Idleness::Idle, since)) => self.idle.push(Candidate { since, entry }),
+                Some((Idleness::Idle, since)) => self.idle.push(SlotCandidate { since, entry }),
                 Some((Idleness::Slow, since)) if now.saturating_duration_since(since) >= HEAD_GRACE => {
-                    self.slow.push(Candidate { since, entry });
+                    self.slow.push(SlotCandidate { since, entry });
                 }
                 _ => {}
             }
@@ -134,7 +134,7 @@ impl OpenConnections {
 }
 
 /// The `most` that have been idle for longest, the longest at the end.
-fn keep_oldest(candidates: &mut Vec<Candidate>, most: usize) {
+fn keep_oldest(candidates: &mut Vec<SlotCandidate>, most: usize) {
     if candidates.len() > most {
         candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
         candidates.truncate(most);

@@ -49,7 +49,7 @@ pub(crate) use self::request::request_id::trace_id;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
 #[cfg(test)]
 pub(crate) use self::spop::push_string;
-pub(crate) use self::spop::{Arguments, SpopMessages, Value, VariableList, split_string};
+pub(crate) use self::spop::{Arguments, SpopMessages, SpopValue, VariableList, split_string};
 pub(crate) use self::tls::{
     CertificateEvent, CertificateEventKind, CertificatePair, ClientAuthorities, LiveCertificates, PairFile, PairPaths,
     TlsAcceptor, is_of_authority,

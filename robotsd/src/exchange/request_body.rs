@@ -53,7 +53,7 @@ enum TrailerSection {
 
 impl TrailerSection {
     fn forwarded(&self, trailers: HeaderMap) -> Option<HeaderMap> {
-        let allowed = trailers::allowed_in_request(trailers);
+        let allowed = trailers::allowed(trailers, trailers::of_request);
         match self {
             Self::Dropped => None,
             Self::Announced(announced) => announced.select(allowed?),

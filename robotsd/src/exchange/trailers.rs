@@ -14,35 +14,19 @@ use super::fields;
 /// A section with as many fields is dropped: there is little that has to be said so late.
 const FIELDS: usize = 64;
 
-/// The trailers of a request that go further; none where there are none.
-pub(crate) fn allowed_in_request(trailers: HeaderMap) -> Option<HeaderMap> {
-    allowed(trailers, is_allowed_in_request)
-}
-
-/// The trailers of a response that go further; none where there are none.
-pub(crate) fn allowed_in_response(trailers: HeaderMap) -> Option<HeaderMap> {
-    allowed(trailers, is_allowed)
-}
+/// Whether a field may be a trailer of a message: [`of_request`] or [`of_response`].
+pub(crate) type MayTrail = fn(&str) -> bool;
 
 /// The trailer fields that the head of a message announces, as far as they go further (RFC 9110, section 6.6.2).
 #[derive(Clone, Debug)]
 pub(crate) struct AnnouncedTrailers(Box<[HeaderName]>);
 
 impl AnnouncedTrailers {
-    /// The trailers that the head of a request announces; none if it announces nothing.
-    pub(crate) fn in_request(head: &HeaderMap) -> Option<Self> {
-        Self::announced(head, is_allowed_in_request)
-    }
-
-    /// The trailers that the head of a response announces; none if it announces nothing.
-    pub(crate) fn in_response(head: &HeaderMap) -> Option<Self> {
-        Self::announced(head, is_allowed)
-    }
-
-    fn announced(head: &HeaderMap, is_allowed: impl Fn(&str) -> bool) -> Option<Self> {
+    /// The trailers that the head of a message announces; none if it announces nothing.
+    pub(crate) fn in_head(head: &HeaderMap, may_trail: MayTrail) -> Option<Self> {
         let mut names = Vec::new();
         for name in fields::listed(head, TRAILER) {
-            let name = HeaderName::from_bytes(name).ok().filter(|name| is_allowed(name.as_str()));
+            let name = HeaderName::from_bytes(name).ok().filter(|name| may_trail(name.as_str()));
             names.extend(name.filter(|name| !names.contains(name)));
             if names.len() > FIELDS {
                 return None;
@@ -65,20 +49,22 @@ impl AnnouncedTrailers {
     }
 }
 
-fn allowed(mut trailers: HeaderMap, is_allowed: impl Fn(&str) -> bool) -> Option<HeaderMap> {
+/// The trailers of a message that go further; none where there are none.
+pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<HeaderMap> {
     if trailers.len() > FIELDS {
         return None;
     }
-    fields::remove(&mut trailers, |name| !is_allowed(name.as_str()));
+    fields::remove(&mut trailers, |name| !may_trail(name.as_str()));
     (!trailers.is_empty()).then_some(trailers)
 }
 
-fn is_allowed_in_request(name: &str) -> bool {
-    is_allowed(name) && !fields::is_made_up(name)
+/// Whether a field may be a trailer of a request.
+pub(crate) fn of_request(name: &str) -> bool {
+    of_response(name) && !fields::is_made_up(name)
 }
 
 /// Whether a field has a meaning behind a body.
-fn is_allowed(name: &str) -> bool {
+pub(crate) fn of_response(name: &str) -> bool {
     // All that begin so describe the content, or who may read it: its type, coding, length, place, policy.
     !(name.starts_with("content-")
         || name.starts_with("access-control-")
@@ -133,12 +119,12 @@ mod tests {
 
     use super::*;
 
-    fn kept(allowed: fn(HeaderMap) -> Option<HeaderMap>, names: &[&'static str]) -> Vec<String> {
+    fn kept(may_trail: MayTrail, names: &[&'static str]) -> Vec<String> {
         let mut trailers = HeaderMap::new();
         for name in names {
             trailers.append(*name, HeaderValue::from_static("1"));
         }
-        allowed(trailers).iter().flat_map(HeaderMap::keys).map(ToString::to_string).collect()
+        allowed(trailers, may_trail).iter().flat_map(HeaderMap::keys).map(ToString::to_string).collect()
     }
 
     #[test]
@@ -158,12 +144,12 @@ mod tests {
             "keep-alive",
             "proxy-authorization",
         ]) {
-            assert!(kept(allowed_in_request, &[name]).is_empty(), "{name}");
-            assert!(kept(allowed_in_response, &[name]).is_empty(), "{name}");
+            assert!(kept(of_request, &[name]).is_empty(), "{name}");
+            assert!(kept(of_response, &[name]).is_empty(), "{name}");
         }
         let names = ["grpc-status", "grpc-message", "server-timing", "digest", "x-checksum"];
-        assert_eq!(kept(allowed_in_request, &names), names);
-        assert_eq!(kept(allowed_in_response, &names), names);
+        assert_eq!(kept(of_request, &names), names);
+        assert_eq!(kept(of_response, &names), names);
     }
 
     #[test]
@@ -171,7 +157,7 @@ mod tests {
         for name in
             ["robots-verdict", "x-forwarded-host", "x_real_ip", "forwarded", "cf-connecting-ip", "x-original-url"]
         {
-            assert!(kept(allowed_in_request, &[name]).is_empty(), "{name}");
+            assert!(kept(of_request, &[name]).is_empty(), "{name}");
         }
     }
 
@@ -181,7 +167,7 @@ mod tests {
         for value in ["X-Checksum , content-length,\t,x-checksum, Robots-Verdict", "Server-Timing, b\u{e9}"] {
             head.append(TRAILER, HeaderValue::from_str(value).unwrap());
         }
-        let announced = AnnouncedTrailers::in_request(&head).unwrap();
+        let announced = AnnouncedTrailers::in_head(&head, of_request).unwrap();
         assert_eq!(announced.to_value(), "x-checksum, server-timing");
         let mut trailers = HeaderMap::new();
         trailers.append("x-other", HeaderValue::from_static("1"));
@@ -193,12 +179,12 @@ mod tests {
         assert_eq!(selected.len(), 2);
 
         let want = "x-checksum, robots-verdict, server-timing";
-        assert_eq!(AnnouncedTrailers::in_response(&head).unwrap().to_value(), want);
+        assert_eq!(AnnouncedTrailers::in_head(&head, of_response).unwrap().to_value(), want);
         head.insert(TRAILER, HeaderValue::from_static("content-length, te"));
-        assert!(AnnouncedTrailers::in_response(&head).is_none());
+        assert!(AnnouncedTrailers::in_head(&head, of_response).is_none());
         let many: Vec<String> = (0..=FIELDS).map(|at| format!("x-{at}")).collect();
         head.insert(TRAILER, HeaderValue::from_str(&many.join(",")).unwrap());
-        assert!(AnnouncedTrailers::in_response(&head).is_none());
+        assert!(AnnouncedTrailers::in_head(&head, of_response).is_none());
     }
 
     #[test]
@@ -207,6 +193,6 @@ mod tests {
         for at in 0..=FIELDS {
             trailers.append(HeaderName::try_from(format!("x-{at}")).unwrap(), HeaderValue::from_static("1"));
         }
-        assert!(allowed_in_response(trailers).is_none());
+        assert!(allowed(trailers, of_response).is_none());
     }
 }

@@ -276,16 +276,16 @@ fn escape(value: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_json(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>) {
-    out.extend_from_slice(render::json_text(&Line { record, privacy }).as_bytes());
+    out.extend_from_slice(render::json_text(&AccessLine { record, privacy }).as_bytes());
     out.push(b'\n');
 }
 
-struct Line<'a> {
+struct AccessLine<'a> {
     record: &'a AccessRecord,
     privacy: LogPrivacy,
 }
 
-impl Serialize for Line<'_> {
+impl Serialize for AccessLine<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { record, privacy } = self;
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -78,7 +78,7 @@ const NEAR: usize = 8;
 /// Counts events of one thread by key.
 #[derive(Debug)]
 pub(crate) struct KeyedCounters<K> {
-    tables: [OnceLock<Box<[Entry<K>]>>; SIZES.len()],
+    tables: [OnceLock<Box<[KeyedCounter<K>]>>; SIZES.len()],
 }
 
 /// The place of a key in one worker's counters.
@@ -89,7 +89,7 @@ pub(crate) struct KeyPlace {
 }
 
 #[derive(Debug)]
-struct Entry<K> {
+struct KeyedCounter<K> {
     key: OnceLock<K>,
     count: Counter,
 }
@@ -119,7 +119,7 @@ impl<K> KeyedCounters<K> {
         make: impl FnOnce() -> Option<K>,
     ) -> Option<KeyPlace> {
         for (number, (table, size)) in self.tables.iter().zip(SIZES).enumerate() {
-            let table = table.get_or_init(|| (0..size).map(|_| Entry::default()).collect());
+            let table = table.get_or_init(|| (0..size).map(|_| KeyedCounter::default()).collect());
             for near in 0..NEAR {
                 let at = (hash as usize).wrapping_add(near) & (size - 1);
                 match table[at].key.get() {
@@ -155,7 +155,7 @@ impl<K> Default for KeyedCounters<K> {
     }
 }
 
-impl<K> Default for Entry<K> {
+impl<K> Default for KeyedCounter<K> {
     fn default() -> Self {
         Self { key: OnceLock::new(), count: Counter::default() }
     }

@@ -40,7 +40,7 @@ impl Exposition {
         Self { format, texts: vec![FamilyText::default(); ALL.len()] }
     }
 
-    /// A sample of a counter or a gauge.
+    /// A sample of a counter or a gauge; of an info family it is 1.
     pub(crate) fn sample(&mut self, family: &Family, labels: Labels<'_>, value: impl Display) {
         let suffix = match family.kind {
             FamilyKind::Counter => "_total",
@@ -55,11 +55,6 @@ impl Exposition {
     /// A gauge of whether something holds.
     pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
         self.sample(family, labels, u8::from(holds));
-    }
-
-    /// The labels of an info family.
-    pub(crate) fn info(&mut self, family: &Family, labels: Labels<'_>) {
-        self.sample(family, labels, 1);
     }
 
     /// The state among all that there are.
@@ -280,7 +275,7 @@ mod tests {
         let mut exposition = Exposition::new(format);
         let site = ("site", "a\"b\\c\nd");
         exposition.sample(&family::DECISIONS, &[site, ("outcome", "refused")], 17);
-        exposition.info(&family::BUILD, &[("version", "1.2.3")]);
+        exposition.sample(&family::BUILD, &[("version", "1.2.3")], 1);
         exposition.state(&family::SITE_STATE, &[site], &["live", "none"], "none");
         exposition.sample(&family::DECISIONS, &[("site", "other"), ("outcome", "refused")], 1);
         exposition.sample(&family::PROCESS_CPU, &[], 1.5);

@@ -19,7 +19,7 @@ pub(super) const LONGEST_PART: usize = 2 << 20;
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// Line and column, in characters, both from 1.
-pub(super) type Place = (usize, usize);
+pub(super) type LineColumn = (usize, usize);
 
 /// A text that is read once, from its beginning.
 pub(super) struct SitemapText<'a> {
@@ -33,9 +33,9 @@ pub(super) struct SitemapText<'a> {
     /// How much of the text is consumed.
     consumed: usize,
     /// The place of the reader.
-    pub(super) place: Place,
+    pub(super) place: LineColumn,
     /// The start of the part that is read, and how many octets ago it was.
-    pub(super) part: Place,
+    pub(super) part: LineColumn,
     of_part: usize,
 }
 
@@ -191,7 +191,7 @@ pub(crate) enum SitemapFault {
     TooLarge,
     /// It is broken, or something else; with line and column where an editor shows one.
     #[error("{}{message}", .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default())]
-    Broken { place: Option<Place>, message: String },
+    Broken { place: Option<LineColumn>, message: String },
 }
 
 impl SitemapFault {
@@ -201,7 +201,7 @@ impl SitemapFault {
     }
 
     /// A fault at a line and column of its text.
-    pub(super) fn at(place: Place, message: &dyn fmt::Display) -> Self {
+    pub(super) fn at(place: LineColumn, message: &dyn fmt::Display) -> Self {
         Self::Broken { place: Some(place), message: shown(message) }
     }
 

@@ -43,10 +43,6 @@ pub(crate) struct SitemapWalk<'a> {
 }
 
 impl<'a> SitemapWalk<'a> {
-    pub(crate) fn of(hosts: &'a OwnHosts) -> Self {
-        Self::within(hosts, usize::MAX)
-    }
-
     /// One that keeps pages up to a number of octets in memory.
     pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, troubles: Vec::new() }
@@ -190,7 +186,7 @@ mod tests {
     #[test]
     fn an_index_leads_to_its_sitemaps_on_own_hosts_and_no_further() {
         let hosts = hosts();
-        let mut walk = SitemapWalk::of(&hosts);
+        let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let mut fetched = Vec::new();
         walk.walk([url("https://a.example/sitemap.xml")], |source| {
             fetched.push(source.key());
@@ -213,7 +209,7 @@ mod tests {
     #[test]
     fn many_pages_are_thinned_evenly() {
         let hosts = hosts();
-        let mut walk = SitemapWalk::of(&hosts);
+        let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let sections = ["news", "shop", "guide"];
         walk.walk(sections.map(|section| url(&format!("https://a.example/{section}.xml"))), |source| {
             let section = sections.iter().find(|section| source.to_string().contains(**section)).unwrap();
@@ -230,7 +226,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named_and_the_rest_counts() {
         let hosts = hosts();
-        let mut walk = SitemapWalk::of(&hosts);
+        let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let roots =
             ["none", "broken", "good", "other", "late"].map(|name| url(&format!("https://a.example/{name}.xml")));
         walk.walk(roots, |source| match source.to_string() {
@@ -249,7 +245,7 @@ mod tests {
     #[test]
     fn an_index_without_end_ends() {
         let hosts = hosts();
-        let mut walk = SitemapWalk::of(&hosts);
+        let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let mut fetched = 0;
         walk.walk([url("https://a.example/0.xml")], |_| {
             fetched += 1;

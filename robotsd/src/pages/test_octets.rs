@@ -32,7 +32,7 @@ pub fn sitemap(octets: &[u8]) {
         assert!(packed.is_ok_and(|packed| listed(&packed[..]) == plain), "another list when packed");
     }
     let hosts = OwnHosts::of(&["a.example".to_owned()]);
-    let mut walk = SitemapWalk::of(&hosts);
+    let mut walk = SitemapWalk::within(&hosts, usize::MAX);
     let root = "https://a.example/sitemap.xml".parse();
     assert!(root.is_ok(), "the URL of a sitemap");
     let mut fetched = 0;

@@ -1,6 +1,5 @@
 //! A problem at a place of a text file that a person writes, such as the config.
 
-use std::fmt;
 use std::io::Write;
 use std::ops::Range;
 
@@ -12,8 +11,9 @@ use super::text::{Colour, LineSnippet};
 /// How the URL of a store begins, which may hold a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
-/// A problem, the place it has in a file, and the line there.
-#[derive(Clone, Debug)]
+/// A problem, the place it has in a file, and the line there; on one line, for the log: `file:line:column: message; help`.
+#[derive(Clone, Debug, derive_more::Display)]
+#[display("{name}:{}:{}: {message}{}", place.0, place.1, help.as_ref().map(|help| format!("; {help}")).unwrap_or_default())]
 pub(crate) struct Diagnostic {
     pub(crate) severity: Severity,
     pub(super) message: String,
@@ -94,18 +94,6 @@ impl Diagnostic {
             span: self.span.clone(),
         };
         snippet.render(colour)
-    }
-}
-
-/// On one line, for the log: `file:line:column: message; help`.
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (line, column) = self.place;
-        write!(f, "{}:{line}:{column}: {}", self.name, self.message)?;
-        match &self.help {
-            Some(help) => write!(f, "; {help}"),
-            None => Ok(()),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use askama::Template;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
@@ -121,36 +122,34 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
     }
 }
 
+/// The findings about a file as a table in Markdown.
+#[derive(Template)]
+#[template(path = "render/findings_markdown.txt", whitespace = "preserve")]
+struct FindingsMarkdown<'a> {
+    name: String,
+    counts: [usize; 3],
+    checked: Checked<'a>,
+}
+
 pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    let name = markdown_code(&printable(checked.name));
     let counts = Severity::ALL.map(|severity| checked.report.count(severity));
-    if checked.report.findings.is_empty() {
-        return writeln!(out, "{name}: nothing found\n");
-    }
-    writeln!(out, "{name}: {}\n", found(counts))?;
-    writeln!(out, "| line | | finding |\n| --- | --- | --- |")?;
-    for finding in checked.report {
-        let (line, code, help) = (finding.line.to_string(), finding.code, finding.help.as_deref());
-        row(out, &line, finding.severity, code, Lint::of_code(code).map(Lint::url), &finding.message, help)?;
-    }
-    match checked.omitted() {
-        None => writeln!(out),
-        Some(omitted) => writeln!(out, "\n{omitted}\n"),
-    }
+    writeln!(out, "{}", FindingsMarkdown { name: markdown_code(&printable(checked.name)), counts, checked })
+}
+
+/// The findings about an answer likewise.
+#[derive(Template)]
+#[template(path = "render/answers_markdown.txt", whitespace = "preserve")]
+struct AnswersMarkdown<'a> {
+    name: String,
+    findings: &'a [AnswerFinding],
 }
 
 /// A table of the findings about an answer; nothing where there are none.
 pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[AnswerFinding]) -> io::Result<()> {
-    if findings.is_empty() {
-        return Ok(());
+    match findings {
+        [] => Ok(()),
+        _ => writeln!(out, "{}", AnswersMarkdown { name: markdown_code(&printable(name)), findings }),
     }
-    let counts = AnswerFinding::count(findings);
-    writeln!(out, "{} answers: {}\n", markdown_code(&printable(name)), found(counts))?;
-    writeln!(out, "| URL | | finding |\n| --- | --- | --- |")?;
-    for AnswerFinding { requested, code: name, severity, message, help, url, .. } in findings {
-        row(out, &markdown_code(requested), *severity, name, Some(url.clone()), message, help.as_deref())?;
-    }
-    writeln!(out)
 }
 
 /// As in `1 error, 2 notes`, of counts in the order of [`Severity::ALL`]; empty where nothing is found.
@@ -158,20 +157,6 @@ pub(crate) fn found(counts: [usize; 3]) -> String {
     let counts = Severity::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0);
     let words = counts.map(|(severity, count)| plural(count, severity.as_str()));
     words.collect::<Vec<_>>().join(", ")
-}
-
-fn row(
-    out: &mut impl Write,
-    place: &str,
-    severity: Severity,
-    name: &str,
-    url: Option<String>,
-    message: &str,
-    help: Option<&str>,
-) -> io::Result<()> {
-    let link = url.map_or_else(|| name.to_owned(), |url| format!("[{name}]({url})"));
-    let help = help.map_or_else(String::new, |help| format!("<br>help: {}", markdown_text(help)));
-    writeln!(out, "| {place} | {severity} {link} | {}{help} |", markdown_text(message))
 }
 
 /// A message in which what stands in quotes is code, because others wrote it; all of it, where it has more than plain words besides.

@@ -12,9 +12,7 @@ use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::socket_activation::InheritedSockets;
-#[cfg(target_os = "linux")]
-use super::upgrade::HandedSockets;
-use super::upgrade::SocketPlace;
+use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::{self, AddressSocket, CommandPlace, CommandSocket, ConnectionSlots, OpenListener, ServerState};
 use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
 use crate::edge::LiveCertificates;
@@ -255,7 +253,6 @@ impl AdminPlaces {
     }
 
     /// Every socket once more, with what it is for.
-    #[cfg(target_os = "linux")]
     pub(super) fn sockets(&self) -> std::io::Result<HandedSockets> {
         let mut sockets = Vec::new();
         for SocketFilePlace { path, socket, .. } in &self.sockets {

@@ -21,16 +21,13 @@ use std::sync::Arc;
 use tokio_util::sync::DropGuard;
 
 use super::socket_activation::InheritedSockets;
-use super::upgrade::SocketPlace;
+use super::upgrade::{HandedSockets, SocketPlace};
 use super::workers::Workers;
 use crate::ask::{self, Decisions, QuestionErrors};
 use crate::config::{self, Config, ListenerKind};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
 use crate::log::{Log, LogEvent};
 use crate::report::ListenerReport;
-
-#[cfg(target_os = "linux")]
-use super::upgrade::HandedSockets;
 
 /// Every listener of the process, in the order of the config.
 #[derive(Debug, Default)]
@@ -82,10 +79,10 @@ impl ListenerPlan {
     /// Looks whether a process that starts can open its listeners, those apart that a supervisor opened. A version that is
     /// published before a start fails has begun its grace, and no crawler could read it.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
-        let bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
-        bound_here
-            .map(|listener| listener.address)
-            .try_for_each(|address| try_bind(address).map_err(|error| cannot_listen(address, &error)))
+        let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
+        bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
+            listen(*address, Sharing::Alone).map(drop).map_err(|error| cannot_listen(*address, &error))
+        })
     }
 
     /// The listeners a process starts with; sockets that were passed for them are not bound again.
@@ -195,7 +192,6 @@ impl Listeners {
     }
 
     /// Every socket once more, with the address that it is for.
-    #[cfg(target_os = "linux")]
     pub(super) fn sockets(&self) -> io::Result<HandedSockets> {
         let mut sockets = Vec::new();
         for OpenListener { settings, sockets: open, .. } in &self.open {
@@ -326,15 +322,11 @@ impl OpenListener {
 
 /// Whether the kernel spreads connections over these sockets, and there is one for each worker.
 fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
-    #[cfg(target_os = "linux")]
-    return sockets.len() == workers.get()
-        && sockets.iter().all(|socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false));
-    #[cfg(not(target_os = "linux"))]
-    return sockets.len() == workers.get() && workers == NonZeroUsize::MIN;
+    let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
+    sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
 /// One of every socket: those that workers share stand there once for each.
-#[cfg(target_os = "linux")]
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
     let mut seen = std::collections::HashSet::new();
@@ -350,16 +342,18 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 }
 
 /// As many connections as may wait to be accepted; the kernel's own bound is often lower.
-#[cfg(target_os = "linux")]
 const BACKLOG: i32 = 4096;
 
-/// Listens on an address with one socket for each worker, so that the kernel spreads connections over them.
+/// Whether the kernel spreads connections over the sockets of an address.
+const SPREADS: bool = cfg!(target_os = "linux");
+
+/// Listens on an address with one socket for each worker, so that the kernel spreads connections over them; where it does not, with one
+/// that the workers share.
 ///
 /// With port 0 all of them get the port the first one got.
-#[cfg(target_os = "linux")]
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
-    if workers.get() == 1 {
-        return Ok(vec![listen(address, Sharing::Alone)?]);
+    if workers.get() == 1 || !SPREADS {
+        return share(listen(address, Sharing::Alone)?, workers);
     }
     // Sockets that share a port would also share it with another process of this user: two proxies started by mistake
     // would each get half of the connections. So the port is first bound alone.
@@ -375,21 +369,6 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     Ok(sockets)
 }
 
-/// Listens on an address with one socket that the workers share: elsewhere the kernel does not spread connections over
-/// several.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
-    share(TcpListener::bind(address)?, workers)
-}
-
-/// Whether an address can be listened on: it is bound, and let go of at once.
-fn try_bind(address: SocketAddr) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    return listen(address, Sharing::Alone).map(drop);
-    #[cfg(not(target_os = "linux"))]
-    return TcpListener::bind(address).map(drop);
-}
-
 /// One socket for all workers, such as one that was passed to the process. Whichever worker is free accepts.
 pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     let mut sockets = (1..workers.get()).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
@@ -397,14 +376,12 @@ pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Ve
     Ok(sockets)
 }
 
-#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sharing {
     Alone,
     Shared,
 }
 
-#[cfg(target_os = "linux")]
 fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;

@@ -22,7 +22,7 @@ use super::admin_places::AdminPlaces;
 use super::descriptors::Descriptors;
 use super::listeners::Listeners;
 use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
-use super::upgrade::{Predecessor, SocketPlace, Successor};
+use super::upgrade::{HandedSockets, Predecessor, SocketPlace, Successor};
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::{CONFIG_PATIENCE, Phase, ReloadWaiter, ServerState, Serving};
@@ -32,9 +32,6 @@ use crate::edge::{Edge, EdgeLimits};
 use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
-
-#[cfg(target_os = "linux")]
-use super::upgrade::HandedSockets;
 
 /// How long until what could not be used or opened is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -166,14 +163,10 @@ impl ActiveConfig {
     pub(super) fn start_successor(&self) -> Result<Successor, String> {
         // From here on the new one follows this one: the process before must not, too.
         self.leaves();
-        #[cfg(target_os = "linux")]
-        return Successor::start(self.sockets()?, self.config.upgrade);
-        #[cfg(not(target_os = "linux"))]
-        return Err("an upgrade in place needs Linux: restart instead".to_owned());
+        Successor::start(self.sockets()?, self.config.upgrade)
     }
 
     /// Every listening socket once more, with what it is for.
-    #[cfg(target_os = "linux")]
     fn sockets(&self) -> Result<HandedSockets, String> {
         let listeners = self.listeners.lock().sockets();
         let sockets = listeners.and_then(|mut sockets| {

@@ -5,9 +5,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-#[cfg(target_os = "linux")]
-use super::upgrade::HandedSockets;
-use super::upgrade::SocketPlace;
+use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::InheritedSocket;
 use crate::config;
 
@@ -35,7 +33,6 @@ struct PassedSocket {
 
 impl InheritedSockets {
     /// Those of the process whose place this one takes.
-    #[cfg(target_os = "linux")]
     pub(super) fn of_predecessor(passed: HandedSockets) -> Result<Self, String> {
         let mut sockets = Vec::new();
         for (before, socket) in passed {

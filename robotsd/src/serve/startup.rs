@@ -274,7 +274,6 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 
 /// The sockets that were open before this process, and the process whose place it takes.
 fn inherit() -> Result<(InheritedSockets, Option<Arc<Predecessor>>), String> {
-    #[cfg(target_os = "linux")]
     if let Some((predecessor, sockets)) = Predecessor::find()? {
         return Ok((InheritedSockets::of_predecessor(sockets)?, Some(Arc::new(predecessor))));
     }

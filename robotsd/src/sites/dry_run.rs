@@ -172,7 +172,7 @@ impl DrySite<'_> {
             (Some(_), None) => {}
         }
         let hosts = OwnHosts::of(&self.site.hosts);
-        let mut walk = SitemapWalk::of(&hosts);
+        let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let retriever = OnceCell::new();
         walk.walk(sitemaps.iter().cloned(), |source| match source {
             SitemapSource::File(path) => {

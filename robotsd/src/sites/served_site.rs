@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -120,10 +121,10 @@ impl ServedSite {
         }
         let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
         // It may have been turned on again since.
-        let was_off = recorders.take_missed();
+        let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
-        let has_new_hosts = recorders.take_new_hosts();
+        let has_new_hosts = recorders.has_new_hosts.swap(false, Ordering::AcqRel);
         let ((visitors, pages), registry) = (self.outcomes.given_and_taken(), Some(Arc::clone(registry)));
         let moment = SiteMoment::new(&self.name, recorders.take(), content, sight);
         let moment = SiteMoment { has_new_hosts, visitors, pages, registry, ..moment };
@@ -132,12 +133,12 @@ impl ServedSite {
 
     /// Notes for the board that enforcement was switched off, and with it the recognition of crawlers.
     pub(super) fn was_switched_off(&self) {
-        self.recorders.iter().for_each(|recorders| recorders.miss());
+        self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
     /// Notes for the board that it answers for other hosts from now on.
     pub(super) fn has_other_hosts(&self) {
-        self.recorders.iter().for_each(|recorders| recorders.has_new_hosts());
+        self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
 
     /// Counters of one worker's own.

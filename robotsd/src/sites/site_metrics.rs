@@ -148,7 +148,7 @@ impl LiveSite {
 
         let hash = content.map(|content| content.hash().to_string()).unwrap_or_default();
         let mode = snapshot.policy.mode.as_str();
-        exposition.info(&family::SITE_INFO, &[site, ("hash", &hash), ("mode", mode), ("source", source)]);
+        exposition.sample(&family::SITE_INFO, &[site, ("hash", &hash), ("mode", mode), ("source", source)], 1);
         exposition.state(&family::SITE_STATE, &[site], &STATES, status.condition().as_str());
         let is_enforced = content.is_some() && status.enforcement == Enforcement::On;
         exposition.holds(&family::SITE_ENFORCED, &[site], is_enforced);

@@ -40,6 +40,8 @@ mod response_body;
 mod tls;
 mod tracked_io;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod test_octets;
 #[cfg(test)]
 mod tests;
 
@@ -53,8 +55,6 @@ use tower_robots::layer::OriginalRequest;
 pub(crate) use self::endpoint::{Endpoint, HttpVersions, UpstreamLimits};
 pub(crate) use self::failure::{UpstreamEvent, UpstreamEventKind};
 pub(crate) use self::failure_kind::FailureKind;
-#[cfg(any(test, fuzzing))]
-pub use self::http1_fast::response_head;
 pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::server::{HealthPolicy, ServerStatus};

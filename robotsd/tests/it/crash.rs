@@ -1,6 +1,8 @@
 //! Every crash point of robotsd: versions, switches, the board, a registry that is followed, and the hand-over of an upgrade are
 //! recorded as the library's are (`tests/it/crash` of the package below), and robotsd is started with what a crash leaves.
 
+#[path = "../../../tests/it/crash/failing.rs"]
+mod failing;
 #[path = "../../../tests/it/crash/file_system.rs"]
 mod file_system;
 #[path = "../../../tests/it/crash/recording.rs"]
@@ -8,9 +10,11 @@ mod recording;
 #[path = "../../../tests/it/crash/states.rs"]
 mod states;
 
-use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
+use self::failing::{Failing, can_attach};
 use self::file_system::{Files, make_files};
 use self::recording::{folder_inside, record};
 use self::states::{Tried, Values, begin, end, most};
@@ -179,4 +183,83 @@ fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
     };
     let every = if is_long() { 1 } else { EVERY };
     Tried::all(&operations, most(USUAL), every, start).expect_none("robotsd");
+}
+
+/// Calls, with the errors that they have. Writes are those of the board and the access log: others are sockets.
+const FAULTS: [(&str, &[&str]); 6] = [
+    ("write", &["ENOSPC", "EDQUOT", "EIO"]),
+    ("openat", &["EMFILE", "ENOSPC", "EROFS", "EDQUOT", "EIO"]),
+    ("rename", &["EIO", "ENOSPC", "EROFS"]),
+    ("unlink", &["EROFS", "EIO"]),
+    ("mkdir", &["EDQUOT"]),
+    ("fsync", &["EIO"]),
+];
+
+/// Counts, decides and upgrades while calls fail. Requests are answered, what could not be written is said, and nothing is lost that
+/// can be written later.
+fn go_on(call: &str, error: &str) {
+    let config = Config::refusing().keys("state_dir = \"state\"").admin_socket();
+    let tables = "[board]\nsees_all = true\n[log]\naccess = \"combined\"\naccess_path = \"access.log\"";
+    let config = config.site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"").tables(tables);
+    let folder = config.robots(robots("a")).file("pages/a.html", "a page").folder();
+    let status = || folder.with_config(&["status", "--json"]).json();
+    let fault = format!("{call}:error={error}");
+    let mut running = folder.start();
+    assert_eq!(running.get("/private/1", GPTBOT).status, 403);
+    let mut paths = Vec::new();
+    if call == "write" {
+        let today = humantime::format_rfc3339(std::time::SystemTime::now()).to_string()[..10].to_owned();
+        paths.extend([folder.at(format!("state/board/shop/{today}.tmp")), folder.at("access.log")]);
+    }
+    let failing = Failing::begin(running.id(), &fault, &paths);
+    assert_eq!(running.get("/private/2", GPTBOT).status, 403, "{fault}");
+    let is_written = folder.with_config(&["enforce", "off"]).code == Some(0);
+    assert_ne!(running.get("/private/3", GPTBOT).status, 403, "{fault}: it is off");
+    let now = status();
+    assert_eq!(now["enforcement"], "off", "{fault}");
+    assert!(is_written || now["troubles"].as_array().is_some_and(|all| !all.is_empty()), "{fault}: {now}");
+    // It is done or not; somebody serves.
+    let upgrade = folder.with_config(&["upgrade"]);
+    assert_eq!(running.get("/robots.txt", FIREFOX).body, robots("a"), "{fault}: {}", upgrade.said());
+    drop(failing);
+    let quiet = || {
+        let now = status();
+        let troubles = [&now["troubles"], &now["sites"][0]["troubles"]];
+        troubles.iter().all(|all| all.as_array().is_none_or(Vec::is_empty))
+    };
+    // The board is written again half a minute after it could not be.
+    let began = Instant::now();
+    while !quiet() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{fault}: {}", status());
+        thread::sleep(Duration::from_millis(200));
+    }
+    let process = u32::try_from(status()["pid"].as_u64().unwrap()).unwrap();
+    signal("TERM", process);
+    if process == running.id() {
+        running.wait_for_end();
+    } else {
+        wait_until("the end of the new process", || !is_alive(process));
+    }
+    assert_eq!(running.count("panic", |_| true), 0, "{fault}");
+    let lines = folder.read("access.log").lines().count();
+    let has_lost = running.has_event("access-log", |line| message(line).contains("lines are lost"));
+    assert!(lines == 4 || has_lost && call == "write", "{fault}: {lines} lines");
+
+    let _running = folder.start();
+    let found = values(&folder, "", "");
+    assert_eq!((&*found["all"], &*found["board"]), ("off", "2"), "{fault}");
+}
+
+#[test]
+fn robotsd_goes_on_whatever_its_disk_says_and_loses_nothing_that_can_be_written_later() {
+    if !can_attach() {
+        return super::programs::skip("strace, or the permission to look at another process");
+    }
+    // The first errors of each call. All wait for the board, so they do at once.
+    let most = if is_long() { usize::MAX } else { 1 };
+    thread::scope(|scope| {
+        for (call, errors) in FAULTS {
+            scope.spawn(move || errors.iter().take(most).for_each(|error| go_on(call, error)));
+        }
+    });
 }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use tower_robots::check::{FixedFile, Safety};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
-use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
+use crate::commands::diff::{ChangesText, DiffNames, complain_of_cut};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
 use crate::exit::complain;
 use crate::input::InputSource;
@@ -137,7 +138,8 @@ fn write_effect(
     let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
     let diff = evaluator(before).diff(&evaluator(&fixed.robots), []);
     writeln!(out, "the effect of the fixes in {}:", printable(name))?;
-    write_effects(out, &DiffNames::new(name, &format!("{name} (fixed)")), &diff, &[])?;
+    let names = DiffNames::new(name, &format!("{name} (fixed)"));
+    writeln!(out, "{}", ChangesText { names: &names, diff: &diff, unread: &[] })?;
     if diff.is_cut {
         complain_of_cut(name);
     }
@@ -212,20 +214,15 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
     if metadata.permissions().readonly() {
         return refusal("it is read-only");
     }
-    match other_names(metadata) {
+    match metadata.nlink().saturating_sub(1) {
         0 => Ok(()),
         1 => refusal("it has another name (a hard link), which would keep the old text"),
         names => refusal(&format!("it has {names} other names (hard links), which would keep the old text")),
     }
 }
 
-fn other_names(metadata: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::nlink(metadata).saturating_sub(1)
-}
-
 /// Only root can give a file away: for others it becomes their own. The group, by which a server may read it, is kept.
 fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, chown};
     let own = fs::metadata(path)?;
     if own.uid() != metadata.uid() && chown(path, Some(metadata.uid()), Some(metadata.gid())).is_ok() {
         return Ok(());

@@ -3,8 +3,10 @@
 
 use std::io::{self, Write};
 
+use askama::Template;
 use tower_robots::check::{Finding, Report, Safety, Severity};
 
+use crate::commands::output::filters;
 use crate::render::{self, AnswerFinding, Checked, finding_line, plural, printable};
 
 /// Files that the table lists.
@@ -72,24 +74,13 @@ impl CheckSummary {
     }
 
     pub(super) fn write(&self, out: &mut impl Write, notes: ShownNotes) -> io::Result<()> {
-        if self.files == 0 {
-            return writeln!(out, "no file was checked");
-        }
-        if self.files > 1 && !self.rows.is_empty() {
-            self.write_table(out)?;
-        }
-        let found = self.found();
-        let hint = match (notes, self.files, self.found) {
-            (ShownNotes::Counted, 2.., [_, _, notes]) if notes > 0 => " (--notes shows the notes)",
-            _ => "",
-        };
-        writeln!(out, "{} checked: {found}{hint}", plural(self.files, "file"))?;
-        let or_more = if self.has_omitted { " or more" } else { "" };
-        match self.fixable {
-            [0, _] => Ok(()),
-            [safe, 0] => writeln!(out, "--fix corrects {safe} of them{or_more}"),
-            [safe, more] => writeln!(out, "--fix corrects {safe} of them{or_more}, with --unsafe-fixes {more} more"),
-        }
+        // The worst first.
+        let mut rows: Vec<&FileSummary> = self.rows.iter().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.found));
+        rows.truncate(LISTED);
+        let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        let width = width.clamp(*NAME.start(), *NAME.end());
+        writeln!(out, "{}", SummaryText { summary: self, rows, width, notes })
     }
 
     /// The verdict in Markdown, as in `**Fails**: 1 error, 2 notes`.
@@ -106,28 +97,15 @@ impl CheckSummary {
         let found = render::found(self.found);
         if found.is_empty() { "nothing found".to_owned() } else { found }
     }
+}
 
-    /// The files with findings, the worst first.
-    fn write_table(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut rows: Vec<&FileSummary> = self.rows.iter().collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.found));
-        rows.truncate(LISTED);
-        let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-        let width = width.clamp(*NAME.start(), *NAME.end());
-        writeln!(out, "\n{:width$}  {:>7}  {:>8}  {:>7}  most often", "file", "errors", "warnings", "notes")?;
-        for FileSummary { name, found: [errors, warnings, notes], most_frequent } in rows {
-            write!(out, "{name:width$}  {errors:>7}  {warnings:>8}  {notes:>7}")?;
-            match most_frequent {
-                Some((code, 1)) => writeln!(out, "  {code}")?,
-                Some((code, count)) => writeln!(out, "  {count} × {code}")?,
-                None => writeln!(out)?,
-            }
-        }
-        if self.rows.len() > LISTED {
-            writeln!(out, "and {} more files with findings", self.rows.len() - LISTED)?;
-        }
-        writeln!(out)
-    }
+#[derive(Template)]
+#[template(path = "commands/check/summary.txt", whitespace = "preserve")]
+struct SummaryText<'a> {
+    summary: &'a CheckSummary,
+    rows: Vec<&'a FileSummary>,
+    width: usize,
+    notes: ShownNotes,
 }
 
 /// Findings of one code that are shown whole; of more only the first is.

@@ -180,7 +180,7 @@ impl PageListArgs {
 
     fn pages_of_sitemaps(&self, site: &SelectedSite, hosts: &OwnHosts) -> io::Result<Vec<Page>> {
         let mut retriever = None;
-        let mut walk = SitemapWalk::of(hosts);
+        let mut walk = SitemapWalk::within(hosts, usize::MAX);
         walk.walk(self.sitemap.iter().cloned(), |source| open(source, site, &mut retriever).map(Some));
         match walk.trouble() {
             None => Ok(walk.into_pages()),

@@ -7,7 +7,7 @@
 mod lists;
 mod text;
 
-pub(in crate::commands) use self::text::{DiffNames, write as write_effects};
+pub(in crate::commands) use self::text::{ChangesText, DiffNames};
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -148,8 +148,8 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     let mut out = stdout();
     match args.format {
         DiffFormat::Text => {
-            text::write_losses(&mut out, &names, &pages)?;
-            text::write(&mut out, &names, &diff, &unread)?;
+            write!(out, "{}", text::LossesText { names: &names, pages: &pages })?;
+            writeln!(out, "{}", ChangesText { names: &names, diff: &diff, unread: &unread })?;
         }
         DiffFormat::Markdown => text::write_markdown(&mut out, &names, &diff, &pages, &unread)?,
         DiffFormat::Json => {

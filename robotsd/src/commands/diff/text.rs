@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use askama::Template;
-use tower_robots::check::{Breadth, Change, Decider, Delay, DelayChange, Diff, Effect, Finding, Subject};
+use tower_robots::check::{Breadth, Change, Diff, Effect, Finding, Subject};
 use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses, OF_SITEMAPS};
@@ -39,16 +39,12 @@ impl DiffNames {
     }
 }
 
+/// What the change takes of the pages that matter; nothing where no list is named.
 #[derive(Template)]
 #[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
-struct LossesText<'a> {
-    names: &'a DiffNames,
-    pages: &'a ListLosses,
-}
-
-/// Writes what the change takes of the pages that matter; nothing where no list is named.
-pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &ListLosses) -> io::Result<()> {
-    write!(out, "{}", LossesText { names, pages })
+pub(super) struct LossesText<'a> {
+    pub(super) names: &'a DiffNames,
+    pub(super) pages: &'a ListLosses,
 }
 
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
@@ -94,22 +90,13 @@ fn pages_of(count: u64) -> String {
     counted(count, "page")
 }
 
+/// The effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
 #[derive(Template)]
 #[template(path = "commands/diff/changes.txt", whitespace = "preserve")]
-struct ChangesText<'a> {
-    names: &'a DiffNames,
-    diff: &'a Diff,
-    unread: &'a [&'a Finding],
-}
-
-/// Writes the effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
-pub(in crate::commands) fn write(
-    out: &mut impl Write,
-    names: &DiffNames,
-    diff: &Diff,
-    unread: &[&Finding],
-) -> io::Result<()> {
-    writeln!(out, "{}", ChangesText { names, diff, unread })
+pub(in crate::commands) struct ChangesText<'a> {
+    pub(in crate::commands) names: &'a DiffNames,
+    pub(in crate::commands) diff: &'a Diff,
+    pub(in crate::commands) unread: &'a [&'a Finding],
 }
 
 /// Columns of the subjects of the changes for some crawlers.
@@ -292,15 +279,8 @@ struct LossMarkdown<'a> {
 }
 
 fn add_changes(comment: &mut String, diff: &Diff) {
-    let mut rows: Vec<String> = Vec::new();
-    for effect in diff.effects.clone() {
-        let crawlers = crawlers(&effect.crawlers, cell);
-        rows.extend(shown(&effect).map(|change| change_row(&crawlers, change)));
-        if effect.omitted > 0 {
-            rows.push(format!("| {crawlers} | and {} more changes | | |\n", effect.omitted));
-        }
-    }
-    rows.extend(diff.delays.iter().map(delay_row));
+    let rows = RowsMarkdown { diff }.to_string();
+    let rows: Vec<_> = rows.split_inclusive('\n').collect();
     if rows.is_empty() {
         return;
     }
@@ -323,22 +303,11 @@ fn add_changes(comment: &mut String, diff: &Diff) {
     comment.push_str(if is_folded { "\n</details>\n\n" } else { "\n" });
 }
 
-fn change_row(crawlers: &str, change: &Change) -> String {
-    let access = match change.access {
-        Access::Disallow => "disallowed",
-        Access::Allow => "allowed",
-    };
-    let line = |rule: &Decider| format!("line {}: {} {}", rule.line, rule.access, cell(&rule.pattern));
-    let [after, before] =
-        [&change.after, &change.before].map(|rule| rule.as_ref().map_or_else(|| "no rule".to_owned(), line));
-    format!("| {crawlers} | {access}: {} | {after} | {before} |\n", what(change, cell))
-}
-
-fn delay_row(delay: &DelayChange) -> String {
-    let crawlers = crawlers(&delay.crawlers, cell);
-    let line =
-        |delay: Option<Delay>| delay.map_or_else(|| "no line".to_owned(), |delay| format!("line {}", delay.line));
-    format!("| {crawlers} | delay: {} | {} | {} |\n", delay.effect(), line(delay.after), line(delay.before))
+/// A row for each change, on a line of its own.
+#[derive(Template)]
+#[template(path = "commands/diff/rows_markdown.txt", whitespace = "preserve")]
+struct RowsMarkdown<'a> {
+    diff: &'a Diff,
 }
 
 /// A text as code, cut where it is too long for a comment.

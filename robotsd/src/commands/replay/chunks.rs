@@ -71,12 +71,12 @@ pub(super) fn for_each<S, C: Send>(
 }
 
 /// The counts of a chunk, and its buffer.
-type Counted<C> = (C, Vec<u8>);
+type CountedChunk<C> = (C, Vec<u8>);
 
 /// Octets, and where their counts are sent with the buffer. A worker that panics drops it, so that the reader never waits in vain.
 struct Chunk<C> {
     octets: Vec<u8>,
-    counted: Sender<Counted<C>>,
+    counted: Sender<CountedChunk<C>>,
 }
 
 /// The chunks on their way to the workers. Their counts come back in the order of the chunks, whichever is counted first.
@@ -85,7 +85,7 @@ struct Pipeline<C, J> {
     send: Option<Sender<Chunk<C>>>,
     /// The most chunks that are on their way.
     ahead: usize,
-    waiting: VecDeque<(ChunkPlace, Receiver<Counted<C>>)>,
+    waiting: VecDeque<(ChunkPlace, Receiver<CountedChunk<C>>)>,
     join: J,
 }
 

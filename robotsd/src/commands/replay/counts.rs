@@ -16,7 +16,7 @@ use tower_robots::rules::RequestPath;
 use super::chunks;
 use super::crawler_rows::{self, FailedClaims, RowPart, Rows};
 use super::format::{ChunkReader, LogLine, LoggedRequest};
-use super::headers::{HeaderCache, Judgement, LONGEST_HEADER};
+use super::headers::{HeaderCache, LONGEST_HEADER, RequestJudgement};
 use super::history::{BoardNotes, VersionHistory};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
 use super::paces::{PaceCounts, PaceNotes, PacedLogLine};
@@ -24,7 +24,7 @@ use super::redaction::ReportPrivacy;
 use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
 use super::source;
-use super::tally::{Hours, Period, RequestTally};
+use super::tally::{Hours, LogPeriod, RequestTally};
 use super::visitors::Visitors;
 use crate::board::{LogBoard, Second, is_page, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
@@ -72,7 +72,7 @@ pub(super) struct ReplayCounts {
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
     pub(super) timeless: u64,
-    pub(super) period: Period,
+    pub(super) period: LogPeriod,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) visitors: Visitors,
@@ -144,11 +144,11 @@ impl ReplayCounts {
         }
         let path = plan.evaluators[0].path(&entry.target);
         let method = std::str::from_utf8(&entry.method).unwrap_or_default();
-        let mut judgements = [Judgement::Allowed; 2];
+        let mut judgements = [RequestJudgement::Allowed; 2];
         let mut last = None;
         for (judgement, (evaluator, judged)) in judgements.iter_mut().zip(plan.evaluators.iter().zip(&header.agents)) {
             let decision = judged.decide(evaluator, sender, method, &path);
-            *judgement = Judgement::of(decision.as_ref());
+            *judgement = RequestJudgement::of(decision.as_ref());
             last = Some((evaluator, judged, decision));
         }
         let (first, now) = (judgements[0], judgements[plan.evaluators.len() - 1]);
@@ -172,7 +172,7 @@ impl ReplayCounts {
             robots_txt: u64::from(path.is_robots_txt()),
             pages: u64::from(has_page && is_found && !path.is_robots_txt()),
         };
-        tally.add(&one);
+        *tally += one;
         let hours = match failed {
             Some((hours, addresses)) => {
                 // Without an address nothing fails.
@@ -184,7 +184,7 @@ impl ReplayCounts {
             None => &mut self.hours,
         };
         if let Some(hour) = entry.time.filter(|_| kind.is_crawler).and_then(|time| hours.of(time)) {
-            hour.add(&one);
+            *hour += one;
         }
         if let (Some((evaluator, judged, Some(decision))), Some(time)) = (last, entry.time)
             && !early
@@ -227,7 +227,7 @@ impl ReplayCounts {
     /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.requests += next.requests;
-        self.hosts.add(next.hosts);
+        self.hosts += next.hosts;
         self.unread += next.unread;
         self.events += next.events;
         self.nameless += next.nameless;
@@ -284,11 +284,11 @@ fn read_lines(
 }
 
 /// The rule to which a request is counted, if it is disallowed, or a change changes its outcome.
-fn deciding_rule(compared: bool, first: Judgement, last: Judgement) -> Option<DecidingRule> {
+fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
-        (_, Judgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),
-        (Judgement::Allowed, Judgement::Disallowed(line)) => (Effect::ShutOut, line),
-        (Judgement::Disallowed(line), Judgement::Allowed) => (Effect::LetIn, line),
+        (_, RequestJudgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),
+        (RequestJudgement::Allowed, RequestJudgement::Disallowed(line)) => (Effect::ShutOut, line),
+        (RequestJudgement::Disallowed(line), RequestJudgement::Allowed) => (Effect::LetIn, line),
         _ => return None,
     };
     Some(DecidingRule { effect, line })
@@ -355,7 +355,7 @@ impl SearchRequests {
 
     fn merge(&mut self, other: Self) {
         self.requests += other.requests;
-        self.hosts.add(other.hosts);
+        self.hosts += other.hosts;
         for (crawler, requested) in other.crawlers {
             let all = self.of(&crawler);
             let kept: u64 = requested.targets.values().sum();

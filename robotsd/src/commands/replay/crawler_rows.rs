@@ -8,7 +8,7 @@ use tower_robots::agent::{Identity, UndecidedReason};
 
 use super::headers::AgentKind;
 use super::rule_paths::RulePaths;
-use super::tally::{FrequentCounts, Hours, Period, RequestTally};
+use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 
 /// Crawlers that get a row of their own. Names can be made up: the rest share one.
 const ROWS: usize = 1024;
@@ -30,7 +30,7 @@ pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
     /// Requests whose claim the evidence confirms.
     pub(super) verified: RequestTally,
-    pub(super) verified_period: Period,
+    pub(super) verified_period: LogPeriod,
     /// Requests whose claim it neither confirms nor refutes, and how many of them for which reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
@@ -124,21 +124,21 @@ impl ReplayRow {
 
     /// Requests that are not an impostor's.
     pub(super) fn own(&self) -> RequestTally {
-        self.claimed.with(&self.verified)
+        self.claimed + self.verified
     }
 
     fn forgive(&mut self) -> Option<(String, FailedClaims)> {
         let failed = *self.failed.take()?;
-        self.claimed.add(&failed.tally);
+        self.claimed += failed.tally;
         *self.undecided.entry(UndecidedReason::SuspectPath.as_str()).or_default() += failed.tally.requests;
         self.rules.merge(failed.rules.clone());
         Some((self.agent.name.clone(), failed))
     }
 
     fn merge(&mut self, other: Self) {
-        self.verified.add(&other.verified);
+        self.verified += other.verified;
         self.verified_period.merge(other.verified_period);
-        self.claimed.add(&other.claimed);
+        self.claimed += other.claimed;
         for (reason, requests) in other.undecided {
             *self.undecided.entry(reason).or_default() += requests;
         }
@@ -211,7 +211,7 @@ pub(super) struct FailedClaims {
     pub(super) tally: RequestTally,
     pub(super) rules: RulePaths,
     pub(super) hours: Hours,
-    pub(super) period: Period,
+    pub(super) period: LogPeriod,
     pub(super) addresses: FailedAddresses,
 }
 
@@ -227,7 +227,7 @@ impl Default for FailedClaims {
 
 impl FailedClaims {
     pub(super) fn merge(&mut self, next: Self) {
-        self.tally.add(&next.tally);
+        self.tally += next.tally;
         self.rules.merge(next.rules);
         self.hours.merge(next.hours);
         self.period.merge(next.period);

@@ -155,7 +155,7 @@ pub(super) struct JudgedAgents {
 
 /// The judgement of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum RequestJudgement {
     /// No rule applies, or the rules allow it.
     Allowed,
     /// Disallowed, by the rule in this line where a rule decides.
@@ -181,7 +181,7 @@ impl JudgedAgents {
     }
 }
 
-impl Judgement {
+impl RequestJudgement {
     pub(super) fn of(decision: Option<&Decision<'_>>) -> Self {
         match decision.and_then(|decision| decision.verdict) {
             Some(verdict) if verdict.access() == Access::Disallow => Self::Disallowed(verdict.line()),

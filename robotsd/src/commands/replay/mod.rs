@@ -241,7 +241,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
 fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
     match form {
-        ReportForm::Text => report::text::write(&mut out, report)?,
+        ReportForm::Text => writeln!(out, "{}", report::text::TextReport { report })?,
         ReportForm::Json => write_json(&mut out, report)?,
         ReportForm::Html => out.write_all(report::html::page(report).as_bytes())?,
     }
@@ -310,7 +310,7 @@ impl ReplayArgs {
         let robots = report.against.as_ref().unwrap_or(&report.robots);
         let evaluated = EvaluatedExpectations { path, file: &file, robots, outcome: &outcome };
         let has_slips = evaluated.complain_of_slips(evaluator);
-        evaluated.write_text(&mut stderr())?;
+        write!(stderr(), "{evaluated}")?;
         Ok(outcome.is_met() && !has_slips)
     }
 }

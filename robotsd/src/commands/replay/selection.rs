@@ -20,7 +20,7 @@ pub(in crate::commands) struct LogSelection {
 }
 
 /// Requests that were read, and for whom they were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
     /// For another site, so that they count nowhere else.
     pub(in crate::commands) other: u64,
@@ -116,15 +116,6 @@ impl LogSelection {
         let hosts = self.hosts.as_ref().filter(|_| counts.other > 0)?;
         let (site, list) = (&hosts.site, hosts.list());
         Some(format!("no request of the logs is for a host of the site {site:?}, which serves {list}"))
-    }
-}
-
-impl RequestedHosts {
-    pub(super) const fn add(&mut self, next: Self) {
-        self.other += next.other;
-        self.unnamed += next.unnamed;
-        self.questions += next.questions;
-        self.refusal_pages += next.refusal_pages;
     }
 }
 

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use serde::Serialize;
 
 /// The judgements of requests, under the last of the files. As JSON, the fields beside a kind of senders.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::Add, derive_more::AddAssign)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) disallowed: u64,
@@ -39,39 +39,18 @@ pub(super) struct RequestTally {
 
 /// The first and the last time of something, in seconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Period {
+pub(super) struct LogPeriod {
     pub(super) first: Option<i64>,
     pub(super) last: Option<i64>,
 }
 
 impl RequestTally {
-    pub(super) const fn add(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.disallowed += other.disallowed;
-        self.shut += other.shut;
-        self.opened += other.opened;
-        self.not_blamed += other.not_blamed;
-        self.disallowed_before += other.disallowed_before;
-        self.shut_search_engines += other.shut_search_engines;
-        self.disallowed_search_engines += other.disallowed_search_engines;
-        self.would_refuse += other.would_refuse;
-        self.would_tag += other.would_tag;
-        self.robots_txt += other.robots_txt;
-        self.pages += other.pages;
-    }
-
     pub(super) const fn allowed(&self) -> u64 {
         self.requests - self.disallowed - self.not_blamed
     }
-
-    /// Of both.
-    pub(super) fn with(mut self, other: &Self) -> Self {
-        self.add(other);
-        self
-    }
 }
 
-impl Period {
+impl LogPeriod {
     #[inline]
     pub(super) fn note(&mut self, time: Option<i64>) {
         let Some(time) = time else { return };
@@ -130,7 +109,7 @@ impl Hours {
     pub(super) fn merge(&mut self, other: Self) {
         for (hour, counts) in other.hours {
             if let Some(own) = self.hour(hour) {
-                own.add(&counts);
+                *own += counts;
             }
         }
     }
@@ -142,17 +121,10 @@ impl Hours {
 }
 
 /// Requests from an address, or from several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct AddressTally {
     pub(super) requests: u64,
     pub(super) disallowed: u64,
-}
-
-impl AddressTally {
-    pub(super) const fn add(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.disallowed += other.disallowed;
-    }
 }
 
 /// Requests by address, or by what is asked of one, for so many of these at most: of more, the less frequent half is dropped.
@@ -177,13 +149,13 @@ impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
 
     fn add(&mut self, key: K, tally: AddressTally) {
         if let Some(known) = self.counts.get_mut(&key) {
-            known.add(tally);
+            *known += tally;
             return;
         }
         if self.counts.len() >= MOST {
             // Half is made free, so that this is seldom done.
             let mut all = self.sorted();
-            all.split_off(MOST / 2).into_iter().for_each(|(_, tally)| self.dropped.add(tally));
+            all.split_off(MOST / 2).into_iter().for_each(|(_, tally)| self.dropped += tally);
             self.counts = all.into_iter().collect();
         }
         self.counts.insert(key, tally);
@@ -191,7 +163,7 @@ impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
 
     /// Adds those of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
-        self.dropped.add(next.dropped);
+        self.dropped += next.dropped;
         // Nearly all are known once a few chunks are counted.
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
@@ -225,9 +197,9 @@ mod tests {
 
     #[test]
     fn periods_are_apart_where_all_of_one_is_long_before_the_other() {
-        let period = |first, last| Period { first: Some(first), last: Some(last) };
+        let period = |first, last| LogPeriod { first: Some(first), last: Some(last) };
         assert!(period(0, 5).is_apart_from(&period(16, 20), 10) && period(16, 20).is_apart_from(&period(0, 5), 10));
         assert!(!period(0, 5).is_apart_from(&period(15, 20), 10) && !period(0, 30).is_apart_from(&period(15, 20), 1));
-        assert!(!period(0, 5).is_apart_from(&Period::default(), 1));
+        assert!(!period(0, 5).is_apart_from(&LogPeriod::default(), 1));
     }
 }

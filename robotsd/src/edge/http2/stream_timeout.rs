@@ -87,7 +87,7 @@ impl StreamDelivery {
 
 /// A stream with a deadline for standing still.
 pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
-    Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: Turns::new(TURN, LOOK) }
+    Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: StreamTurns::new(TURN, LOOK) }
 }
 
 pin_project! {
@@ -97,7 +97,7 @@ pin_project! {
         consumer: StreamConsumer,
         seen: usize,
         timeout: IdleTimeout,
-        turns: Turns,
+        turns: StreamTurns,
     }
 }
 
@@ -113,7 +113,7 @@ const TURN: Duration = Duration::from_secs(30);
 /// The streams of a slow client share its socket: a stream moves when a whole piece of it is through, which takes as long
 /// as a piece of every other one. Only what waits for the socket is such a client's; where a write need not wait, a stream
 /// that stands still has no window.
-struct Turns {
+struct StreamTurns {
     /// When the stream itself last moved.
     last: Instant,
     /// As last read from the connection.
@@ -122,7 +122,7 @@ struct Turns {
     look: IdleTimeout,
 }
 
-impl Turns {
+impl StreamTurns {
     /// For turns that come within `longest`, looked at so often.
     fn new(longest: Duration, often: Duration) -> Self {
         Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
@@ -207,7 +207,7 @@ mod tests {
         let consumer = StreamConsumer::default();
         consumer.hold(Transfer::new(&reports), Arc::clone(&connection));
         consumer.handed_out();
-        let turns = Turns::new(turn, Duration::from_millis(1));
+        let turns = StreamTurns::new(turn, Duration::from_millis(1));
         let timeout = IdleTimeout::new(Duration::from_secs(600));
         let stream = tokio::spawn(Watched { stream: std::future::pending::<()>(), consumer, seen: 0, timeout, turns });
         soon(async {

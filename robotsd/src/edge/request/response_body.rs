@@ -122,7 +122,9 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         loop {
             match ready!(body.as_mut().poll_frame(cx)) {
                 Some(Ok(frame)) if !frame.is_data() => {
-                    let Some(allowed) = frame.into_trailers().ok().and_then(trailers::allowed_in_response) else {
+                    let Some(allowed) =
+                        frame.into_trailers().ok().and_then(|fields| trailers::allowed(fields, trailers::of_response))
+                    else {
                         continue;
                     };
                     let forwarded = match (&*this.stream, announced.as_ref()) {

@@ -38,7 +38,7 @@ use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::tls::{Secured, SettledProtocol};
 use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::interim::{InterimClient, InterimResponses};
-use crate::exchange::trailers::AnnouncedTrailers;
+use crate::exchange::trailers::{self, AnnouncedTrailers};
 use crate::exchange::tunnel::{PendingTunnel, Tunnel};
 use crate::exchange::{ClientRequest, EdgeService, RequestBody, fields};
 use crate::metrics::MethodLabel;
@@ -184,7 +184,7 @@ impl<S: EdgeService> RequestService<S> {
         let accepts_trailers = !is_fast && fields::accepts_trailers(request.headers());
         let takes_trailers = version == Version::HTTP_11 && accepts_trailers;
         let has_body = !request.body().is_end_stream();
-        let announced = has_body.then(|| AnnouncedTrailers::in_request(request.headers())).flatten();
+        let announced = has_body.then(|| AnnouncedTrailers::in_head(request.headers(), trailers::of_request)).flatten();
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
                 let forwarded = self.info.forwarded.read(request.headers());
@@ -285,7 +285,7 @@ fn finish<B>(
     takes_trailers: bool,
 ) -> Response<ResponseBody<B>> {
     let announces = takes_trailers && !response.headers().contains_key(CONTENT_LENGTH);
-    let announced = announces.then(|| AnnouncedTrailers::in_response(response.headers())).flatten();
+    let announced = announces.then(|| AnnouncedTrailers::in_head(response.headers(), trailers::of_response)).flatten();
     fields::remove_hop_by_hop(response.headers_mut());
     *response.version_mut() = Version::HTTP_11;
     if !response.status().is_informational() {

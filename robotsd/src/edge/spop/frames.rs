@@ -108,7 +108,7 @@ fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
 pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
     let versions = items.octets(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
-    let Some(Value::Number(largest)) = items.get(b"max-frame-size") else { return Err(SpopError::NO_FRAME_SIZE) };
+    let Some(SpopValue::Number(largest)) = items.get(b"max-frame-size") else { return Err(SpopError::NO_FRAME_SIZE) };
     let capabilities = items.octets(b"capabilities").ok_or(SpopError::NO_CAPABILITIES)?;
     // A major version comes with its minor ones.
     if !listed(versions).any(|version| version.starts_with(b"2.")) {
@@ -120,7 +120,7 @@ pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     Ok(Agreement {
         largest: usize::try_from(largest).unwrap_or(LARGEST).min(LARGEST),
         has_pipelining: listed(capabilities).any(|capability| capability == b"pipelining"),
-        is_health_check: items.get(b"healthcheck") == Some(Value::Flag(true)),
+        is_health_check: items.get(b"healthcheck") == Some(SpopValue::Flag(true)),
     })
 }
 
@@ -215,7 +215,7 @@ impl VariableList {
 
 /// A value of typed data, as far as it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum SpopValue<'a> {
     Null,
     Flag(bool),
     Number(u64),
@@ -250,7 +250,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The first value of this name.
-    pub(crate) fn get(self, name: &[u8]) -> Option<Value<'a>> {
+    pub(crate) fn get(self, name: &[u8]) -> Option<SpopValue<'a>> {
         let mut rest = self.0;
         while !rest.is_empty() {
             let ((found, value), left) = split_item(rest)?;
@@ -265,14 +265,14 @@ impl<'a> Arguments<'a> {
     /// The first string or binary value of this name.
     pub(crate) fn octets(self, name: &[u8]) -> Option<&'a [u8]> {
         match self.get(name)? {
-            Value::Octets(octets) => Some(octets),
+            SpopValue::Octets(octets) => Some(octets),
             _ => None,
         }
     }
 }
 
 /// A name with its value.
-type Item<'a> = (&'a [u8], Value<'a>);
+type Item<'a> = (&'a [u8], SpopValue<'a>);
 
 fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
     let (name, rest) = split_string(octets)?;
@@ -286,26 +286,26 @@ pub(crate) fn split_string(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
-fn split_value(octets: &[u8]) -> Option<(Value<'_>, &[u8])> {
+fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
     let (kind, rest) = octets.split_first()?;
     Some(match kind & 0x0F {
-        0 => (Value::Null, rest),
-        1 => (Value::Flag(kind & 0x10 != 0), rest),
+        0 => (SpopValue::Null, rest),
+        1 => (SpopValue::Flag(kind & 0x10 != 0), rest),
         2..=5 => {
             let (number, rest) = split_integer(rest)?;
-            (Value::Number(number), rest)
+            (SpopValue::Number(number), rest)
         }
         6 => {
             let (address, rest) = rest.split_first_chunk::<4>()?;
-            (Value::Address(Ipv4Addr::from(*address).into()), rest)
+            (SpopValue::Address(Ipv4Addr::from(*address).into()), rest)
         }
         7 => {
             let (address, rest) = rest.split_first_chunk::<16>()?;
-            (Value::Address(Ipv6Addr::from(*address).into()), rest)
+            (SpopValue::Address(Ipv6Addr::from(*address).into()), rest)
         }
         8 | 9 => {
             let (text, rest) = split_string(rest)?;
-            (Value::Octets(text), rest)
+            (SpopValue::Octets(text), rest)
         }
         _ => return None,
     })

@@ -37,7 +37,7 @@ use crate::exchange::{EdgeService, RequestBody};
 
 #[cfg(test)]
 pub(crate) use self::frames::push_string;
-pub(crate) use self::frames::{Arguments, Value, VariableList, split_string};
+pub(crate) use self::frames::{Arguments, SpopValue, VariableList, split_string};
 
 /// The meaning of a listener's messages.
 #[derive(Clone, Copy, Debug)]

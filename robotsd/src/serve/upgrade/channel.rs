@@ -44,9 +44,6 @@ pub(super) enum UpgradeMessage {
     Failed { why: String },
 }
 
-/// Sockets that one process hands to the other.
-pub(in crate::serve) type HandedSockets = Vec<(SocketPlace, OwnedFd)>;
-
 /// One end of the connection between the two.
 #[derive(Debug)]
 pub(super) struct UpgradeChannel(OwnedFd);

@@ -1,8 +1,9 @@
 //! If there is no upgrade in place, there are no such processes.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
-use super::{SocketPlace, SuccessorEvent};
+use super::{HandedSockets, SocketPlace, SuccessorEvent};
 
 /// A process that is to take the place of this one.
 #[derive(Debug)]
@@ -12,6 +13,18 @@ pub(in crate::serve) struct Successor(Infallible);
 #[derive(Debug)]
 pub(in crate::serve) struct Predecessor {
     pub(in crate::serve) process: Infallible,
+}
+
+impl Successor {
+    pub(in crate::serve) fn start(_: HandedSockets, _: Duration) -> Result<Self, String> {
+        Err("an upgrade in place needs Linux: restart instead".to_owned())
+    }
+}
+
+impl Predecessor {
+    pub(in crate::serve) fn find() -> Result<Option<(Self, HandedSockets)>, String> {
+        Ok(None)
+    }
 }
 
 /// Questions that are never asked here.

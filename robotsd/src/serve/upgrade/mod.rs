@@ -53,8 +53,6 @@ mod processes;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 
-#[cfg(target_os = "linux")]
-pub(super) use self::channel::HandedSockets;
 #[cfg(not(target_os = "linux"))]
 pub(super) use self::elsewhere::{Predecessor, Successor};
 #[cfg(target_os = "linux")]
@@ -71,6 +69,9 @@ pub(super) enum SocketPlace {
     /// The socket of the admin interface; `is_made` where the file was made by this process and not by a supervisor.
     AdminSocket { path: std::path::PathBuf, is_made: bool },
 }
+
+/// Sockets that one process hands to the other.
+pub(super) type HandedSockets = Vec<(SocketPlace, std::os::fd::OwnedFd)>;
 
 /// An event of a new process.
 #[derive(Debug, PartialEq, Eq)]

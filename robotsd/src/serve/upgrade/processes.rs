@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::channel::{HandedSockets, UpgradeChannel, UpgradeMessage};
-use super::{SocketPlace, SuccessorEvent};
+use super::channel::{UpgradeChannel, UpgradeMessage};
+use super::{HandedSockets, SocketPlace, SuccessorEvent};
 
 /// The variable that tells a process of whom it takes the place: the number of that process.
 const UPGRADE: &str = "ROBOTSD_UPGRADE";

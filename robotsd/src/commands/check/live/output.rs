@@ -12,7 +12,7 @@ use super::report::{AnswerSummary, CrawlerKind, FrontPage, FrontPageRow, LiveRep
 use super::{LiveCheck, answers};
 use crate::commands::check::summary::ShownNotes;
 use crate::commands::check::{CheckOutput, Detail};
-use crate::html::filters;
+use crate::commands::output::filters;
 use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
 use crate::retrieval::{AnswerKind, CrawlerAccess, shown_url};
 
@@ -57,33 +57,18 @@ fn write_counted(out: &mut impl Write, notes: &[AnswerFinding]) -> io::Result<()
     }
 }
 
-/// As a table in Markdown.
-fn write_markdown(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
-    if report.front_page.rows.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "| front page of `{}` | may | may not |\n| --- | --- | --- |", front_page(report))?;
-    for kind in CrawlerKind::ALL {
-        let (may, may_not) = sides(&report.front_page, kind);
-        writeln!(out, "| {} | {may} | {may_not} |", kind.as_str())?;
-    }
-    writeln!(out)
+/// The crawlers that may fetch the front page, and those that may not.
+#[derive(Template)]
+#[template(path = "commands/check/live/front_page.txt", whitespace = "preserve")]
+struct FrontPageText<'a> {
+    report: &'a LiveReport,
 }
 
-/// The crawlers that may fetch the front page.
-fn write_front_page(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
-    if report.front_page.rows.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "the front page, {}:", front_page(report))?;
-    for kind in CrawlerKind::ALL {
-        let (may, may_not) = sides(&report.front_page, kind);
-        let sides = [("may", may), ("may not", may_not)].into_iter().filter(|(_, names)| names != "-");
-        for (at, (word, names)) in sides.enumerate() {
-            writeln!(out, "  {:14}  {word:7}  {names}", if at == 0 { kind.as_str() } else { "" })?;
-        }
-    }
-    writeln!(out)
+/// The same as a table in Markdown.
+#[derive(Template)]
+#[template(path = "commands/check/live/front_page_markdown.txt", whitespace = "preserve")]
+struct FrontPageMarkdown<'a> {
+    report: &'a LiveReport,
 }
 
 /// Its URL.
@@ -166,15 +151,14 @@ impl CheckOutput<'_> {
     }
 
     fn end(&self, out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
+        if self.form == FindingFormat::Text && self.detail == Detail::Lines {
+            writeln!(out)?;
+        }
         match self.form {
-            FindingFormat::Text => {
-                if self.detail == Detail::Lines {
-                    writeln!(out)?;
-                }
-                write_front_page(out, report)
-            }
             FindingFormat::Json => render::write_json(out, report),
-            FindingFormat::Markdown => write_markdown(out, report),
+            _ if report.front_page.rows.is_empty() => Ok(()),
+            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { report }),
+            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { report }),
             FindingFormat::Concise | FindingFormat::Github | FindingFormat::Sarif => Ok(()),
         }
     }

@@ -91,7 +91,7 @@ impl PaceCounts {
                 (count.senders, count.paced.without_address) = (PacedSenders::Own, count.paced.requests);
             }
             let at = self.judge.count_like(PaceCount { paced: PacedRequests::default(), ..count.clone() });
-            self.judge.counts[at].paced.add(count.paced);
+            self.judge.counts[at].paced += count.paced;
         }
     }
 
@@ -171,12 +171,12 @@ impl PaceJudge {
         // A request that comes too soon takes nothing, so all after it in the same moment come too soon.
         let passed = (0..noted.requests).take_while(|_| self.buckets.take(&key, quota, self.now).is_ok()).count();
         let (requests, too_soon) = (u64::from(noted.requests), u64::from(noted.requests) - passed as u64);
-        count.paced.add(PacedRequests {
+        count.paced += PacedRequests {
             requests,
             too_soon,
             refused: if limit.mode == RateMode::Refuse { too_soon } else { 0 },
             without_address: if noted.sender == RateSender::Claimed(None) { requests } else { 0 },
-        });
+        };
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) struct PaceCount {
 }
 
 /// Requests that a delay is about: allowed ones, but for parts of pages and robots.txt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, derive_more::AddAssign)]
 pub(crate) struct PacedRequests {
     pub(crate) requests: u64,
     pub(crate) too_soon: u64,
@@ -273,15 +273,6 @@ impl PaceCount {
 
 fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(time.as_secs_f64())
-}
-
-impl PacedRequests {
-    const fn add(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.too_soon += other.too_soon;
-        self.refused += other.refused;
-        self.without_address += other.without_address;
-    }
 }
 
 impl LimitTable {

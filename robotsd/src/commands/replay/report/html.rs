@@ -64,7 +64,7 @@ impl ReplayPage<'_> {
         let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
         for hour in &report.hours {
             if let Some(sum) = usize::try_from((hour.start - first) / step).ok().and_then(|at| sums.get_mut(at)) {
-                sum.add(&hour.tally);
+                *sum += hour.tally;
             }
         }
         // Those of search engines at the bottom.

@@ -340,9 +340,9 @@ impl SenderSplit {
         let mut split = Self::default();
         for row in rows {
             split.is_checked |= row.is_checked;
-            split.verified.add(&row.verified);
-            split.claimed.add(&row.claimed);
-            row.failed.iter().for_each(|failed| split.impostors.add(&failed.tally));
+            split.verified += row.verified;
+            split.claimed += row.claimed;
+            row.failed.iter().for_each(|failed| split.impostors += failed.tally);
             for (reason, requests) in &row.undecided {
                 *split.claimed_because.entry(*reason).or_default() += requests;
             }
@@ -408,7 +408,7 @@ impl SuspectRow {
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {
-        tallies.entry(privacy.address(address.to_string().as_bytes())).or_default().add(*tally);
+        *tallies.entry(privacy.address(address.to_string().as_bytes())).or_default() += *tally;
     }
     let mut rows: Vec<_> = tallies.into_iter().map(|(address, tally)| AddressRow { address, tally }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.tally.requests));

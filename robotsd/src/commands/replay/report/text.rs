@@ -2,12 +2,11 @@
 //!
 //! `text.txt` is the report, and here is what it asks for. Whatever a log holds is printed on the line where it stands.
 
-use std::io::{self, Write};
-
 use askama::Template;
 
 use super::rows::{ImpostorRow, RuleRow, RuleRows};
 use super::{Report, ReportedCrawler, more_crawlers};
+use crate::commands::output::filters;
 use crate::html::grouped;
 use crate::render::{cut, printable};
 
@@ -31,12 +30,8 @@ const DETAILED_IMPOSTORS: usize = 3;
 
 #[derive(Template)]
 #[template(path = "commands/replay/report/text.txt", whitespace = "preserve")]
-struct TextReport<'a> {
-    report: &'a Report,
-}
-
-pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    writeln!(out, "{}", TextReport { report })
+pub(in crate::commands::replay) struct TextReport<'a> {
+    pub(in crate::commands::replay) report: &'a Report,
 }
 
 impl TextReport<'_> {
@@ -122,27 +117,4 @@ fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
 fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64) -> Option<(u64, u64)> {
     let count = rest.len() as u64 + others;
     (count > 0).then(|| (count, rest.sum::<u64>() + of_others))
-}
-
-/// The filters of the template, as in `{{ requests|grouped|right(10) }}`.
-#[expect(unreachable_pub, reason = "the macro makes public methods of types that are not")]
-mod filters {
-    use std::fmt::Display;
-
-    use askama::{Values, filter_fn};
-
-    pub(super) use crate::html::filters::{counted, grouped};
-    use crate::render::printable;
-
-    /// A text at the left of a column.
-    #[filter_fn]
-    pub(super) fn left(text: impl Display, _: &dyn Values, width: usize) -> askama::Result<String> {
-        Ok(format!("{:width$}", printable(text.to_string())))
-    }
-
-    /// A text at the right of one.
-    #[filter_fn]
-    pub(super) fn right(text: impl Display, _: &dyn Values, width: usize) -> askama::Result<String> {
-        Ok(format!("{:>width$}", printable(text.to_string())))
-    }
 }

@@ -1,0 +1,18 @@
+//! An entry for fuzzing: the head of a response, and what comes with it.
+
+use http::Method;
+
+use super::http1_fast::parse;
+
+/// A head that is taken is framed by its length alone, and the body stays within it.
+pub fn response_head(octets: &[u8]) {
+    for method in [Method::GET, Method::HEAD] {
+        let Some(response) = parse(octets, &method) else { continue };
+        let body = response.body();
+        let length = body.first.len() as u64 + body.left;
+        let announced = response.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse().ok());
+        assert!(length == 0 || announced == Some(length), "a body that is not as long as announced");
+        assert!(!response.headers().contains_key("transfer-encoding") && !response.status().is_informational());
+        assert!(!body.is_surplus || body.left == 0, "octets beyond a body that is not complete");
+    }
+}
