@@ -21,6 +21,7 @@ use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::Log;
 use crate::metrics::{Exposition, family};
+use crate::render::plural;
 use crate::report::{
     ConfigReport, KindCount, ListenerReport, NextStep, RefusedFileReport, RejectedConfigReport, ReloadOutcome,
     SettingChange, StatusReport, TrafficReport, UpgradeReport,
@@ -279,9 +280,8 @@ impl Serving {
 
     /// In one line, for a supervisor.
     pub(crate) fn summary(&self) -> String {
-        let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
         let (sites, listeners) = (self.sites.iter().len(), self.listeners.len());
-        format!("serving {} on {}", number(sites, "site"), number(listeners, "listener"))
+        format!("serving {} on {}", plural(sites, "site"), plural(listeners, "listener"))
     }
 }
 
