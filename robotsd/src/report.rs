@@ -459,6 +459,16 @@ impl FleetReport {
     }
 }
 
+/// What a replica answered, or why it did not.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReplicaAnswer<T> {
+    pub(crate) replica: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
 /// `GET /history`: the reloads of a site, the newest last.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HistoryReport {

@@ -39,6 +39,9 @@ const RELOADED: Duration = Duration::from_secs(300);
 const ONE_OF_MANY: Duration = Duration::from_secs(10);
 const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 
+/// For the rows of one of many, whom a page waits for.
+const ROWS_OF_MANY: Duration = Duration::from_secs(2);
+
 /// How long a command waits without a word.
 const SILENT: Duration = Duration::from_secs(1);
 
@@ -54,6 +57,12 @@ const ATTEMPTS: usize = 5;
 
 /// The status of a hundred thousand sites.
 const MOST: usize = 128 * 1024 * 1024;
+
+/// The rows of one of many, which are all held at once.
+const MOST_ROWS: usize = 8 * 1024 * 1024;
+
+/// The path of those.
+pub(crate) const ROWS: &str = "/board/rows";
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +98,11 @@ pub(crate) fn ask<T: DeserializeOwned>(
 
 /// The same without a word, with a deadline after which the command goes on with what others have answered.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
-    let deadline = if whole_for(of.1) == WHOLE { ONE_OF_MANY } else { RELOADED_OF_MANY };
+    let deadline = match whole_for(of.1) {
+        _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
+        WHOLE => ONE_OF_MANY,
+        _ => RELOADED_OF_MANY,
+    };
     ask_within((deadline, deadline), place, of, &|_| {})
 }
 
@@ -261,7 +274,8 @@ async fn send(
     let answered = async {
         let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), MOST).collect().await.map_err(|error| broken(&error))?;
+        let most = if target.starts_with(ROWS) { MOST_ROWS } else { MOST };
+        let body = Limited::new(response.into_body(), most).collect().await.map_err(|error| broken(&error))?;
         Ok((status, body.to_bytes()))
     };
     // The connection moves while the answer is awaited; it ends with the runtime.

@@ -14,12 +14,14 @@ use tokio::time::{Instant, timeout_at};
 use tower_robots::live::{Attribution, Enforcement, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
+use super::client::ROWS;
 use super::connection_slots::Urgency;
 use super::fleet_changes;
 use super::metrics;
+use super::replicas::{board_of_all, own_rows};
 use super::reply::{AdminReply, Answer};
 use super::state::{Phase, ServerState, Serving};
-use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, csv, seconds, style};
+use crate::board::{Board, BoardPage, BoardQuery, BoardReport, BoardSpan, csv, seconds, style};
 use crate::config::AdminRole::{Admin, Operate, Read};
 use crate::config::{AdminRole, Grant};
 use crate::report::{ChangeReport, ReloadReport, StatusReport};
@@ -38,11 +40,12 @@ pub(super) const ROUTES: &[Route] = &[
     Route::reads("/board", Need::Site(Read), |state, asked| Box::pin(board_page(state, asked))),
     Route::reads("/board.css", Need::Nothing, |_, _| now(Ok(AdminReply::css(style())))),
     Route::reads("/board.json", Need::Site(Read), |state, asked| {
-        Box::pin(board(state, asked.query, |_, report| AdminReply::json(report)))
+        Box::pin(board(state, asked, |_, report| AdminReply::json(report)))
     }),
     Route::reads("/board.csv", Need::Site(Read), |state, asked| {
-        Box::pin(board(state, asked.query, |_, report| AdminReply::csv(csv(report))))
+        Box::pin(board(state, asked, |_, report| AdminReply::csv(csv(report))))
     }),
+    Route::reads(ROWS, Need::Site(Read), |state, asked| Box::pin(board_rows(state, asked))),
     Route::decides("/accept", Need::Site(Operate), |state, asked| Box::pin(accept(state, asked))),
     Route::decides("/rollback", Need::Site(Operate), |state, asked| Box::pin(roll_back(state, asked))),
     Route {
@@ -420,16 +423,43 @@ impl Query {
 /// How long a request waits for the files.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The report of the board for `?site=`, or for every site, over `?period=`. Its files are read on a thread that may block.
-///
-/// Few are read at a time: the answer to a request that waits too long says what it waited for, and the interface goes on
-/// answering.
+/// The report of the board for `?site=`, or for every site, over `?period=`; with `?fleet=1` of every replica of the config that answers.
 async fn board(
     state: Arc<ServerState>,
-    query: Query,
+    Asked { query, grant, .. }: Asked,
     write: impl FnOnce(&ServerState, &BoardReport) -> AdminReply + Send + 'static,
 ) -> Answer {
     let wanted = board_query(&query)?;
+    if wanted.is_of_fleet {
+        let mut report = board_of_all(&state, wanted).await?;
+        // Where the others are is for who may look at everything.
+        report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });
+        return Ok(write(&state, &report));
+    }
+    read_board(state, move |state, board| {
+        let report = board.report(&wanted, seconds(SystemTime::now()));
+        match (&wanted.site, report.sites.is_empty()) {
+            (Some(site), true) => AdminReply::error(StatusCode::NOT_FOUND, &format!("there is no site {site:?}")),
+            _ => write(state, &report),
+        }
+    })
+    .await
+}
+
+/// What this process counted, for the board of all.
+async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
+    let wanted = board_query(&query)?;
+    read_board(state, move |state, board| AdminReply::json(&own_rows(state, board, &wanted))).await
+}
+
+/// Reads the board on a thread that may block.
+///
+/// Few read at a time: the answer to a request that waits too long says what it waited for, and the interface goes on
+/// answering.
+async fn read_board(
+    state: Arc<ServerState>,
+    read: impl FnOnce(&ServerState, &Board) -> AdminReply + Send + 'static,
+) -> Answer {
     let Some(board) = state.board.get().cloned() else {
         serving(&state)?;
         return Err(AdminReply::unavailable("there is no board: [board] has enabled = false"));
@@ -445,11 +475,7 @@ async fn board(
     let read = spawn_blocking(move || {
         // Another request may read once this one has ended, also where no request waits for it any more.
         let _reader = reader;
-        let report = board.report(&wanted, seconds(SystemTime::now()));
-        match (&wanted.site, report.sites.is_empty()) {
-            (Some(site), true) => AdminReply::error(StatusCode::NOT_FOUND, &format!("there is no site {site:?}")),
-            _ => write(&state, &report),
-        }
+        read(&state, &board)
     });
     let read = timeout_at(deadline, read).await.map_err(|_| late("the files are still being read"))?;
     read.map_err(|error| AdminReply::fault(&error))
@@ -459,24 +485,24 @@ async fn board(
 const RELOADS: [&str; 2] = ["5", "60"];
 
 /// The board for a browser, which loads it again with `?reload=5`.
-async fn board_page(state: Arc<ServerState>, Asked { query, grant, .. }: Asked) -> Answer {
-    let asked = board_query(&query)?;
-    let reload = query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
+async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {
+    let (query, grant) = (board_query(&asked.query)?, asked.grant.clone());
+    let reload = asked.query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
     let reload = reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("there are reload=5 and reload=60")));
     let reload = reload.transpose()?;
-    board(state, query, move |state, report| {
+    board(state, asked, move |state, report| {
         let serving = state.serving();
         let history = |site: &str| serving.as_ref()?.sites.history(site).ok();
         let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
         let status = status(state, &grant);
-        let page = BoardPage { status: &status, board: report, histories: &histories, query: &asked, reload };
+        let page = BoardPage { status: &status, board: report, histories: &histories, query: &query, reload };
         AdminReply::page(page.to_string(), reload)
     })
     .await
 }
 
 fn board_query(query: &Query) -> Result<BoardQuery, AdminReply> {
-    query.only(&["site", "period", "reload"])?;
+    query.only(&["site", "period", "reload", "fleet"])?;
     let site = query.value("site").filter(|site| !site.is_empty()).map(str::to_owned);
     let span = match query.value("period") {
         None => BoardSpan::default(),
@@ -484,7 +510,7 @@ fn board_query(query: &Query) -> Result<BoardQuery, AdminReply> {
             AdminReply::bad_request(&format!("{written:?} is no period: there is period=24h and period=30d"))
         })?,
     };
-    Ok(BoardQuery { site, span })
+    Ok(BoardQuery { site, span, is_of_fleet: query.value("fleet").is_some() })
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::{Log, LostLines};
 use crate::metrics::{Exposition, family};
+use crate::render::plural;
 use crate::report::{
     ConfigReport, KindCount, ListenerReport, NextStep, RefusedFileReport, RejectedConfigReport, ReloadOutcome,
     SettingChange, StatusReport, TrafficReport, UpgradeReport,
@@ -43,6 +44,8 @@ pub(crate) struct ServerState {
     pub(crate) last_upgrade: Mutex<Option<UpgradeReport>>,
     /// Read while an operator changes something, written while another process may take over.
     pub(crate) changes: Arc<RwLock<()>>,
+    /// Held while the replicas of the fleet are asked for a board of all.
+    pub(super) asking: Arc<RwLock<()>>,
     /// Whether the config file is in force.
     pub(crate) config: ConfigState,
     /// It is made once, with the sites; none where the config wants none.
@@ -96,6 +99,7 @@ impl ServerState {
             upgrades,
             last_upgrade: Mutex::default(),
             changes: Arc::default(),
+            asking: Arc::default(),
             config: ConfigState::new(path),
             board: OnceLock::new(),
             rights: ArcSwap::default(),
@@ -280,9 +284,8 @@ impl Serving {
 
     /// In one line, for a supervisor.
     pub(crate) fn summary(&self) -> String {
-        let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
         let (sites, listeners) = (self.sites.iter().len(), self.listeners.len());
-        format!("serving {} on {}", number(sites, "site"), number(listeners, "listener"))
+        format!("serving {} on {}", plural(sites, "site"), plural(listeners, "listener"))
     }
 }
 

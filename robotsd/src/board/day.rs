@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tower_robots::live::VersionHash;
 
 use super::requested_paths::RequestedPaths;
@@ -24,7 +24,8 @@ use crate::files;
 /// Times that a file has of a day.
 const MOST_TIMES: usize = 256;
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct DayRows {
     /// None where nothing was kept.
     pub(crate) site: Option<SiteLine>,
@@ -34,10 +35,13 @@ pub(crate) struct DayRows {
     /// When reads may have reached others: under other settings than those of today. It is in no file.
     pub(crate) unseen: Vec<Lost>,
     /// Hours of crawlers.
+    #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
     /// Days of crawlers, whose hours are given up; one that still came for such a day stands in `rows`.
+    #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
-    /// The paths that verified search engines requested, by day.
+    /// The paths that verified search engines requested, by day: for the gate of this process alone.
+    #[serde(skip)]
     pub(crate) requested: BTreeMap<Second, RequestedPaths>,
     pub(crate) visitors: SentVisitors,
 }
@@ -124,6 +128,22 @@ impl DayRows {
         }
     }
 
+    /// Leaves nothing but the reads of hours and days that are over at a moment.
+    pub(super) fn keep_reads_before(&mut self, moment: Second) {
+        for (rows, length) in [(&mut self.rows, HOUR), (&mut self.days, DAY)] {
+            for (_, row) in rows.iter_mut().filter(|(key, _)| key.begin + length <= moment) {
+                (row.cases, row.lines) = Default::default();
+            }
+            rows.retain(|key, row| key.begin + length > moment || !row.reads.is_empty());
+        }
+    }
+
+    /// Whether its rows are what a process can have counted.
+    pub(super) fn is_sound(&self) -> bool {
+        let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
+        are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
+    }
+
     /// Whether nothing was counted, seen or lost.
     pub(super) fn is_empty(&self) -> bool {
         let is_counted = self.count() > 0 || !self.requested.is_empty() || !self.visitors.is_empty();
@@ -145,6 +165,19 @@ impl DayRows {
             row.reads.iter_mut().for_each(|read| read.version = None);
         }
         self.merge(&Self::of_lost_day(day));
+    }
+}
+
+/// The pairs of a map whose keys are no text, which JSON has no map for.
+mod pairs {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(rows: &BTreeMap<RowKey, Row>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(rows)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<BTreeMap<RowKey, Row>, D::Error> {
+        Ok(Vec::deserialize(from)?.into_iter().collect())
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) use self::recorder::{
 pub(crate) use self::row::{Done, Second, date_of, seconds, written as seconds_in_words};
 pub(crate) use self::summary::Evidence;
 pub(crate) use self::table::{Board, SiteMoment};
-pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
+pub(crate) use self::view::{BoardQuery, BoardSpan, ReplicaRows, join, merge};
 pub(crate) use self::watch::Sight;
 pub(crate) use crate::counting::{is_page, service_of};
 pub(crate) use report::{BoardReport, CrawlerBoard, SiteBoard, TrafficTotals, csv};

@@ -65,15 +65,20 @@ type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 impl BoardPage<'_> {
     /// The same page over another time, or loaded again by itself: where it is, whether this is it, and its name.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
-        let (BoardQuery { site, span }, reload) = (self.query, self.reload);
-        let site = site.as_deref();
-        let spans = BoardSpan::ALL.map(|of| (target(site, of, reload), of == *span, in_words(of)));
+        let (query, reload) = (self.query, self.reload);
+        let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));
+        let spans = spans.map(|(of, words)| (target(&of, reload), of == *query, words));
         let other = match reload {
-            None => (target(site, *span, Some("5")), false, "Reload every 5 seconds"),
-            Some(_) => (target(site, *span, None), false, "Stop reloading"),
+            None => (target(query, Some("5")), false, "Reload every 5 seconds"),
+            Some(_) => (target(query, None), false, "Stop reloading"),
         };
-        let every = site.map(|_| (target(None, *span, reload), false, "Every site"));
-        spans.into_iter().chain([other]).chain(every).collect()
+        let every = BoardQuery { site: None, ..query.clone() };
+        let every = query.site.as_ref().map(|_| (target(&every, reload), false, "Every site"));
+        let turned = BoardQuery { is_of_fleet: !query.is_of_fleet, ..query.clone() };
+        let words = if query.is_of_fleet { "This replica alone" } else { "All replicas" };
+        let has_replicas = self.board.replicas > 1 || self.status.fleet.is_some();
+        let replicas = has_replicas.then(|| (target(&turned, reload), false, words));
+        spans.into_iter().chain([other]).chain(every).chain(replicas).collect()
     }
 
     /// The things that need an operator.
@@ -171,7 +176,7 @@ impl BoardPage<'_> {
 
     /// The page of a site alone.
     fn target_of(&self, site: &SiteBoard) -> String {
-        target(Some(&site.site), self.query.span, self.reload)
+        target(&BoardQuery { site: Some(site.site.clone()), ..self.query.clone() }, self.reload)
     }
 
     fn crawlers(&self, site: &SiteBoard) -> Markup {
@@ -286,12 +291,9 @@ fn hits_by_crawler(line: &LineBoard) -> String {
     by.collect::<Vec<_>>().join(", ")
 }
 
-fn target(site: Option<&str>, span: BoardSpan, reload: Option<&str>) -> String {
-    let site =
-        site.map(|site| percent_encoding::utf8_percent_encode(site, percent_encoding::NON_ALPHANUMERIC).to_string());
-    let site = site.map(|site| format!("&site={site}")).unwrap_or_default();
+fn target(query: &BoardQuery, reload: Option<&str>) -> String {
     let reload = reload.map(|seconds| format!("&reload={seconds}")).unwrap_or_default();
-    format!("/board?period={}{site}{reload}", span.as_str())
+    query.at("/board") + &reload
 }
 
 #[cfg(test)]

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use super::day::DayRows;
 use super::recorder::Counted;
-use super::report::{CrawlerBoard, Judged};
+use super::report::{BoardReport, CrawlerBoard, Judged};
 use super::row::{Case, DAY, HOUR, LineHits, MINUTE, ReadSpan, Row, RowKey, Second, Standing, hour_of};
 use super::summary::{Evidence, Period, sum_up};
 use super::table::{Board, SiteMoment};
+use super::view::{BoardQuery, ReplicaRows, join};
 use super::watch::{Sight, Watch};
 use crate::config::BoardConfig;
+use crate::report::ReplicaAnswer;
 
 /// The first second of the week.
 const START: Second = 20_000 * DAY;
@@ -536,5 +538,83 @@ fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
         let gaps = super::watch::gaps(&rows.watches, &[]);
         let gap = gaps.iter().find(|gap| gap.to == back).expect("a gap");
         assert_eq!((gap.version.as_deref(), board.sites_now().len()), (None, 1));
+    }
+}
+
+/// What a replica answers, as it goes over a connection.
+fn answered(board: &Board, replica: usize, now: Second) -> ReplicaAnswer<ReplicaRows> {
+    let heard = vec!["web-0".to_owned(), "web-1".to_owned()];
+    let (name, process) = (format!("web-{replica}"), replica.to_string());
+    let rows = ReplicaRows { replica: name, process, heard, ..board.rows_of(&BoardQuery::default(), now) };
+    let rows = serde_json::from_str(&serde_json::to_string(&rows).unwrap()).unwrap();
+    ReplicaAnswer { replica: format!("10.0.0.{replica}:9145"), answer: Some(rows), error: None }
+}
+
+fn boards(until: Second) -> [Board; 2] {
+    [0, 1].map(|replica| {
+        let board = Board::new(settings(true, 2), None, START);
+        play(&board, replica, START, until);
+        board
+    })
+}
+
+fn crawler<'b>(report: &'b BoardReport, name: &str) -> &'b CrawlerBoard {
+    report.sites[0].crawlers.iter().find(|of| of.crawler == name && of.identity == "verified").unwrap()
+}
+
+/// A read on one replica counts for requests on the other, and the rest of the rows is what a board of all of them needs.
+#[test]
+fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
+    let now = START + 84 * HOUR;
+    let boards = boards(now);
+    let [first, second] = [0, 1].map(|replica| answered(&boards[replica], replica, now));
+    // The second has another address.
+    let again = answered(&boards[1], 1, now);
+    let report = join(vec![first, second, again], &BoardQuery::default(), now);
+    assert_eq!((report.counted_replicas, report.replicas, report.sees_all), (2, 2, true));
+    assert_eq!(report.notes[0], "Counted: 2 of 2 replicas.");
+    assert!(report.notes[1..].iter().all(|note| note.contains("There is no state_dir")), "{:?}", report.notes);
+    let split = crawler(&report, "split");
+    assert_eq!((split.word.as_deref(), split.judged.ignored), (Some("ignores"), 3));
+    let whole = boards.each_ref().map(|board| board.rows("shop", START, now));
+    let whole = sum_up("shop", &whole, Period::day(now), Evidence::Complete, Some("2"));
+    let text = |crawlers: &[CrawlerBoard]| serde_json::to_string_pretty(crawlers).unwrap();
+    assert_eq!(text(&report.sites[0].crawlers), text(&whole.crawlers));
+    // Of the time before, nothing but reads.
+    let mut rows = answered(&boards[0], 0, now).answer.unwrap().sites.remove("shop").unwrap();
+    rows.rows.retain(|key, _| key.begin + HOUR <= Period::day(now).from - HOUR);
+    assert!(!rows.rows.is_empty());
+    for (key, row) in rows.rows {
+        assert!(!row.reads.is_empty() && row.cases.is_empty() && row.lines.is_empty(), "{key:?} {row:?}");
+    }
+}
+
+#[test]
+fn without_a_replica_nobody_is_accused_and_it_is_named() {
+    let now = START + 45 * HOUR;
+    let boards = boards(now);
+    let both = join([0, 1].map(|at| answered(&boards[at], at, now)).into(), &BoardQuery::default(), now);
+    assert_eq!(crawler(&both, "ignorer").word.as_deref(), Some("ignores"));
+    let second = |answer: Option<ReplicaRows>, error: Option<&str>| ReplicaAnswer {
+        replica: "10.0.0.1:9145".to_owned(),
+        answer,
+        error: error.map(str::to_owned),
+    };
+    let mut damaged = answered(&boards[1], 1, now).answer.unwrap();
+    let rows = damaged.sites.get_mut("shop").unwrap();
+    let key = RowKey { begin: hour_of(now), crawler: "x".repeat(2000), ..RowKey::default() };
+    rows.rows.insert(key, Row::default());
+    for (other, why) in [
+        (Some(second(None, Some("NOT REACHED: gone"))), "Not counted: 10.0.0.1:9145: NOT REACHED: gone."),
+        (Some(second(Some(damaged), None)), "Not counted: 10.0.0.1:9145: damaged rows."),
+        (None, "Not counted: web-1: no place in fleet.replicas answers for it."),
+    ] {
+        let answers = [answered(&boards[0], 0, now)].into_iter().chain(other).collect();
+        let report = join(answers, &BoardQuery::default(), now);
+        assert_eq!((report.counted_replicas, report.replicas), (1, 2), "{why}");
+        assert_eq!(report.notes[0], "Counted: 1 of 2 replicas.");
+        assert!(report.notes.iter().any(|note| note == why), "{why}: {:?}", report.notes);
+        let ignorer = crawler(&report, "ignorer");
+        assert_eq!((ignorer.word.as_deref(), ignorer.judged.ignored), (None, 0), "{why}");
     }
 }

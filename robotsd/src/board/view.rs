@@ -1,16 +1,21 @@
-//! The board of a request: of which sites, over which time, of this process or of several that are merged.
+//! The board of a request: of which sites, over which time, of this process or of several that are merged: by their files, or by the
+//! rows with which each answers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
 use tower_robots::agent::Registry;
 
 use super::day::DayRows;
 use super::history::History;
 use super::report::{BoardReport, SiteBoard};
-use super::row::{DAY, Second, written};
+use super::row::{DAY, HOUR, Second, written};
 use super::summary::{Evidence, Period, never_hit, sum_up, with_balance};
 use super::table::{Board, SiteNow};
+use crate::render::plural;
+use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
 /// Sites whose crawlers are shown together; of more, one is named.
@@ -25,6 +30,29 @@ pub(crate) struct BoardQuery {
     /// Every site where it is none.
     pub(crate) site: Option<String>,
     pub(crate) span: BoardSpan,
+    /// Whether every replica of the fleet is asked.
+    pub(crate) is_of_fleet: bool,
+}
+
+impl BoardQuery {
+    /// A path with it.
+    pub(crate) fn at(&self, path: &str) -> String {
+        let site = self.site.as_ref().map(|site| format!("&site={}", utf8_percent_encode(site, NON_ALPHANUMERIC)));
+        let fleet = if self.is_of_fleet { "&fleet=1" } else { "" };
+        format!("{path}?period={}{}{fleet}", self.span.as_str(), site.unwrap_or_default())
+    }
+}
+
+/// `GET /board/rows`: what one replica counted, for a board of all of them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ReplicaRows {
+    pub(crate) replica: String,
+    /// No other process has it: a name may stand for several addresses of one.
+    pub(crate) process: String,
+    /// The replicas that it hears of by the store of the fleet.
+    pub(crate) heard: Vec<String>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) sites: BTreeMap<String, DayRows>,
 }
 
 word_enum! {
@@ -57,16 +85,13 @@ impl Board {
         let period = query.span.ending(now);
         let replicas = settings.replicas.get();
         let mut report = begin(period, settings.sees_all, replicas, 1);
-        if !self.is_kept() {
-            let since = written(self.since);
-            report.notes.push(format!("There is no state_dir: this covers the life of the process, since {since}."));
-        }
+        report.notes = self.notes();
         if replicas > 1 {
             report.notes.push(format!(
-                "This is one of {replicas} replicas, and the others see reads too: `robotsd board --merge` joins their files."
+                "This is one of {replicas} replicas, and the others see reads too: `robotsd board --fleet` asks all, and `robotsd \
+                 board --merge` joins their files."
             ));
         }
-        report.notes.extend(self.troubles());
         let evidence = if settings.sees_all && replicas == 1 { Evidence::Complete } else { Evidence::Partial };
         let sites = self.sites_now();
         for (site, SiteNow { version, content, traffic, registry }) in chosen(sites, query, &mut report.notes) {
@@ -80,6 +105,59 @@ impl Board {
         }
         report
     }
+
+    /// Why it may be less than was asked for.
+    fn notes(&self) -> Vec<String> {
+        let since = written(self.since);
+        let unkept = format!("There is no state_dir: this covers the life of the process, since {since}.");
+        (!self.is_kept()).then_some(unkept).into_iter().chain(self.troubles()).collect()
+    }
+
+    /// The part of this process in a board of all replicas: the rows that count, and the reads before them. Blocks while files are read.
+    pub(crate) fn rows_of(&self, query: &BoardQuery, now: Second) -> ReplicaRows {
+        let period = query.span.ending(now);
+        let mut notes = self.notes();
+        let sites = chosen(self.sites_now(), query, &mut notes).into_iter().map(|(site, _)| {
+            let mut rows = self.rows(&site, period.from.saturating_sub(EARLIER), period.to);
+            if period.step == DAY {
+                rows.fold();
+            }
+            // With an hour for clocks that differ.
+            rows.keep_reads_before(period.from.saturating_sub(HOUR));
+            (site, rows)
+        });
+        ReplicaRows { sites: sites.collect(), notes, ..ReplicaRows::default() }
+    }
+}
+
+/// The report that the rows of several replicas make together. Those that have not answered are named in its notes.
+pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
+    let period = query.span.ending(now);
+    let none = answers.is_empty().then(|| "fleet.replicas in the config names none to ask".to_owned());
+    let (mut counted, mut missing) = (Vec::<ReplicaRows>::new(), Vec::from_iter(none));
+    for ReplicaAnswer { replica, answer, error } in answers {
+        missing.extend(error.map(|why| format!("{replica}: {why}")));
+        match answer {
+            Some(of) if !of.sites.values().all(DayRows::is_sound) => missing.push(format!("{replica}: damaged rows")),
+            // A process that has another address.
+            Some(of) if counted.iter().any(|known| known.process == of.process) => {}
+            of => counted.extend(of),
+        }
+    }
+    let is_counted = |name: &&String| counted.iter().any(|of| of.replica == **name);
+    let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
+    // One that has not answered may be one of those.
+    let known = counted.len() + missing.len().max(heard.len());
+    missing.extend(heard.into_iter().map(|name| format!("{name}: no place in fleet.replicas answers for it")));
+    let mut report = begin(period, true, known, counted.len());
+    report.notes.push(format!("Counted: {} of {}.", counted.len(), plural(known, "replica")));
+    report.notes.extend(missing.into_iter().map(|of| format!("Not counted: {of}.")));
+    let notes = counted.iter().flat_map(|of| of.notes.iter().map(|note| format!("{}: {note}", of.replica)));
+    report.notes.extend(notes);
+    let names: BTreeSet<&String> = counted.iter().flat_map(|of| of.sites.keys()).collect();
+    let names = chosen(names.into_iter().map(|name| (name.clone(), ())).collect(), query, &mut report.notes);
+    let rows = |site: &String| counted.iter().map(|of| of.sites.get(site).cloned().unwrap_or_default()).collect();
+    summed(report, names.into_iter().map(|(site, ())| (site.clone(), rows(&site))), period)
 }
 
 /// The report that the files of several processes make together. Blocks.
@@ -102,32 +180,35 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     }
     let period = query.span.ending(now);
     let names: BTreeSet<String> = histories.iter().flat_map(History::sites).collect();
-    let mut report = begin(period, true, 1, histories.len());
-    let sites = chosen(names.into_iter().map(|name| (name, ())).collect(), query, &mut report.notes);
-    for (site, ()) in sites {
-        let processes: Vec<DayRows> = histories
-            .iter()
-            .map(|history| history.range(&site, period.from.saturating_sub(EARLIER), period.to, histories.len()))
-            .collect();
+    let (from, count) = (period.from.saturating_sub(EARLIER), histories.len());
+    let mut report = begin(period, true, count, count);
+    let names = chosen(names.into_iter().map(|name| (name, ())).collect(), query, &mut report.notes);
+    let rows = |site: &String| histories.iter().map(|of| of.range(site, from, period.to, count)).collect();
+    Ok(summed(report, names.into_iter().map(|(site, ())| (site.clone(), rows(&site))), period))
+}
+
+/// With the sites, by the rows that each process has of them.
+fn summed(mut report: BoardReport, sites: impl Iterator<Item = (String, Vec<DayRows>)>, period: Period) -> BoardReport {
+    let (counted, known) = (report.counted_replicas, report.replicas);
+    for (site, processes) in sites {
         let lines = || processes.iter().filter_map(|process| process.site.as_ref());
         let replicas = lines().map(|line| line.replicas).max().unwrap_or(1);
         let sees_all = lines().count() == processes.len() && lines().all(|line| line.sees_all);
         report.sees_all &= sees_all;
         report.replicas = report.replicas.max(replicas);
-        if processes.len() < replicas {
+        if known < replicas {
             report.notes.push(format!(
-                "Site {site:?} has {replicas} replicas, and {} are counted here: reads by way of the others are missing.",
-                processes.len()
+                "Site {site:?} has {replicas} replicas, and {counted} are counted here: reads by way of the others are missing."
             ));
         }
-        let evidence = if sees_all && processes.len() >= replicas { Evidence::Complete } else { Evidence::Partial };
+        let evidence = if sees_all && counted >= replicas.max(known) { Evidence::Complete } else { Evidence::Partial };
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The files name no registry: services that another one knows count where they have sent visitors.
+        // The rows name no registry: services that another one knows count where they have sent visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
-    Ok(report)
+    report
 }
 
 fn begin(period: Period, sees_all: bool, replicas: usize, counted_replicas: usize) -> BoardReport {

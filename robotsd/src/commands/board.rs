@@ -8,10 +8,12 @@ use std::time::SystemTime;
 use askama::Template;
 use http::Method;
 
+use super::fleet::{self, FleetArg};
 use super::output::{Page, say, say_report};
-use super::running::{Running, asked, query};
+use super::running::{Running, asked};
 use super::status::{needs_an_operator, summary};
 use crate::board::{BoardQuery, BoardReport, BoardSpan, SiteBoard, csv, merge, seconds};
+use crate::exit::{FAILED, complain};
 use crate::html::{filters, percent};
 use crate::report::StatusReport;
 
@@ -31,32 +33,38 @@ pub(crate) struct BoardArgs {
     period: BoardSpan,
 
     /// Join the files of several robotsd, by their state directories, in place of asking one that runs
-    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["config", "admin"])]
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["config", "admin", "fleet"])]
     merge: Vec<PathBuf>,
+
+    #[command(flatten)]
+    fleet: FleetArg,
 
     /// Write comma-separated values
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 }
 
-/// Exit status: 0, or 2 where robotsd could not be reached or a file could not be read.
+/// Exit status: 0, or 2 where robotsd, or one replica of all, could not be reached or a file could not be read.
 pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
-    let report = if args.merge.is_empty() {
-        let mut pairs = vec![("period", args.period.as_str())];
-        pairs.extend(args.site.as_deref().map(|site| ("site", site)));
-        asked(&args.running, (&Method::GET, &query("/board.json", &pairs)))?
+    let query = BoardQuery { site: args.site.clone(), span: args.period, is_of_fleet: false };
+    let report: BoardReport = if !args.merge.is_empty() {
+        merge(&args.merge, &query, seconds(SystemTime::now())).map_err(io::Error::other)?
+    } else if args.fleet.fleet {
+        fleet::board(&args.running, &query)?
     } else {
-        let wanted = BoardQuery { site: args.site.clone(), span: args.period };
-        merge(&args.merge, &wanted, seconds(SystemTime::now())).map_err(io::Error::other)?
+        asked(&args.running, (&Method::GET, &query.at("/board.json")))?
     };
-    let has_status = args.merge.is_empty() && !args.csv && !args.running.json;
+    let is_whole = !args.fleet.fleet || report.counted_replicas >= report.replicas;
+    let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+    let has_status = args.merge.is_empty() && !args.fleet.fleet && !args.csv && !args.running.json;
     let status = has_status.then(|| asked::<StatusReport>(&args.running, (&Method::GET, "/status"))).transpose()?;
     if args.csv && !args.running.json {
+        report.notes.iter().filter(|_| args.fleet.fleet).for_each(|note| complain(note));
         say(&csv(&report));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code);
     }
     let status = status.as_ref().map(|of| (of, &args.running));
-    say_report(&report, args.running.json, |page| text(page, &report, status), ExitCode::SUCCESS)
+    say_report(&report, args.running.json, |page| text(page, &report, status), code)
 }
 
 fn text(page: &mut Page, report: &BoardReport, running: Option<(&StatusReport, &Running)>) {

@@ -6,28 +6,27 @@
 //! A fleet with a name has a document in a store, so one replica speaks for all: what it is told is in the store, and the others have it a
 //! second later. *Off* is sent to every replica all the same, by the same mark: it has to work without the store.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::ToSocketAddrs;
-use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use askama::Template;
 use http::Method;
-use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::output::{Page, say_report, shell_line};
 use super::running::{Running, asked, refusal};
-use crate::admin::client::{AdminQuestion, AskError, ask_one_of_many};
+use crate::admin::client::{AdminQuestion, AskError, ROWS, ask_one_of_many};
+use crate::admin::{ask_all, single, unconfirmed};
+use crate::board::{BoardQuery, BoardReport, join, seconds};
 use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::fleet::random;
 use crate::render::{plural, short_hash};
-use crate::report::{ChangeReport, FleetReplica, FleetReport, ReplicaState, StatusReport};
+use crate::report::{ChangeReport, FleetReplica, FleetReport, ReplicaAnswer, ReplicaState, StatusReport};
 
 /// Whether every replica is meant.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -35,16 +34,6 @@ pub(crate) struct FleetArg {
     /// Every replica that fleet.replicas in the config names, each by its admin listener; end with 0 only where all have confirmed
     #[arg(long, conflicts_with = "admin")]
     pub(in crate::commands) fleet: bool,
-}
-
-/// What a replica answered, or why it did not.
-#[derive(Debug, Serialize)]
-struct ReplicaAnswer<T> {
-    replica: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<T>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
 }
 
 impl<T> ReplicaAnswer<T> {
@@ -68,11 +57,10 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     if !is_named {
         return decide(running, &target);
     }
-    let answers: Vec<ReplicaAnswer<ChangeReport>> =
-        ask_all(running, |replica| ask_one_of_many(replica, (&Method::POST, &target)))?;
+    let answers: Vec<ReplicaAnswer<ChangeReport>> = ask_every(running, (&Method::POST, &target))?;
     let reached = answers.iter().filter(|of| of.answer.is_some()).count();
     if reached == 0 {
-        return say_changes(running, &answers);
+        return say_answers(running, &answers, judge_change, |_| {});
     }
     let followed = wait_until_synced(running, &places, FOLLOWED);
     let is_stored = answers.iter().filter_map(|of| of.answer.as_ref()).all(|answer| answer.trouble.is_none());
@@ -90,8 +78,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
 
 /// Sends a decision to every replica.
 fn decide(running: &Running, target: &str) -> io::Result<ExitCode> {
-    let answers = ask_all(running, |replica| ask_one_of_many(replica, (&Method::POST, target)))?;
-    say_changes(running, &answers)
+    let answers = ask_every(running, (&Method::POST, target))?;
+    say_answers(running, &answers, judge_change, |_| {})
 }
 
 /// Sends a decision to one replica, for a fleet with a name; it holds for all. None for another fleet.
@@ -117,16 +105,13 @@ pub(crate) enum FleetCommand {
     /// Write what a replica knows of the document into a store that has lost it, or has an older one
     Restore(Running),
     /// Show the document, and how each replica stands to it
-    Status(FleetStatusArgs),
-}
+    Status {
+        #[command(flatten)]
+        running: Running,
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct FleetStatusArgs {
-    #[command(flatten)]
-    running: Running,
-
-    #[command(flatten)]
-    wait: WaitArg,
+        #[command(flatten)]
+        wait: WaitArg,
+    },
 }
 
 /// How long replicas may take.
@@ -140,7 +125,7 @@ pub(crate) struct WaitArg {
 /// Exit status: 0 when it was done, or every replica is synced, 1 when one is not, 2 when no replica could be reached, or it was refused.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
-        FleetCommand::Status(FleetStatusArgs { running, wait }) => {
+        FleetCommand::Status { running, wait } => {
             return document(running, *wait, |_| Ok(Vec::new()), |_| (true, String::new()));
         }
         FleetCommand::Init(running) => (running, "/fleet/init"),
@@ -238,7 +223,7 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
     if let Some(code) = decide_by_store(running, target)? {
         return Ok(code);
     }
-    let answers = ask_all(running, |replica| {
+    let answers = ask_all(&some_places(running)?, |replica| {
         let refused = match ask_one_of_many(replica, (&Method::POST, target)) {
             Err(error @ AskError::Refused(..)) => error,
             answer => return answer,
@@ -248,8 +233,8 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
         let live = status.sites.into_iter().find(|of| of.name == site).and_then(|of| of.hash).filter(is_live);
         let message = |live: &String| format!("site {site:?}: version {} is live already", short_hash(live));
         live.map(|live| ChangeReport { kept: true, ..ChangeReport::new(message(&live)) }).ok_or(refused)
-    })?;
-    say_changes(running, &answers)
+    });
+    say_answers(running, &answers, judge_change, |_| {})
 }
 
 /// Rolls back every replica, where all serve the same version: it is the one that is left.
@@ -277,11 +262,11 @@ pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T
 where
     T: DeserializeOwned + Serialize + Send,
 {
-    say_answers(running, &ask_all(running, |replica| ask_one_of_many(replica, of))?, judge, |_| {})
+    say_answers(running, &ask_every(running, of)?, judge, |_| {})
 }
 
 fn statuses(running: &Running) -> io::Result<Vec<ReplicaAnswer<StatusReport>>> {
-    ask_all(running, |replica| ask_one_of_many(replica, (&Method::GET, "/status")))
+    ask_every(running, (&Method::GET, "/status"))
 }
 
 /// The status of every replica, and the sites of which they serve different versions.
@@ -298,8 +283,10 @@ pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitAr
     })
 }
 
-fn say_changes(running: &Running, answers: &[ReplicaAnswer<ChangeReport>]) -> io::Result<ExitCode> {
-    say_answers(running, answers, judge_change, |_| {})
+/// The board of every replica that answers.
+pub(super) fn board(running: &Running, query: &BoardQuery) -> io::Result<BoardReport> {
+    let answers = ask_every(running, (&Method::GET, &query.at(ROWS)))?;
+    Ok(join(answers, query, seconds(SystemTime::now())))
 }
 
 fn judge_change(change: &ChangeReport) -> (bool, String) {
@@ -356,52 +343,19 @@ fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     replicas(&path).map_err(refusal)
 }
 
-/// Asks every replica at the same time. The answers are in the order of the config.
-fn ask_all<T: Send>(
+/// Asks every replica of the config the same.
+fn ask_every<T: DeserializeOwned + Send>(
     running: &Running,
-    ask: impl Fn(&AdminPlace) -> Result<T, AskError> + Sync,
+    of: AdminQuestion<'_>,
 ) -> io::Result<Vec<ReplicaAnswer<T>>> {
+    Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
+}
+
+/// The replicas of the config, or where it names none the one that runs with it.
+fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {
         places.push(running.place().map_err(refusal)?);
     }
-    let answered = |place: &AdminPlace, answer: Result<T, String>| {
-        let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
-        ReplicaAnswer { replica: place.to_string(), answer, error }
-    };
-    // A name may stand for an address that is written as well.
-    let asked = Mutex::new(HashSet::new());
-    let answers = each_at_once(&places, |place| match single(place) {
-        Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
-        Ok(mut found) => {
-            found.retain(|place| asked.lock().insert(place.to_string()));
-            each_at_once(&found, |place| answered(place, ask(place).map_err(|error| unconfirmed(&error))))
-        }
-    });
-    Ok(answers.into_iter().flatten().collect())
-}
-
-/// What a function makes of each of several things, on a thread each.
-fn each_at_once<P: Sync, T: Send>(of: &[P], make: impl Fn(&P) -> T + Sync) -> Vec<T> {
-    let make = &make;
-    thread::scope(|scope| {
-        let making: Vec<_> = of.iter().map(|one| scope.spawn(move || make(one))).collect();
-        making.into_iter().map(|made| made.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
-}
-
-/// The places of which each is one replica.
-fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
-    let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
-    let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;
-    let found: Vec<_> = found.map(AdminPlace::Address).collect();
-    if found.is_empty() { Err("the name has no address".to_owned()) } else { Ok(found) }
-}
-
-fn unconfirmed(error: &AskError) -> String {
-    match error {
-        AskError::NotRunning(_) => "NOT REACHED: no process listens there".to_owned(),
-        AskError::Refused(_, message) => format!("REFUSED: {message}"),
-        AskError::Broken(_, message) => format!("NOT REACHED: {message}"),
-    }
+    Ok(places)
 }

@@ -20,8 +20,7 @@ use crate::config::host_patterns;
 use crate::exit;
 use crate::render::{plural, short_hash};
 use crate::report::{
-    NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport,
-    UpstreamReport, is_of,
+    NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport, UpstreamReport, is_of,
 };
 use crate::sites::unknown;
 

@@ -190,9 +190,9 @@ impl Keeper {
 
     pub(super) async fn beat(&mut self) -> Result<(), String> {
         let key = self.key("replicas");
-        let digits = |live: VersionHash| live.to_string().trim_start_matches("sha256:").to_owned();
         let statuses = self.sites.iter().flat_map(|sites| sites.statuses());
-        let sites = statuses.map(|(site, of)| (site, of.live.map(digits).unwrap_or_default())).collect();
+        // As short as commands take it: every replica reads those of all, every few seconds.
+        let sites = statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
         let beat = {
             let (member, store) = (self.fleet.member.lock(), self.fleet.store.lock());
             Heartbeat::of(&member, &store.standing, sites)

@@ -70,12 +70,6 @@ impl Member {
         self.epoch.as_deref()
     }
 
-    /// Whether nothing is enforced for a site, or for a host of it as `SITE/HOST`.
-    #[cfg(test)]
-    pub(crate) fn is_off(&self, site: &str) -> bool {
-        self.is_every_site_off() || self.is_marked(site)
-    }
-
     /// Whether nothing is enforced at all.
     pub(crate) fn is_every_site_off(&self) -> bool {
         !self.is_known() || self.marks.values().any(|mark| mark.scope == EVERY_SITE)
@@ -114,12 +108,6 @@ impl Member {
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
-    }
-
-    /// Whether the fleet has accepted this version of a site.
-    #[cfg(test)]
-    pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
-        self.accepts.get(site).is_some_and(|accept| accept.is_of(hash))
     }
 
     /// The same for replicas that have the same marks and accepts, and for their document.

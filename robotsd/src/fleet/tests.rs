@@ -9,6 +9,18 @@ use super::standing::Heartbeat;
 use super::test_store::PlayedStore;
 use crate::report::ReplicaState;
 
+impl Member {
+    /// Whether nothing is enforced for a site, or for a host of it as `SITE/HOST`.
+    pub(crate) fn is_off(&self, site: &str) -> bool {
+        self.is_every_site_off() || self.is_marked(site)
+    }
+
+    /// Whether the fleet has accepted this version of a site.
+    pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
+        self.accepts().get(site).is_some_and(|accept| accept.is_of(hash))
+    }
+}
+
 fn store() -> PlayedStore {
     let mut store = PlayedStore::default();
     let begin = WriteCall { epoch: "e".to_owned(), floor: 0, tag: "0".to_owned(), write: Write::Begin };

@@ -83,6 +83,8 @@ families! {
          never read, so it is not appended).";
     PUBLISH_REQUESTS = Counter "robotsd_publish_requests",
         "Versions of a site that its hooks announced, by the host they send to and outcome: delivered or given-up.";
+    NOTIFICATIONS = Counter "robotsd_notifications",
+        "Notifications of [[notify]], by the host they are sent to and outcome: delivered or given-up.";
     CONNECTIONS = Gauge "robotsd_connections", "Connections of clients that are open, by listener.";
     CONNECTIONS_LIMIT = Gauge "robotsd_connections_limit", "The bound on connections of clients, on all listeners.";
     CONNECTION_ERRORS = Counter "robotsd_connection_errors",

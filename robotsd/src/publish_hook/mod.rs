@@ -11,7 +11,7 @@ mod turn_taking;
 mod turns;
 
 pub(crate) use self::attempt::{RetryPlan, signing_key};
-pub(crate) use self::sender::{HookEvent, HookEventKind, PublishHooks, SiteHooks};
+pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
 pub(crate) use self::settings::{
     BodyTemplate, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, NOTICE, Notice, NotifyEvent,
 };

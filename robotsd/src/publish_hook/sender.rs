@@ -217,7 +217,7 @@ impl PublishHooks {
         hooks.iter().map(status).collect()
     }
 
-    /// How the hooks of a robots.txt stand, in the order of the config.
+    /// How the hooks of a robots.txt stand, in the order of the config; those of `[[notify]]`, by no names, have the counts of all events.
     pub(crate) fn status(&self, site: &str, name: &str) -> Vec<HookStatus> {
         let hooks = self.hooks(site);
         let jobs = self.jobs.lock();
@@ -416,6 +416,13 @@ impl PublishHooks {
     }
 
     fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
+        if notice.event.is_some() {
+            // The jobs of events are forgotten with these.
+            let mut jobs = self.jobs.lock();
+            let all = jobs.entry((String::new(), hook.fingerprint())).or_insert_with(|| Job::new(hook));
+            all.status.counts.0 += u64::from(status.is_some());
+            all.status.counts.1 += u64::from(kind == HookEventKind::GivenUp);
+        }
         let message = format!("{}: {}: {what}", hook.target, notice.label());
         (self.on_event)(&HookEvent { notice, kind, status, message });
     }

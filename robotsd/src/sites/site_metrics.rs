@@ -13,8 +13,9 @@ use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::counting::RequestOutcome;
-use crate::metrics::{Exposition, ResponseKey, family};
-use crate::publish_hook::PublishHooks;
+use crate::metrics::family::{self, Family};
+use crate::metrics::{Exposition, ResponseKey};
+use crate::publish_hook::HookStatus;
 use crate::report::{KindCount, RateStoreReport};
 
 const PART_STATES: [&str; 3] = ["appended", "last-good", "missing"];
@@ -41,14 +42,36 @@ impl Sites {
             }
         }
         let hooks = self.hooks();
+        let notify = hooks.iter().flat_map(|hooks| hooks.status("", ""));
+        write_hooks(exposition, &family::NOTIFICATIONS, &[], notify);
         for site in self.iter() {
             for live in site.lives() {
                 live.write_metrics(exposition, site.settings.robots.kind());
-                site.write_hooks(exposition, hooks.as_deref(), &live.name);
+                let status = hooks.iter().flat_map(|hooks| hooks.status(&site.name, &live.name));
+                write_hooks(exposition, &family::PUBLISH_REQUESTS, &[("site", &live.name)], status);
             }
             site.write_parts(exposition);
             site.write_requests(exposition, listeners);
             site.write_upstreams(exposition);
+        }
+    }
+}
+
+/// Hooks that send to one host are counted together.
+fn write_hooks(
+    exposition: &mut Exposition,
+    family: &Family,
+    of: &[(&'static str, &str)],
+    hooks: impl Iterator<Item = HookStatus>,
+) {
+    let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for hook in hooks {
+        let (delivered, given_up) = counts.entry(hook.report.target).or_default();
+        (*delivered, *given_up) = (*delivered + hook.counts.0, *given_up + hook.counts.1);
+    }
+    for (target, (delivered, given_up)) in counts {
+        for (outcome, count) in [("delivered", delivered), ("given-up", given_up)] {
+            exposition.sample(family, &[of, &[("target", &target), ("outcome", outcome)]].concat(), count);
         }
     }
 }
@@ -58,21 +81,6 @@ impl ServedSite {
         for part in self.robots.parts.as_ref().map(AppendedParts::report).unwrap_or_default() {
             let labels = [("site", &*self.name), ("part", &*part.name)];
             exposition.state(&family::APPEND_PARTS, &labels, &PART_STATES, &part.state);
-        }
-    }
-
-    /// Hooks that send to one host are counted together.
-    fn write_hooks(&self, exposition: &mut Exposition, hooks: Option<&PublishHooks>, name: &str) {
-        let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for hook in hooks.map(|hooks| hooks.status(&self.name, name)).unwrap_or_default() {
-            let (delivered, given_up) = counts.entry(hook.report.target).or_default();
-            (*delivered, *given_up) = (*delivered + hook.counts.0, *given_up + hook.counts.1);
-        }
-        for (target, (delivered, given_up)) in counts {
-            for (outcome, count) in [("delivered", delivered), ("given-up", given_up)] {
-                let labels = [("site", name), ("target", &*target), ("outcome", outcome)];
-                exposition.sample(&family::PUBLISH_REQUESTS, &labels, count);
-            }
         }
     }
 

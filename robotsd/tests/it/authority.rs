@@ -39,6 +39,8 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("GET", "/board", "", Needs::Role(1), Needs::Role(1)),
     ("GET", "/board.json", "", Needs::Role(1), Needs::Role(1)),
     ("GET", "/board.csv", "", Needs::Role(1), Needs::Role(1)),
+    ("GET", "/board.csv", "fleet=1", Needs::Role(1), Needs::Role(1)),
+    ("GET", "/board/rows", "", Needs::Role(1), Needs::Role(1)),
     ("POST", "/accept", "hash=0123456789abcdef", Needs::Role(2), Needs::Role(2)),
     ("POST", "/rollback", "", Needs::Role(2), Needs::Role(2)),
     ("POST", "/reload", "", Needs::Role(2), Needs::Role(2)),

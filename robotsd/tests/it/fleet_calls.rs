@@ -1,6 +1,7 @@
 //! Commands that ask every replica of a fleet directly: real processes, one of which is stopped, and one that refuses.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
@@ -137,4 +138,140 @@ fn without_replicas_it_is_said_what_is_missing() {
     folder.configure("[fleet]\nreplicas = [\"no-such-name.invalid:9145\"]\n");
     let said = fleet(&folder, &["enforce", "off"]).ends_with(2).out;
     assert_has(said, &["no-such-name.invalid:9145: NOT REACHED: ", "0 of 1 replica confirmed"]);
+}
+
+/// Other pages of a crawler that are disallowed, so many times.
+fn crawl(running: &Running, times: u64) {
+    (0..times).for_each(|_| assert_eq!(page(running), 403));
+}
+
+fn disallowed(board: &Value) -> u64 {
+    board["sites"][0]["crawlers"].as_array().unwrap().iter().map(|of| of["disallowed"].as_u64().unwrap()).sum()
+}
+
+/// The board as a replica answers it.
+fn asked(running: &Running, target: &str, token: &str) -> Answer {
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{token}Connection: close\r\n\r\n", running.admin());
+    exchange(running.admin(), request)
+}
+
+#[test]
+fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
+    // The first has two addresses, and counts once.
+    let other = free();
+    let listener = format!("[[admin.listener]]\naddress = \"{other}\"\naccess = \"read\"\n");
+    let (first_folder, first) = replica("full");
+    first_folder.configure(first_folder.read("robotsd.toml") + &listener);
+    let ((_second_folder, second), (_third_folder, mut third)) = (replica("read"), replica("full"));
+    [&first, &second, &third].into_iter().zip([1, 2, 4]).for_each(|(running, times)| crawl(running, times));
+    let replicas = [first.admin(), second.admin(), other, third.admin()];
+    let operator = operator(&replicas);
+    let replicas = replicas.map(|replica| replica.to_string());
+    first_folder.configure(first_folder.read("robotsd.toml") + &format!("[fleet]\nreplicas = {replicas:?}\n"));
+
+    let board = || fleet(&operator, &["board", "--json"]).json();
+    wait_until("the sum", || board()["replicas"] == 3 && disallowed(&board()) == 7);
+    assert_eq!(board()["counted_replicas"], 3);
+    assert_has(fleet(&operator, &["board"]).succeeded(), &["Counted: 3 of 3 replicas.", "7 disallowed"]);
+    let said = fleet(&operator, &["board", "shop", "--csv", "--period", "30d"]).ends_with(0);
+    assert!(said.out.contains(",7,") && said.error.contains("Counted: 3 of 3 replicas."), "{said:?}");
+    // A page of one replica shows its own counts, and all where that is asked for.
+    let json = |target: &str| asked(&first, target, "").json();
+    assert_eq!((disallowed(&json("/board.json")), disallowed(&json("/board.json?fleet=1"))), (1, 7));
+    let page = asked(&first, "/board?fleet=1&period=30d", "").body;
+    assert_has(&page, &["Counted: 3 of 3 replicas.", ">This replica alone</a>", "/board.csv?period=30d&amp;fleet=1"]);
+    assert_lacks(&page, &["not known yet", "since the start"]);
+    // Others are not asked for others.
+    let of_second = asked(&second, "/board?fleet=1", "");
+    assert_eq!(of_second.status, 409, "{of_second:?}");
+    assert_has(of_second.body, &["there is no [fleet] with replicas"]);
+
+    // One that is stopped, and one that is gone: what is left is said, in a time that a page can wait for.
+    second.freeze();
+    third.kill();
+    let began = Instant::now();
+    let page = unfolded(&asked(&first, "/board?fleet=1", "").body);
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    let missing = [second.admin(), third.admin()].map(|replica| format!("Not counted: {replica}: NOT REACHED: no "));
+    assert_has(&page, &["Counted: 1 of 3 replicas.", &missing[0], &missing[1], "no answer after 2 s"]);
+    let said = fleet(&operator, &["board"]).ends_with(2).out;
+    assert_has(unfolded(&said), &["Counted: 1 of 3 replicas.", &missing[0], &missing[1], "1 disallowed"]);
+    second.signal("CONT");
+}
+
+#[test]
+fn what_a_replica_of_another_version_answers_is_named_and_not_counted() {
+    let one = replica("read");
+    crawl(&one.1, 1);
+    let earlier = Origin::showing(404, "{\"error\": \"there is nothing here\"}");
+    let later = Origin::showing(200, "{\"sites\": []}");
+    let large = Origin::showing(200, &" ".repeat((8 << 20) + 1));
+    let operator = operator(&[one.1.admin(), earlier.address, later.address, large.address]);
+    let said = || fleet(&operator, &["board"]).ends_with(2).out;
+    wait_until("the counts", || said().contains("1 disallowed"));
+    assert_has(
+        unfolded(&said()),
+        &[
+            "Counted: 1 of 4 replicas.",
+            &format!("Not counted: {}: REFUSED: there is nothing here.", earlier.address),
+            &format!("Not counted: {}: NOT REACHED: this is no answer of robotsd: ", later.address),
+            &format!("Not counted: {}: NOT REACHED: no answer: length limit exceeded.", large.address),
+        ],
+    );
+}
+
+/// A token of one site shows that alone, wherever it was counted, and not where the replicas are.
+#[test]
+fn the_board_of_all_shows_a_token_its_own_sites() {
+    let made = || {
+        let said = run(robotsd().args(["token", "new", "alice"])).succeeded();
+        let (token, tables) = said.split_once('\n').unwrap();
+        (token.to_owned(), tables.trim().to_owned() + "\n")
+    };
+    let ((reader, of_reader), (shop, of_shop)) = (made(), made());
+    let of_shop = of_shop.replace("\"alice\"", "\"bob\"").replace("[\"*\"]", "[\"shop\"]");
+    let places = [free(), free()];
+    let tables = |at: usize| {
+        format!(
+            "{of_reader}{of_shop}[fleet]\nreplicas = [\"{}\", \"{}\"]\n[[site]]\nname = \"blog\"\nhosts = [\"blog.test\"]\nroot = \".\"\n\
+             [[admin.listener]]\naddress = \"{}\"\naccess = \"token\"\n",
+            places[0], places[1], places[at]
+        )
+    };
+    let start = |at: usize, token: Option<&String>| {
+        let (folder, mut running) = replica_with("token", &tables(at));
+        running.end();
+        let mut command = folder.serve();
+        let running = Running::spawn(command.envs(token.map(|token| ("ROBOTSD_TOKEN", token))));
+        (folder, running)
+    };
+    let (first, second) = (start(0, Some(&reader)), start(1, None));
+    [&first, &second].into_iter().for_each(|(_, running)| {
+        crawl(running, 1);
+        running.request("GET", "/private/x", &[("Host", "blog.test"), ("User-Agent", GPTBOT)]);
+    });
+    let field = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    let of_shop = |target: &str| asked(&first.1, target, &field(&shop));
+    wait_until("the sum", || disallowed(&of_shop("/board.json?fleet=1&site=shop").json()) == 2);
+    let board = of_shop("/board.json?fleet=1&site=shop").json();
+    assert_eq!((board["sites"].as_array().unwrap().len(), &board["sites"][0]["site"]), (1, &json!("shop")));
+    assert_eq!(board["notes"], json!(["Counted: 2 of 2 replicas."]));
+    let rows = of_shop("/board/rows?site=shop").json();
+    assert_eq!(rows["sites"].as_object().unwrap().keys().collect::<Vec<_>>(), ["shop"]);
+    for target in ["/board?fleet=1", "/board.json?fleet=1&site=blog", "/board/rows", "/board/rows?site=blog"] {
+        assert_eq!(of_shop(target).status, 403, "{target}");
+    }
+    // A command takes its own token.
+    let command = |words: &[&str]| {
+        let words = [words, &["--fleet", "--config", "robotsd.toml"]].concat();
+        run(first.0.robotsd().args(words).env("ROBOTSD_TOKEN", &shop))
+    };
+    assert_has(command(&["board", "shop"]).succeeded(), &["Counted: 2 of 2 replicas.", "site shop: "]);
+    assert_has(unfolded(&command(&["board"]).ends_with(2).out), &["Counted: 0 of 2 replicas.", "for every site"]);
+    // A replica that has none is refused, by itself too.
+    let board = asked(&second.1, "/board.json?fleet=1", &field(&reader)).json();
+    assert_eq!((&board["counted_replicas"], &board["replicas"]), (&json!(0), &json!(2)));
+    assert_has(board["notes"].to_string(), &["REFUSED: a token is needed"]);
+    let alone = asked(&second.1, "/board.json?fleet=1&site=shop", &field(&shop)).json();
+    assert_eq!(alone["notes"], json!(["Counted: 0 of 2 replicas."]));
 }

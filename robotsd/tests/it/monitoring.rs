@@ -138,7 +138,8 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
          [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n[site.modes]\n\"index\" = \"refuse\""
     );
     // A fleet that it has heard of: else it would enforce nothing.
-    let keys = "rate.store = \"redis://127.0.0.1:1\"\nfleet.name = \"shop\"\nstate_dir = \"state\"";
+    let keys = "rate.store = \"redis://127.0.0.1:1\"\nfleet.name = \"shop\"\nstate_dir = \"state\"\n\
+                notify = [{ on = [\"waits\"], url = \"http://127.0.0.1:1/\" }]";
     let config = Config::refusing().keys(keys).file("state/fleet.json", "{\"epoch\": \"e\"}").log_requests();
     let ask = "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"";
     let config = config.listener(format!("name = \"web\"\n{secure}\n{ask}")).site("shop", site).admin();

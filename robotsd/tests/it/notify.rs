@@ -197,6 +197,32 @@ fn a_receiver_that_was_away_is_told_once() {
     verified(&receiver.requests());
 }
 
+#[test]
+fn what_is_delivered_and_given_up_is_counted_also_once_its_event_is_over() {
+    let receiver = Origin::showing(404, "");
+    let (folder, running) = config(&receiver, "[[admin.listener]]\naddress = \"127.0.0.1:0\"").start();
+    let counts = |delivered: u64, given_up: u64| {
+        let metrics = running.ask_admin("GET /metrics").body;
+        let count = |outcome: &str| {
+            let of =
+                format!("robotsd_notifications_total{{target=\"http://{}\",outcome=\"{outcome}\"}} ", receiver.address);
+            metrics.lines().find_map(|line| line.strip_prefix(&of)?.parse::<u64>().ok())
+        };
+        (count("delivered"), count("given-up")) == (Some(delivered), Some(given_up))
+    };
+    wait_until("counts of none", || counts(0, 0));
+    folder.replace("robots.txt", EVERYONE_OUT);
+    wait_until("one that is given up", || counts(0, 1));
+    // The event is over, and was told to nobody.
+    folder.replace("robots.txt", ROBOTS);
+    let is_over = || folder.with_config(&["status", "--json"]).json()["sites"][0]["pending"].is_null();
+    wait_until("no version that waits", is_over);
+    std::thread::sleep(QUIET);
+    receiver.show(204, "");
+    folder.with_config(&["enforce", "off"]).succeeded();
+    wait_until("one that is delivered", || counts(1, 1));
+}
+
 /// The path of a site's file in the state directory.
 fn glob(folder: &Folder, name: &str) -> std::path::PathBuf {
     let sites = std::fs::read_dir(folder.at("state/sites")).unwrap();

@@ -7,7 +7,8 @@ mod notices;
 use std::time::{Duration, Instant};
 
 use self::forwarder::Forwarder;
-use super::shared_rate::server::{StoreServer, each_store};
+use super::shared_rate::nodes::{Cluster, node_of};
+use super::shared_rate::server::{StoreServer, each_program, each_store};
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
@@ -33,11 +34,16 @@ impl Replica {
 
     fn start_with(name: &str, store: &StoreServer, login: &str, robots: &str, tables: &str) -> Self {
         let store = Forwarder::start(store.address());
+        let keys = format!("store = \"redis://{login}{}\"", store.address);
+        Self::start_at(name, store, &keys, robots, tables)
+    }
+
+    /// With these keys for the store.
+    fn start_at(name: &str, store: Forwarder, keys: &str, robots: &str, tables: &str) -> Self {
         let config = format!(
             "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\n\
              address = \"127.0.0.1:0\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"{name}\"\n\
-             store = \"redis://{login}{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n{tables}",
-            store.address
+             {keys}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n{tables}"
         );
         let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", robots)]);
         Self { folder, running, store }
@@ -151,6 +157,29 @@ impl Fleet {
         };
         wait_until("the version", || self.replicas.iter().all(live));
     }
+}
+
+#[test]
+fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
+    each_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        fleet.synced();
+        // A heartbeat has as much of a hash as commands need.
+        let of_second = fleet.replicas[0].fleet()["replicas"][1]["sites"]["shop"].take();
+        let live = fleet.replicas[1].running.json(&["status"])["sites"][0]["hash"].take();
+        assert_eq!(of_second.as_str(), live.as_str().unwrap().get(7..23));
+        fleet.reach(&[0, 1]);
+        let said = unfolded(&fleet.says(&["board", "--fleet"]).ends_with(2).out);
+        assert_has(
+            said,
+            &["Counted: 2 of 3 replicas.", "Not counted: web-3: no place in fleet.replicas answers for it."],
+        );
+        fleet.reach(&[0, 1, 2]);
+        assert_has(fleet.says(&["board", "--fleet"]).succeeded(), &["Counted: 3 of 3 replicas."]);
+        assert_has(fleet.replicas[0].running.ask_admin("GET /board").body, &[">All replicas</a>"]);
+        let none = fleet.replicas[0].running.ask_admin("GET /board?fleet=1").body;
+        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config names none to ask."]);
+    });
 }
 
 const DOCUMENT: &str = "robotsd:fleet:{shop}:doc";
@@ -346,6 +375,36 @@ fn a_write_that_a_failover_loses_is_written_back() {
         assert_has(promoted.send(&format!("HLEN {DOCUMENT}")), &[":5"]);
         fleet.enforce("on").succeeded();
         fleet.all(false);
+    });
+}
+
+/// Three nodes, of which one has the slot of every key of the fleet.
+#[test]
+fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_replicas() {
+    each_program(async |_, program| {
+        let mut cluster = Cluster::start(program);
+        let keys = format!("store = \"{}\"\ncluster = true", cluster.0[0].url());
+        let start = |name| Replica::start_at(name, Forwarder::start(cluster.0[0].address()), &keys, ROBOTS, "");
+        let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
+        assert_has(fleet.enforce("off").out, &["every site is switched off by the fleet"]);
+        fleet.all(true);
+        fleet.synced();
+        let slot = cluster.0[0].send(&format!("CLUSTER KEYSLOT {DOCUMENT}"));
+        let owner = node_of(slot[1..].parse().unwrap());
+        cluster.0[owner].kill();
+        fleet.replicas.iter().for_each(|replica| {
+            replica.running.wait_for_message("fleet", "the last document stays in force");
+        });
+        fleet.stay_off();
+        cluster.0[owner].start_again();
+        cluster.0[owner].send("PING");
+        cluster.settled();
+        assert_eq!(cluster.0[owner].send(&format!("EXISTS {DOCUMENT}:old")), ":0", "it serves its slots");
+        wait_until("a fleet that is synced", || fleet.says(&["fleet", "status"]).code == Some(0));
+        fleet.stay_off();
+        assert_has(fleet.enforce("on").out, &["marks that were lifted: 1"]);
+        fleet.all(false);
+        fleet.synced();
     });
 }
 

@@ -157,3 +157,46 @@ fn another_tells_where_the_one_whose_turn_it_was_dies_before_it_has_told() {
         assert_eq!(waits[attempts].0, first.0);
     });
 }
+
+/// A process that another has started; it ends with the test.
+struct Killed(u32);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        signal("KILL", self.0);
+    }
+}
+
+/// The process that takes the place of another has its name, its marks, and knows what was told.
+#[test]
+fn a_replica_that_is_upgraded_in_place_stays_itself() {
+    each_store(async |_, store| {
+        let receiver = Origin::showing(204, "");
+        let fleet = telling(&store, &receiver);
+        fleet.enforce("off").succeeded();
+        only(&receiver, "enforcement", 1);
+        let upgraded = &fleet.replicas[1];
+        let process = || upgraded.running.json(&["status"])["pid"].as_u64().unwrap();
+        let before = process();
+        upgraded.running.command(&["upgrade"]).succeeded();
+        let after = u32::try_from(process()).unwrap();
+        let _ended = Killed(after);
+        assert_ne!(u64::from(after), before);
+        fleet.stay_off();
+        fleet.synced();
+        // For longer than a replica may be silent, there are three, and none is missing.
+        let until = Instant::now() + SILENT;
+        while Instant::now() < until {
+            let report = fleet.says(&["fleet", "status", "--json"]).json();
+            let states = report["replicas"].as_array().unwrap().iter();
+            let states: Vec<_> = states.map(|of| (of["replica"].clone(), of["state"].clone())).collect();
+            assert_eq!(states, ["web-1", "web-2", "web-3"].map(|name| (json!(name), json!("synced"))));
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        assert_eq!(told(&receiver, "enforcement").len(), 1, "{:?}", receiver.requests());
+        fleet.enforce("on").succeeded();
+        fleet.all(false);
+        only(&receiver, "enforcement", 2);
+        assert_eq!(told(&receiver, "replica-missing"), []);
+    });
+}

@@ -1,6 +1,6 @@
 //! Buckets that replicas share, in real stores that work, hang, die, forget and lie.
 
-mod nodes;
+pub(super) mod nodes;
 mod processes;
 pub(super) mod server;
 

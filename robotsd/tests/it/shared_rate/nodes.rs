@@ -80,13 +80,13 @@ fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
 }
 
 /// Three nodes that have a third of the slots each, and serve theirs though others are out.
-struct Cluster(Vec<StoreServer>);
+pub(crate) struct Cluster(pub(crate) Vec<StoreServer>);
 
 /// The first slot of each node, and the end.
 const SLOTS: [usize; 4] = [0, 5461, 10_923, 16_384];
 
 impl Cluster {
-    fn start(program: &Path) -> Self {
+    pub(crate) fn start(program: &Path) -> Self {
         let ports = free_ports(6);
         let (ports, buses) = ports.split_at(3);
         let nodes = ports.iter().zip(buses).map(|(&port, bus)| {
@@ -115,7 +115,7 @@ impl Cluster {
     }
 
     /// Waits until all nodes know all slots.
-    fn settled(&self) {
+    pub(crate) fn settled(&self) {
         for node in &self.0 {
             wait_until("a cluster", || {
                 let info = node.text("CLUSTER INFO");
@@ -136,7 +136,7 @@ impl Cluster {
     }
 }
 
-fn node_of(slot: usize) -> usize {
+pub(crate) fn node_of(slot: usize) -> usize {
     (0..3).find(|node| slot < SLOTS[node + 1]).unwrap()
 }
 

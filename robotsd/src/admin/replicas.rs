@@ -1,0 +1,101 @@
+//! Every replica of a fleet is asked by its admin listener, all at the same time: for a command, and for the board of all.
+//!
+//! A replica that is not reached keeps no other from its answer, and is named.
+
+use std::collections::HashSet;
+use std::net::ToSocketAddrs;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use http::{Method, StatusCode};
+use parking_lot::Mutex;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::client::{AskError, ROWS, ask_one_of_many};
+use super::reply::AdminReply;
+use super::state::ServerState;
+use crate::audit::machine;
+use crate::board::{Board, BoardQuery, BoardReport, ReplicaRows, join, seconds};
+use crate::config::{AdminPlace, ConfigError, replicas};
+use crate::report::ReplicaAnswer;
+
+/// Asks every replica. The answers are in the order of the places. Blocks.
+pub(crate) fn ask_all<T: Send>(
+    places: &[AdminPlace],
+    ask: impl Fn(&AdminPlace) -> Result<T, AskError> + Sync,
+) -> Vec<ReplicaAnswer<T>> {
+    let answered = |place: &AdminPlace, answer: Result<T, String>| {
+        let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
+        ReplicaAnswer { replica: place.to_string(), answer, error }
+    };
+    // A name may stand for an address that is written as well.
+    let asked = Mutex::new(HashSet::new());
+    let answers = each_at_once(places, |place| match single(place) {
+        Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
+        Ok(mut found) => {
+            found.retain(|place| asked.lock().insert(place.to_string()));
+            each_at_once(&found, |place| answered(place, ask(place).map_err(|error| unconfirmed(&error))))
+        }
+    });
+    answers.into_iter().flatten().collect()
+}
+
+/// What this process counted. Blocks.
+pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -> ReplicaRows {
+    let fleet = state.serving().and_then(|serving| Some(serving.sites.state.fleet.as_ref()?.report()));
+    let heard = fleet.iter().flat_map(|fleet| &fleet.replicas).map(|of| of.replica.clone()).collect();
+    let process = format!("{} {} {:?}", machine(), std::process::id(), state.started.0);
+    ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
+}
+
+/// How long an answer about all waits: for names to resolve, and until another request has asked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The board of every replica that the config names, this one among them. They are asked as by a command: with the token of the
+/// environment.
+pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
+    let config = PathBuf::from(state.config.report().path);
+    let asking = async {
+        let alone = Arc::clone(&state.asking).write_owned().await;
+        let ask = move || {
+            // Also where no request waits for it any more.
+            let _alone = alone;
+            let answers = ask_all(&replicas(&config)?.1, |at| ask_one_of_many(at, (&Method::GET, &query.at(ROWS))));
+            Ok(join(answers, &query, seconds(SystemTime::now())))
+        };
+        spawn_blocking(ask).await
+    };
+    let late = |_| AdminReply::unavailable("the replicas could not be asked in time: they are being asked already");
+    let asked = timeout(PATIENCE, asking).await.map_err(late)?.map_err(|error| AdminReply::fault(&error))?;
+    asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
+}
+
+/// What a function makes of each of several things, on a thread each.
+fn each_at_once<P: Sync, T: Send>(of: &[P], make: impl Fn(&P) -> T + Sync) -> Vec<T> {
+    let make = &make;
+    thread::scope(|scope| {
+        let making: Vec<_> = of.iter().map(|one| scope.spawn(move || make(one))).collect();
+        making.into_iter().map(|made| made.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
+/// The places of which each is one replica.
+pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
+    let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
+    let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;
+    let found: Vec<_> = found.map(AdminPlace::Address).collect();
+    if found.is_empty() { Err("the name has no address".to_owned()) } else { Ok(found) }
+}
+
+/// Why it has not confirmed.
+pub(crate) fn unconfirmed(error: &AskError) -> String {
+    match error {
+        AskError::NotRunning(_) => "NOT REACHED: no process listens there".to_owned(),
+        AskError::Refused(_, message) => format!("REFUSED: {message}"),
+        AskError::Broken(_, message) => format!("NOT REACHED: {message}"),
+    }
+}
