@@ -99,7 +99,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let of = if names.is_empty() { "no name".to_owned() } else { names };
             format!("the certificate is for {of} and not for {expected:?}: have the server send one for this name")
         }
-        CertificateError::UnknownIssuer => {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "the certificate is signed by no authority that is trusted here, or an intermediate certificate is missing: \
              have the server send its whole chain, or trust the authority"
                 .to_owned()
