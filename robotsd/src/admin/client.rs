@@ -39,7 +39,7 @@ const RELOADED: Duration = Duration::from_secs(300);
 const ONE_OF_MANY: Duration = Duration::from_secs(10);
 const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 
-/// For the rows of one of many, whom a page waits for.
+/// For the rows of one of many, which a page waits for.
 const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 
 /// How long a command waits without a word.

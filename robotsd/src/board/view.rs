@@ -154,10 +154,9 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     report.notes.extend(missing.into_iter().map(|of| format!("Not counted: {of}.")));
     let notes = counted.iter().flat_map(|of| of.notes.iter().map(|note| format!("{}: {note}", of.replica)));
     report.notes.extend(notes);
-    let names: BTreeSet<&String> = counted.iter().flat_map(|of| of.sites.keys()).collect();
-    let names = chosen(names.into_iter().map(|name| (name.clone(), ())).collect(), query, &mut report.notes);
-    let rows = |site: &String| counted.iter().map(|of| of.sites.get(site).cloned().unwrap_or_default()).collect();
-    summed(report, names.into_iter().map(|(site, ())| (site.clone(), rows(&site))), period)
+    let names = counted.iter().flat_map(|of| of.sites.keys()).cloned().collect();
+    let rows = |site: &str| counted.iter().map(|of| of.sites.get(site).cloned().unwrap_or_default()).collect();
+    summed(report, query, period, names, rows)
 }
 
 /// The report that the files of several processes make together. Blocks.
@@ -181,16 +180,21 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     let period = query.span.ending(now);
     let names: BTreeSet<String> = histories.iter().flat_map(History::sites).collect();
     let (from, count) = (period.from.saturating_sub(EARLIER), histories.len());
-    let mut report = begin(period, true, count, count);
-    let names = chosen(names.into_iter().map(|name| (name, ())).collect(), query, &mut report.notes);
-    let rows = |site: &String| histories.iter().map(|of| of.range(site, from, period.to, count)).collect();
-    Ok(summed(report, names.into_iter().map(|(site, ())| (site.clone(), rows(&site))), period))
+    let rows = |site: &str| histories.iter().map(|of| of.range(site, from, period.to, count)).collect();
+    Ok(summed(begin(period, true, count, count), query, period, names, rows))
 }
 
-/// With the sites, by the rows that each process has of them.
-fn summed(mut report: BoardReport, sites: impl Iterator<Item = (String, Vec<DayRows>)>, period: Period) -> BoardReport {
+/// With the sites of these names, by the rows that each process has of them.
+fn summed(
+    mut report: BoardReport,
+    query: &BoardQuery,
+    period: Period,
+    names: BTreeSet<String>,
+    rows: impl Fn(&str) -> Vec<DayRows>,
+) -> BoardReport {
     let (counted, known) = (report.counted_replicas, report.replicas);
-    for (site, processes) in sites {
+    for (site, ()) in chosen(names.into_iter().map(|name| (name, ())).collect(), query, &mut report.notes) {
+        let processes = rows(&site);
         let lines = || processes.iter().filter_map(|process| process.site.as_ref());
         let replicas = lines().map(|line| line.replicas).max().unwrap_or(1);
         let sees_all = lines().count() == processes.len() && lines().all(|line| line.sees_all);

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::{io, slice};
 
 use tower_robots::agent::{Network, Registry};
@@ -63,6 +64,8 @@ pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
+    /// What the state directory keeps of the site, once it is read.
+    kept: OnceLock<KeptVersions>,
 }
 
 /// The places of evidence about the senders of requests; none without a config.
@@ -138,7 +141,8 @@ impl SiteArgs {
     /// are judged are named, a config that only the environment names is not used.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
-        let without = SelectedSite { settings, evidence, sees_all: true, retrieval, configured: None };
+        let without =
+            SelectedSite { settings, evidence, sees_all: true, retrieval, configured: None, kept: OnceLock::new() };
         let Some(path) = self.config_path()? else { return Ok(without) };
         let config = Config::load(&path).map_err(io::Error::other)?;
         let of_files = files.iter().filter_map(|file| file.to_str());
@@ -260,8 +264,8 @@ impl SelectedSite {
     pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
         let KeptVersions { live, pending, kept, .. } = self.kept();
         let own = VersionHash::of(&file.bytes);
-        let (live, bytes) = kept.into_iter().find(|(hash, _)| Some(*hash) == live && *hash != own)?;
-        let own = match pending.filter(|pending| pending.hash() == own) {
+        let (live, bytes) = kept.iter().find(|(hash, _)| Some(*hash) == *live && *hash != own)?;
+        let own = match pending.as_ref().filter(|pending| pending.hash() == own) {
             Some(pending) => format!("waits since {}", rfc3339(pending.since)),
             None => "is not live".to_owned(),
         };
@@ -271,17 +275,19 @@ impl SelectedSite {
 
     /// A version that the state directory keeps of the site.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
-        let found = self.kept().kept.into_iter().find(|(known, _)| hash.matches(known));
+        let found = self.kept().kept.iter().find(|(known, _)| hash.matches(known));
         let missing =
             "the state_dir of the config keeps no version of the site, which this user may read, with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
 
-    fn kept(&self) -> KeptVersions {
-        let folder = self.configured.as_ref().and_then(|configured| configured.state_dir.as_ref());
-        let hosts = folder.and_then(|folder| Some((folder, self.own_hosts().ok()??)));
-        hosts.map(|(folder, hosts)| StateDir::read_only(folder).versions_of(&hosts.logged)).unwrap_or_default()
+    fn kept(&self) -> &KeptVersions {
+        self.kept.get_or_init(|| {
+            let folder = self.configured.as_ref().and_then(|configured| configured.state_dir.as_ref());
+            let hosts = folder.and_then(|folder| Some((folder, self.own_hosts().ok()??)));
+            hosts.map(|(folder, hosts)| StateDir::read_only(folder).versions_of(&hosts.logged)).unwrap_or_default()
+        })
     }
 
     /// The file of expectations of the site.

@@ -136,7 +136,8 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
         Some(hash) => site.version(hash)?,
         None => site.robots(args.robots.as_deref())?,
     };
-    let live = site.live_beside(&robots).filter(|_| args.robots.is_none() && args.version.is_none());
+    let is_of_site = args.robots.is_none() && args.version.is_none();
+    let live = is_of_site.then(|| site.live_beside(&robots)).flatten();
     let live = live.map(|(about, live)| (about, Evaluator::new(live.bytes, args.reading, &site.settings)));
     let file = robots.name.clone();
     let evaluator = robots.evaluator(args.reading, &site.settings, OtherFiles::Refuse)?;
