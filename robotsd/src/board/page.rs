@@ -14,7 +14,7 @@ use crate::html::{
     CrawlerGroup, CrawlerLine, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, markup, minute, moment,
     percent, value_of,
 };
-use crate::render::{shell_word, short_hash};
+use crate::render::{shell_line, short_hash};
 use crate::report::{HistoryReport, NextStep, RequestsReport, SiteReport, StatusReport, is_of};
 
 /// Lines of a site that the page lists; `/board.json` has more.
@@ -114,8 +114,7 @@ impl BoardPage<'_> {
     fn command_line(&self, step: &NextStep) -> String {
         let config = self.status.config.as_ref().filter(|_| step.is_for_running());
         let config = config.into_iter().flat_map(|config| ["--config", &*config.path]);
-        let words = step.command.iter().map(String::as_str).chain(config);
-        words.map(shell_word).collect::<Vec<_>>().join(" ")
+        shell_line(step.command.iter().map(String::as_str).chain(config))
     }
 
     /// The reasons why a site needs attention, and what would change.

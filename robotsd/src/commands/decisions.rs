@@ -15,13 +15,13 @@ use tower_robots::live::{Attribution, Enforcement, StateDir, StateError, Version
 use tower_robots::rules::ValueError;
 
 use super::fleet::{self, FleetArg};
-use super::output::{Page, say_report, shell_line};
+use super::output::{Page, say_report};
 use super::running::{Reason, Running, RunningSite, asked, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::audit::{self, AuditRecord};
 use crate::config::{AdminPlace, Config, StatePlace};
 use crate::exit::{self, complain};
-use crate::render::short_hash;
+use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 

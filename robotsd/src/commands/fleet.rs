@@ -17,7 +17,7 @@ use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::output::{Page, say_report, shell_line};
+use super::output::{Page, say_report};
 use super::running::{Running, asked, refusal};
 use crate::admin::client::{AdminQuestion, AskError, ROWS, ask_one_of_many};
 use crate::admin::{ask_all, single, unconfirmed};
@@ -25,7 +25,7 @@ use crate::board::{BoardQuery, BoardReport, join, seconds};
 use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::fleet::random;
-use crate::render::{plural, short_hash};
+use crate::render::{plural, shell_line, short_hash};
 use crate::report::{ChangeReport, FleetReplica, FleetReport, ReplicaAnswer, ReplicaState, StatusReport};
 
 /// Whether every replica is meant.

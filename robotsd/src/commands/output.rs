@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use askama::Template;
 
-use crate::render::{printable, shell_word, stdout, write_pretty_json};
+use crate::render::{printable, shell_line, stdout, write_pretty_json};
 
 /// Columns of a line, for what can be folded.
 const WIDTH: usize = 80;
@@ -91,11 +91,6 @@ impl Page {
         self.0.push_str(line.trim_end());
         self.0.push('\n');
     }
-}
-
-/// A command as it is typed into a shell.
-pub(in crate::commands) fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Writes an answer to standard output. A closed pipe is ignored.

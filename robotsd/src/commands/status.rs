@@ -14,11 +14,11 @@ use http::Method;
 use super::agents::checked_share;
 use super::arguments::owners;
 use super::fleet::{self, FleetArg, WaitArg};
-use super::output::{say_report, shell_line};
+use super::output::say_report;
 use super::running::{Running, asked, refusal};
 use crate::config::host_patterns;
 use crate::exit;
-use crate::render::{plural, short_hash};
+use crate::render::{plural, shell_line, short_hash};
 use crate::report::{
     NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport, UpstreamReport, is_of,
 };

@@ -225,6 +225,11 @@ fn for_json(octets: &[u8]) -> String {
     text
 }
 
+/// A command as it is typed into a shell.
+pub(crate) fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
 /// A word as a POSIX shell takes it; what does not print is written as bash and zsh take it.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);

@@ -16,7 +16,7 @@ use super::site_robots::LiveSite;
 use crate::date::rfc3339;
 use crate::fleet::{EVERY_SITE, Fleet};
 use crate::publish_hook::{Notice, NotifyEvent};
-use crate::render::shell_word;
+use crate::render::shell_line;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
 
 /// After how long a version that still waits is sent again.
@@ -51,8 +51,7 @@ impl Sites {
 }
 
 fn notice(event: NotifyEvent, name: &str, version: &str, message: &str, next: &[&str]) -> Notice {
-    let next = next.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-    Notice { message: message.to_owned(), next, ..Notice::new(Some(event), name, version) }
+    Notice { message: message.to_owned(), next: shell_line(next), ..Notice::new(Some(event), name, version) }
 }
 
 fn of_site(live: &LiveSite, fleet: Option<&Fleet>, replica: &str, notices: &mut Vec<Notice>) {
