@@ -160,7 +160,7 @@ mod tests {
             ),
             (other("MalformedExtensions"), "(malformed extensions)"),
             (CertificateError::Revoked, "(revoked)"),
-            (CertificateError::BadSignature, "(bad signature)"),
+            (CertificateError::BadSignature, "signed by no authority that is trusted here"),
         ] {
             assert!(certificate_fault(&fault).contains(said), "{}", certificate_fault(&fault));
         }
