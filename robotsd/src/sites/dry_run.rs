@@ -177,7 +177,8 @@ impl DrySite<'_> {
         if let Some(trouble) = walk.trouble() {
             found.push(self.error(format!("sitemaps not read: {trouble}")));
         }
-        settings.pages.set_sitemaps(walk.into_pages());
+        let listed = walk.listed();
+        settings.pages.set_sitemaps(walk.into_pages(), listed);
         if settings.pages.count() == 0 {
             let advice = "name one with --sitemap, or a list of URLs as urls in [gate]";
             let fault = "its gate watches no pages, because it knows no sitemap, so lost pages are not counted";
