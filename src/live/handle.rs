@@ -8,6 +8,7 @@ use arc_swap::Guard;
 use robots_core::keyword_enum;
 
 use super::publisher::Publisher;
+use super::reload_record::effect;
 use super::state::SiteState;
 use super::switch::Switched;
 use super::{
@@ -19,6 +20,7 @@ use crate::agent::Registry;
 use crate::check;
 use crate::check::Report;
 use crate::policy::Policy;
+use crate::rules::RobotsTxt;
 
 /// One site's robots.txt, live: read, checked and compiled, and replaced while requests flow.
 ///
@@ -229,6 +231,22 @@ impl LiveRobots {
         let reload = self.site.publish(Cause::Rollback, by, Publisher::roll_back);
         self.site.notices.deliver();
         reload
+    }
+
+    /// The version that [`LiveRobots::rollback`] would go back to, and what that would change for crawlers, in one sentence where the
+    /// two are not too large to be compared for the history. Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`LiveRobots::rollback`].
+    pub fn rollback_effect(&self) -> Result<(VersionHash, Option<String>), NoSuchVersion> {
+        let publisher = self.site.publisher.lock();
+        let before = publisher.versions.before().ok_or(NoSuchVersion::Before)?;
+        let (hash, robots) = (before.hash(), RobotsTxt::from(before.version.bytes().clone()));
+        let live = publisher.content.as_ref().map(|content| content.robots().clone());
+        let registry = publisher.registry().clone();
+        drop(publisher);
+        Ok((hash, effect(live, Some(robots), &registry)))
     }
 
     /// Turns enforcement of this site off, or on again, at once: it waits for no reload. Then it is written to the state

@@ -8,6 +8,7 @@ use super::publisher::{Publisher, WasLive};
 use super::reload::{History, bounded};
 use super::versions::AcceptedVersion;
 use super::{Attribution, Cause, HistoryEntry, Pending, Reload, ReloadOutcome, VersionHash};
+use crate::agent::Registry;
 use crate::check::{DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
@@ -82,14 +83,6 @@ pub(super) fn history_entry(
             (content.map(|content| content.robots().clone()), content.map(|content| counts(content.report())))
         }
     };
-    let is_worth_it = |before: &RobotsTxt, now: &RobotsTxt| {
-        before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MOST_COMPARED
-    };
-    let effect = before.zip(robots).filter(|(before, now)| is_worth_it(before, now));
-    let effect = effect.map(|(before, now)| {
-        let options = DiffOptions::new().with_registry(publisher.registry().clone());
-        bounded(&diff(&before, &now, &options))
-    });
     HistoryEntry {
         when: now,
         cause: reload.cause,
@@ -97,10 +90,18 @@ pub(super) fn history_entry(
         origin: reload.origin.clone(),
         hash: reload.outcome.hash(),
         findings: findings.unwrap_or_default(),
-        effect,
+        effect: effect(before, robots, publisher.registry()),
         detail: bounded(reload),
         by: by.bounded(),
     }
+}
+
+/// What it changes for crawlers that a document takes the place of another, unless they are the same, or too large.
+pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<String> {
+    let (before, now) = before.zip(now)?;
+    let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MOST_COMPARED;
+    let options = DiffOptions::new().with_registry(registry.clone());
+    is_worth_it.then(|| bounded(&diff(&before, &now, &options)))
 }
 
 fn counts(report: &Report) -> [usize; 3] {

@@ -46,18 +46,10 @@ pub(super) struct AlikeGroups<'a> {
 
 impl<'a> CheckedFile<'a> {
     pub(super) fn new(robots: &'a RobotsTxt, site: &'a SiteContext, codes: &'a [&'static str]) -> Self {
-        Self {
-            robots,
-            site,
-            codes,
-            first_name: robots.groups().next().and_then(|group| group.names().next()),
-            crawlers: CrawlersByToken::new(&site.registry),
-            lines: OnceCell::new(),
-            groups: OnceCell::new(),
-            rules: OnceCell::new(),
-            own_origin: OnceCell::new(),
-            hosts_with_tls: OnceCell::new(),
-        }
+        let first_name = robots.groups().next().and_then(|group| group.names().next());
+        let crawlers = CrawlersByToken::new(&site.registry);
+        let (lines, groups, rules, own_origin, hosts_with_tls) = Default::default();
+        Self { robots, site, codes, first_name, crawlers, lines, groups, rules, own_origin, hosts_with_tls }
     }
 
     pub(super) fn bytes(&self) -> &'a [u8] {
@@ -187,17 +179,8 @@ impl<'a> CheckedFile<'a> {
     pub(super) fn lines_after<'t>(&self, line: usize, texts: impl IntoIterator<Item = &'t [u8]>) -> Edit {
         let whole = self.whole_line(line);
         let is_ended = self.bytes()[whole.clone()].ends_with(b"\n") || self.bytes()[whole.clone()].ends_with(b"\r");
-        let mut added = Vec::new();
-        for text in texts {
-            if is_ended {
-                added.extend_from_slice(text);
-                added.extend_from_slice(self.line_end());
-            } else {
-                added.extend_from_slice(self.line_end());
-                added.extend_from_slice(text);
-            }
-        }
-        Edit::insert(whole.end, added)
+        let line = |text: &'t [u8]| if is_ended { [text, self.line_end()] } else { [self.line_end(), text] };
+        Edit::insert(whole.end, texts.into_iter().flat_map(line).collect::<Vec<_>>().concat())
     }
 
     /// The scheme and the host that every sitemap of the file has which has any; of a file without such one the host that is known.

@@ -48,6 +48,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::reads(ROWS, Need::Site(Read), |state, asked| Box::pin(board_rows(state, asked))),
     Route::decides("/accept", Need::Site(Operate), |state, asked| Box::pin(accept(state, asked))),
     Route::decides("/rollback", Need::Site(Operate), |state, asked| Box::pin(roll_back(state, asked))),
+    Route::reads("/rollback/effect", Need::Site(Read), |state, asked| Box::pin(rollback_effect(state, asked))),
     Route {
         work: Urgency::Urgent,
         ..Route::decides("/enforce", Need::Site(Operate), |state, asked| Box::pin(enforce(state, asked)))
@@ -299,6 +300,13 @@ async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> A
     }
 }
 
+/// What a rollback of `?site=` would change.
+async fn rollback_effect(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
+    query.only(&["site"])?;
+    let site = query.needed("site", "NAME")?;
+    change(serving(&state)?, move |sites| sites.rollback_effect(&site)).await
+}
+
 /// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`; with `?mark=` of the fleet, if the process is of one.
 async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
@@ -318,7 +326,7 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
     fleet_changes::enforce(serving, to, site, mark.to_owned(), by).await
 }
 
-/// Makes a change on a thread that may block. It is made also when the client has gone.
+/// Makes a change, or looks at what one would do, on a thread that may block. It is made also when the client has gone.
 async fn change(
     serving: Arc<Serving>,
     make: impl FnOnce(&Sites) -> Result<ChangeReport, ChangeError> + Send + 'static,

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use askama::Template;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, NamedAs, Obeys, Registry};
 use tower_robots::rules::Reading;
 
@@ -78,26 +79,34 @@ enum AgentsFormat {
     Json,
 }
 
-#[derive(Serialize)]
-struct CrawlerListing<'a> {
-    name: &'a str,
-    tokens: Vec<String>,
-    operator: &'a str,
-    category: Category,
-    supplies: &'a [Category],
-    robots: Obeys,
-    star: Obeys,
-    crawl_delay: Obeys,
-    control: bool,
-    index: bool,
-    checked: Option<&'a str>,
-    framework: bool,
-    ranges: &'a [String],
-    rdns: &'a [String],
-    weak: bool,
-    referers: &'a [String],
-    signature: Option<&'a str>,
-    source: Option<&'a str>,
+/// The row of a crawler, as JSON: what it is first, and where that is known from last.
+struct CrawlerListing<'a>(&'a Crawler);
+
+impl Serialize for CrawlerListing<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(crawler) = self;
+        let tokens: Vec<_> = crawler.tokens.iter().map(ToString::to_string).collect();
+        serializer.collect_map([
+            ("name", json!(crawler.name)),
+            ("tokens", json!(tokens)),
+            ("operator", json!(crawler.operator)),
+            ("category", json!(crawler.category)),
+            ("supplies", json!(crawler.supplies)),
+            ("robots", json!(crawler.obeys_robots)),
+            ("star", json!(crawler.obeys_star)),
+            ("crawl_delay", json!(crawler.obeys_crawl_delay)),
+            ("control", json!(crawler.is_control)),
+            ("index", json!(crawler.is_index_engine)),
+            ("checked", json!(crawler.checked_on)),
+            ("framework", json!(crawler.is_framework)),
+            ("ranges", json!(crawler.ranges)),
+            ("rdns", json!(crawler.reverse_dns)),
+            ("weak", json!(crawler.is_reverse_dns_weak)),
+            ("referers", json!(crawler.referers)),
+            ("signature", json!(crawler.signature)),
+            ("source", json!(crawler.source)),
+        ])
+    }
 }
 
 #[derive(Serialize)]
@@ -204,9 +213,8 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
         let name = crawler.name.to_lowercase();
         (name != wanted, name)
     });
-    let rows: Vec<_> = rows.into_iter().map(CrawlerListing::from).collect();
     match format {
-        AgentsFormat::Json => rows.iter().try_for_each(|row| write_json(out, row))?,
+        AgentsFormat::Json => rows.iter().try_for_each(|row| write_json(out, &CrawlerListing(row)))?,
         AgentsFormat::Table if rows.is_empty() => {}
         AgentsFormat::Table => writeln!(out, "{}", CrawlersText { rows: &rows, all: registry.crawlers().len() })?,
     }
@@ -216,7 +224,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
 #[derive(Template)]
 #[template(path = "commands/agents.txt", whitespace = "preserve")]
 struct CrawlersText<'a> {
-    rows: &'a [CrawlerListing<'a>],
+    rows: &'a [&'a Crawler],
     /// How many the registry has.
     all: usize,
 }
@@ -224,17 +232,22 @@ struct CrawlersText<'a> {
 impl CrawlersText<'_> {
     /// Columns of names.
     fn width(&self) -> usize {
-        self.rows.iter().map(|row| printable(row.name).chars().count()).max().unwrap_or(0)
+        self.rows.iter().map(|row| printable(&row.name).chars().count()).max().unwrap_or(0)
     }
 
     fn has_unknown(&self) -> bool {
-        self.rows.iter().any(|row| [row.robots, row.star].contains(&Obeys::Unknown))
+        self.rows.iter().any(|row| [row.obeys_robots, row.obeys_star].contains(&Obeys::Unknown))
     }
 
     fn checked_share(&self) -> String {
-        let days: Vec<_> = self.rows.iter().filter_map(|row| row.checked).collect();
+        let days: Vec<_> = self.rows.iter().filter_map(|row| row.checked_on.as_deref()).collect();
         checked_share(self.rows.len(), days.len(), days.into_iter().max())
     }
+}
+
+/// The tokens that it obeys, the first before the others.
+fn tokens(crawler: &Crawler) -> String {
+    crawler.tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ")
 }
 
 /// The message if no crawler fits the words: the words of the registry that were probably meant.
@@ -284,14 +297,10 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
         }
     }
     if headers.iter().any(|header| header == "-") {
-        let mut input = io::stdin().lock();
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            if io::Read::take(&mut input, MAX_LINE).read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
+        let (mut input, mut line) = (io::stdin().lock(), Vec::new());
+        while io::Read::take(&mut input, MAX_LINE).read_until(b'\n', &mut line)? > 0 {
             one(line.strip_suffix(b"\n").unwrap_or(&line))?;
+            line.clear();
         }
     }
     Ok(())
@@ -318,31 +327,6 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     Some(format!(
         "{header:?} is read as a header, as a request sends it; as a name, which `explain --user-agent` takes, it is {crawler}"
     ))
-}
-
-impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
-    fn from(crawler: &'a Crawler) -> Self {
-        Self {
-            name: &crawler.name,
-            tokens: crawler.tokens.iter().map(ToString::to_string).collect(),
-            operator: &crawler.operator,
-            category: crawler.category,
-            supplies: &crawler.supplies,
-            robots: crawler.obeys_robots,
-            star: crawler.obeys_star,
-            crawl_delay: crawler.obeys_crawl_delay,
-            control: crawler.is_control,
-            index: crawler.is_index_engine,
-            checked: crawler.checked_on.as_deref(),
-            framework: crawler.is_framework,
-            ranges: &crawler.ranges,
-            rdns: &crawler.reverse_dns,
-            weak: crawler.is_reverse_dns_weak,
-            referers: &crawler.referers,
-            signature: crawler.signature.as_deref(),
-            source: crawler.source.as_deref(),
-        }
-    }
 }
 
 /// The agent that a request names, and the groups that it obeys.

@@ -16,7 +16,7 @@ use tower_robots::rules::ValueError;
 
 use super::fleet::{self, FleetArg};
 use super::output::{Page, say_report};
-use super::running::{Reason, Running, RunningSite, asked, refusal};
+use super::running::{Reason, Running, RunningSite, asked, query, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::audit::{self, AuditRecord};
 use crate::config::{AdminPlace, Config, StatePlace};
@@ -206,11 +206,26 @@ pub(crate) struct RollbackArgs {
     #[command(flatten)]
     reason: Reason,
 
+    /// Show the version that the running robotsd would go back to, and what that changes for crawlers, and change nothing; end with 1 if
+    /// there is one
+    #[arg(long, conflicts_with = "fleet")]
+    diff: bool,
+
     #[command(flatten)]
     fleet: FleetArg,
 }
 
-pub(crate) fn rollback(RollbackArgs { of, reason, fleet }: &RollbackArgs) -> io::Result<ExitCode> {
+pub(crate) fn rollback(RollbackArgs { of, reason, diff, fleet }: &RollbackArgs) -> io::Result<ExitCode> {
+    if *diff {
+        let target = query("/rollback/effect", &[("site", &of.site)]);
+        let report: ChangeReport = asked(&of.running, (&Method::GET, &target))?;
+        let text = |page: &mut Page| {
+            page.text(&report.message);
+            page.text("to go back to it:");
+            page.command(&of.running.command(&["robotsd", "rollback", &of.site]));
+        };
+        return say_report(&report, of.running.json, text, exit::answer(false));
+    }
     let decision = Decision { path: "/rollback", pairs: vec![("site", &*of.site)], reason };
     if fleet.fleet {
         return fleet::roll_back(&of.running, &decision.target(), &of.site);

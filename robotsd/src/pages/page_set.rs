@@ -80,11 +80,7 @@ impl PageSet {
         if self.pages.len() == 1 {
             self.pages.clear();
         }
-        let mut at = 0;
-        self.pages.retain(|_| {
-            at += 1;
-            at % 2 == 1
-        });
+        self.pages = self.pages.drain(..).step_by(2).collect();
         self.stride = self.stride.saturating_mul(2);
         self.held = held_octets(&self.pages);
     }

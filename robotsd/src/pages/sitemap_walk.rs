@@ -106,6 +106,11 @@ impl<'a> SitemapWalk<'a> {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
+    /// How many pages of the site they list, those among them for which there is no room.
+    pub(crate) const fn listed(&self) -> usize {
+        self.pages.found
+    }
+
     pub(crate) fn into_pages(self) -> Vec<Page> {
         self.pages.into_pages()
     }

@@ -7,6 +7,7 @@ use askama::Template;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
+use serde_json::json;
 use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity};
 
 use super::answer_finding::{AnswerFinding, Checked};
@@ -104,13 +105,6 @@ impl<'a> FixRecord<'a> {
     }
 }
 
-/// If a report holds only the first findings, the last line of the file says how many more there are.
-#[derive(Serialize)]
-struct Omitted<'a> {
-    file: &'a str,
-    omitted: usize,
-}
-
 pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     for (finding, fix) in checked.findings() {
         let (url, fix) = (Lint::of_code(finding.code).map(Lint::url), fix.map(FixRecord::of));
@@ -118,7 +112,8 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
     }
     match checked.report.omitted() {
         0 => Ok(()),
-        omitted => write_json(out, &Omitted { file: checked.name, omitted }),
+        // A report may hold the first findings alone.
+        omitted => write_json(out, &json!({ "file": checked.name, "omitted": omitted })),
     }
 }
 

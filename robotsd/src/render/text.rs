@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 
 use annotate_snippets::renderer::DEFAULT_LINE_NUM_STYLE;
-use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer, Snippet, Title};
 use tower_robots::check::{Finding, Fix, Safety, Severity};
 use tower_robots::rules::Line;
 
@@ -108,10 +108,7 @@ impl LineSnippet<'_> {
     pub(super) fn render(&self, colour: Colour) -> String {
         let (line, column) = self.place;
         let title = level(self.severity).primary_title(self.message);
-        let title = match self.code {
-            Some(code) => title.id(code),
-            None => title,
-        };
+        let title = self.code.into_iter().fold(title, Title::id);
         let help = self.help.map(help);
         let (excerpt, span) = excerpt(self.line, &self.span);
         let snippet = Snippet::source(excerpt).line_start(line).annotation(AnnotationKind::Primary.span(span));

@@ -1,9 +1,8 @@
 //! A dry run: the problems that serving a config would have.
 
-use std::cell::OnceCell;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -173,22 +172,13 @@ impl DrySite<'_> {
         }
         let hosts = OwnHosts::of(&self.site.hosts);
         let mut walk = SitemapWalk::within(&hosts, usize::MAX);
-        let retriever = OnceCell::new();
-        walk.walk(sitemaps.iter().cloned(), |source| match source {
-            SitemapSource::File(path) => {
-                let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-                Ok(Some(Box::new(file) as Box<dyn Read>))
-            }
-            SitemapSource::Url(url) => {
-                let retriever = retriever.get_or_init(|| Retriever::new(&RetrievalSettings::default()));
-                let retriever = retriever.as_ref().map_err(|error| format!("{url}: {error}"))?;
-                retriever.document(url, MOST_OCTETS).map(Some).map_err(|error| format!("{url}: {error}"))
-            }
-        });
+        let (mut retriever, make) = (None, || Retriever::new(&RetrievalSettings::default()));
+        walk.walk(sitemaps.iter().cloned(), |source| open_sitemap(source, &mut retriever, make).map(Some));
         if let Some(trouble) = walk.trouble() {
             found.push(self.error(format!("sitemaps not read: {trouble}")));
         }
-        settings.pages.set_sitemaps(walk.into_pages());
+        let listed = walk.listed();
+        settings.pages.set_sitemaps(walk.into_pages(), listed);
         if settings.pages.count() == 0 {
             let advice = "name one with --sitemap, or a list of URLs as urls in [gate]";
             let fault = "its gate watches no pages, because it knows no sitemap, so lost pages are not counted";
@@ -281,6 +271,25 @@ impl DrySite<'_> {
 
 fn of_site(name: &str, problem: impl Display) -> String {
     format!("site {name:?}: {problem}")
+}
+
+/// Opens a sitemap of the command line; a client is made for the first that is fetched.
+pub(crate) fn open_sitemap(
+    source: &SitemapSource,
+    retriever: &mut Option<Retriever>,
+    make: impl FnOnce() -> io::Result<Retriever>,
+) -> Result<Box<dyn Read>, String> {
+    let named = |error: &dyn Display| format!("{source}: {error}");
+    match source {
+        SitemapSource::File(path) => Ok(Box::new(File::open(path).map_err(|error| named(&error))?)),
+        SitemapSource::Url(url) => {
+            let retriever = match retriever {
+                Some(known) => known,
+                unmade => unmade.insert(make().map_err(|error| error.to_string())?),
+            };
+            retriever.document(url, MOST_OCTETS).map_err(|error| named(&error))
+        }
+    }
 }
 
 fn is_not_fetched(reload: &Reload) -> bool {

@@ -54,6 +54,23 @@ impl Sites {
         Ok(self.done(report))
     }
 
+    /// The version that a rollback would bring live, and what that would change. Nothing is changed.
+    pub(crate) fn rollback_effect(&self, site: &str) -> Result<ChangeReport, ChangeError> {
+        let (_, LiveSite { name, robots, .. }) = self.named(site)?;
+        let found = robots.rollback_effect();
+        let (before, effect) = found.map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
+        let message =
+            format!("site {name:?}: a rollback would bring version {} live again{}", before.short(), changes(effect));
+        Ok(ChangeReport {
+            site: Some(name),
+            hash: robots.status().live.map(|hash| hash.to_string()),
+            before: Some(before.to_string()),
+            running: true,
+            kept: true,
+            ..ChangeReport::new(message)
+        })
+    }
+
     /// Turns enforcement of a site, or of every site, off or on again.
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
@@ -242,10 +259,13 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
             false => format!("; {hash}, which waited, is compared again when its source is read next"),
         };
     }
-    if let Some(effect) = live.history().pop().and_then(|entry| entry.effect) {
-        let _ = write!(message, "; what it changes for crawlers: {effect}");
-    }
+    message += &changes(live.history().pop().and_then(|entry| entry.effect));
     Ok(changed(name, live, &before, message))
+}
+
+/// The effect of a rollback, as it stands at the end of a message.
+fn changes(effect: Option<String>) -> String {
+    effect.map(|effect| format!("; what it changes for crawlers: {effect}")).unwrap_or_default()
 }
 
 fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> ChangeReport {

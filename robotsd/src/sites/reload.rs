@@ -78,8 +78,8 @@ impl Sites {
     /// Reads the expectations, the directory and every robots.txt of a site again, or that of one name.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
+            site.gate.pages.renew();
             sites.renew_gate(site);
-            site.gate.pages.make_due();
             if let Some(parts) = &site.robots.parts {
                 parts.read_again();
             }

@@ -147,7 +147,9 @@ impl RobotsOpener {
             Some(before) => Arc::new(before.pages.of_renamed(&site.name)),
             None => {
                 let pages = SitePages::new(&site.name, &self.log);
-                pages.set_sitemaps(self.saved_pages(&site.name).load());
+                let saved = self.saved_pages(&site.name).load();
+                let count = saved.len();
+                pages.set_sitemaps(saved, count);
                 Arc::new(pages)
             }
         };

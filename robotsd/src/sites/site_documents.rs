@@ -5,7 +5,7 @@
 //!
 //! The pages that gates watch are read anew of them, and those that search engines request most are with them. Nothing waits for that: a
 //! version is compared with the pages that are known. A sitemap that cannot be read leaves the pages that are known as they are, and a
-//! note.
+//! note; one that lists less than half of them takes their place, and a note says that.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -268,8 +268,7 @@ impl Sites {
     fn refresh_sitemaps(&self, site: &ServedSite, runtime: Handle) {
         let pages = &site.gate.pages;
         if !site.gate.reads_sitemaps() {
-            pages.set_sitemaps(Vec::new());
-            return pages.note(NoteAbout::Sitemaps, None);
+            return pages.drop_sitemaps();
         }
         let opener = self.opener();
         let documents = match SiteDocuments::of(&site.settings, || opener.fetcher(), runtime) {
@@ -290,7 +289,7 @@ impl Sites {
         // An answer there for a site that has no sitemap, such as a page of an application, is no trouble.
         let has_usual = walk.read > read_of_named;
         let mut trouble = if known > 0 || has_usual { walk.trouble() } else { of_named };
-        let has_read = walk.read > 0;
+        let (has_read, listed) = (walk.read > 0, walk.listed());
         let read = walk.into_pages();
         let mut unsaved = None;
         if (trouble.is_none() && (has_read || known == 0)) || read.len() > known {
@@ -298,7 +297,7 @@ impl Sites {
             if known > 0 || !read.is_empty() {
                 unsaved = opener.saved_pages(&site.name).save(&read).err();
             }
-            pages.set_sitemaps(read);
+            pages.set_sitemaps(read, listed);
         } else if trouble.is_none() {
             trouble = Some("there is none any more".to_owned());
         }

@@ -18,6 +18,7 @@ use super::log_events::SiteName;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::pages::{PageSet, held_octets};
+use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
 /// The name of the pages that sitemaps list, as it stands behind "pages".
@@ -37,6 +38,8 @@ pub(super) struct SitePages {
     /// The name of the operator's list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
+    /// How many pages each list had while it was whole, by its name.
+    whole: Mutex<BTreeMap<String, usize>>,
     /// Octets that the pages of the sitemaps take in memory.
     held: AtomicUsize,
     /// When the sitemaps are read next.
@@ -52,21 +55,18 @@ pub(super) enum NoteAbout {
     Baseline,
     Urls,
     Sitemaps,
+    /// Most of the operator's list is gone.
+    UrlsLost,
+    /// Most of the pages of the sitemaps are gone.
+    SitemapsLost,
 }
 
 impl SitePages {
     /// No pages yet; sitemaps are read after a while for the first time.
     pub(super) fn new(site: &str, log: &Log) -> Self {
-        Self {
-            site: site.into(),
-            watched: WatchedPages::default(),
-            urls: Mutex::default(),
-            notes: Mutex::default(),
-            held: AtomicUsize::new(0),
-            due: Mutex::new(Instant::now() + FIRST),
-            reading: Arc::default(),
-            log: log.clone(),
-        }
+        let (watched, urls, notes, whole, held, reading) = Default::default();
+        let (site, due, log) = (site.into(), Mutex::new(Instant::now() + FIRST), log.clone());
+        Self { site, watched, urls, notes, whole, held, due, reading, log }
     }
 
     /// The same pages, for a site that takes the place of this one under another name.
@@ -80,6 +80,7 @@ impl SitePages {
         let name = format!("of {file}");
         let before = self.urls.lock().replace(name.clone()).filter(|before| *before != name);
         before.iter().for_each(|before| self.watched.set(before, []));
+        self.compare(NoteAbout::UrlsLost, &name, pages.len());
         self.set(&name, pages);
     }
 
@@ -87,12 +88,21 @@ impl SitePages {
     pub(super) fn drop_urls(&self) {
         let before = self.urls.lock().take();
         before.iter().for_each(|before| self.watched.set(before, []));
-        self.note(NoteAbout::Urls, None);
+        self.forget([NoteAbout::Urls, NoteAbout::UrlsLost]);
     }
 
-    pub(super) fn set_sitemaps(&self, pages: Vec<Page>) {
+    /// Sets the pages of the sitemaps, which list so many: there may be no room for all.
+    pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
+        self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
         self.set(OF_SITEMAPS, pages);
+    }
+
+    /// The sitemaps do not count any more.
+    pub(super) fn drop_sitemaps(&self) {
+        self.held.store(0, Ordering::Relaxed);
+        self.watched.set(OF_SITEMAPS, []);
+        self.forget([NoteAbout::Sitemaps, NoteAbout::SitemapsLost]);
     }
 
     /// How many octets the pages of the sitemaps take in memory.
@@ -102,7 +112,7 @@ impl SitePages {
 
     /// How many pages of the sitemaps are known.
     pub(super) fn of_sitemaps(&self) -> usize {
-        self.counts().find(|(of, _)| of == OF_SITEMAPS).map_or(0, |(_, count)| count)
+        self.count_of(OF_SITEMAPS)
     }
 
     /// How many pages there are, of all lists.
@@ -120,9 +130,36 @@ impl SitePages {
         let count = pages.len();
         self.watched.set(of, pages);
         if is_new {
-            let noun = if count == 1 { "page" } else { "pages" };
-            self.say(LogLevel::Info, &format!("the gate watches {count} {noun} {of}"));
+            self.say(LogLevel::Info, &format!("the gate watches {} {of}", plural(count, "page")));
         }
+    }
+
+    /// Notes that a list which is read anew has less than half of the pages that it had, until it has half of them again or
+    /// everything is read on request. A gate that hardly sees anything holds nothing back, and nobody would know.
+    fn compare(&self, about: NoteAbout, of: &str, count: usize) {
+        let mut whole = self.whole.lock();
+        let had = whole.entry(of.to_owned()).or_insert_with(|| self.count_of(of));
+        let is_lost = count.saturating_mul(2) < *had;
+        if !is_lost {
+            *had = count;
+        }
+        let note = is_lost.then(|| {
+            let count = plural(count, "page");
+            format!(
+                "the list of pages {of} has {count}, it had {had}: what is not in it is not looked after by the gate; `robotsd reload` \
+                 takes it as it is"
+            )
+        });
+        drop(whole);
+        self.note(about, note);
+    }
+
+    fn forget(&self, notes: [NoteAbout; 2]) {
+        notes.into_iter().for_each(|about| self.note(about, None));
+    }
+
+    fn count_of(&self, of: &str) -> usize {
+        self.counts().find(|(known, _)| known == of).map_or(0, |(_, count)| count)
     }
 
     fn counts(&self) -> impl Iterator<Item = (String, usize)> {
@@ -175,8 +212,10 @@ impl SitePages {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Has the sitemaps read soon.
-    pub(super) fn make_due(&self) {
+    /// Has the sitemaps read soon, and takes every list for whole as it is.
+    pub(super) fn renew(&self) {
+        self.whole.lock().clear();
+        self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);
         *self.due.lock() = Instant::now();
     }
 }

@@ -43,6 +43,7 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("GET", "/board/rows", "", Needs::Role(1), Needs::Role(1)),
     ("POST", "/accept", "hash=0123456789abcdef", Needs::Role(2), Needs::Role(2)),
     ("POST", "/rollback", "", Needs::Role(2), Needs::Role(2)),
+    ("GET", "/rollback/effect", "", Needs::Role(1), Needs::Role(1)),
     ("POST", "/reload", "", Needs::Role(2), Needs::Role(2)),
     ("POST", "/enforce", "to=off", Needs::Role(2), Needs::Role(2)),
     ("POST", "/enforce", "to=on", Needs::Role(2), Needs::Role(3)),

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::harness::*;
@@ -136,12 +135,14 @@ pub(super) fn write_words(folder: &Path) {
     write_lines(folder, 1, &words_of_one_process());
 }
 
-/// One moment for all that is written, so that no hour ends between two lines.
-static NOW: LazyLock<u64> = LazyLock::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
+thread_local! {
+    /// One moment for all that a thread writes, so that no hour ends between two lines.
+    static NOW: u64 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+}
 
 /// The hour that began so many hours ago.
 pub(super) fn hours(ago: u64) -> u64 {
-    *NOW - *NOW % 3600 - ago * 3600
+    NOW.with(|now| now - now % 3600 - ago * 3600)
 }
 
 pub(super) fn read(version: &str, ago: u64) -> Value {

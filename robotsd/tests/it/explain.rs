@@ -567,9 +567,10 @@ fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named
     for (version, want) in
         [(&*live, "GPTBot may fetch /"), (&waits, "GPTBot may not fetch /"), (&live[..12], "may fetch")]
     {
-        let text = explain(&["--version", version]).succeeded();
-        assert_has(&text, &[want]);
-        assert_lacks(&text, &["live:"]);
+        let Ended { out, error, .. } = explain(&["--version", version]).ends_with(0);
+        assert_has(&out, &[want]);
+        assert_lacks(&out, &["live:"]);
+        assert_eq!(error, "", "nothing is said about the file");
     }
     assert_has(explain(&["--version", "0123456789ab"]).failed(2), &["keeps no version of the site", " 0123456789ab\n"]);
     // What a process leaves behind says the same, until the file is taken back.

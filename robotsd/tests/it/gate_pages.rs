@@ -188,6 +188,53 @@ fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
 }
 
 #[test]
+fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_taken_as_it_is() {
+    let sitemap = |count: usize| urlset((0..count).map(|number| format!("https://shop.test/news/{number}")));
+    let urls = |count: usize| (0..count).map(|number| format!("/guide/{number}\n")).collect::<String>();
+    let folder = site("root = \".\"", "[gate]\nurls = \"urls.txt\"\n");
+    folder.write("sitemap.xml", sitemap(30));
+    folder.write("urls.txt", urls(31));
+    let mut running = folder.start();
+    running.command(&["reload"]).succeeded();
+    watches(&running, "of the sitemaps", 30);
+    watches(&running, "of urls.txt", 31);
+    // Half of a list is no accident.
+    folder.replace("urls.txt", urls(16));
+    watches(&running, "of urls.txt", 16);
+    assert_eq!(status(&running)["troubles"], json!([]));
+
+    let lost = |of: &str, has: &str, had: usize| {
+        format!("the list of pages {of} has {has}, it had {had}: what is not in it is not looked after by the gate")
+    };
+    folder.replace("urls.txt", urls(7));
+    let of_urls = lost("of urls.txt", "7 pages", 16);
+    assert_has(warning(&running), &[&format!("shop: {of_urls}")]);
+    watches(&running, "of urls.txt", 7);
+    let text = unfolded(&running.command(&["status"]).out);
+    assert_has(text, &[&format!("trouble: gate: {of_urls}; `robotsd reload` takes it as it is")]);
+    // One that grows is measured by what it had while it was whole.
+    folder.replace("urls.txt", urls(8));
+    watches(&running, "of urls.txt", 8);
+    assert_eq!(status(&running)["troubles"], json!([]));
+
+    folder.replace("sitemap.xml", sitemap(1));
+    running.command(&["reload"]).succeeded();
+    watches(&running, "of the sitemaps", 1);
+    let of_sitemaps = lost("of the sitemaps", "1 page", 30);
+    let troubles = || status(&running)["troubles"].to_string();
+    assert_has(troubles(), &[&of_sitemaps]);
+    // Nor does it nag: it is said once in the log, and whoever reads everything again has seen it.
+    running.command(&["reload"]).succeeded();
+    assert_eq!(troubles(), "[]");
+    assert_eq!(running.count("gate", |line| message(line).contains("the list of pages")), 2);
+    running.end();
+    // A start takes the list that was read last.
+    let running = folder.start();
+    watches(&running, "of the sitemaps", 1);
+    assert_eq!(status(&running)["troubles"], json!([]));
+}
+
+#[test]
 fn what_verified_search_engines_request_most_counts() {
     let names = PlayedDns::start();
     names.confirmed("8.8.4.1", "crawl-1.bot.example");

@@ -478,6 +478,37 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     assert_eq!(operated.out(&["enforce", "off"]), "enforcement of every site is switched off\n");
 }
 
+#[test]
+fn the_effect_of_a_rollback_is_shown_before_and_nothing_is_changed_by_that() {
+    let folder = config().folder();
+    let operated = Operated::start(&folder);
+    let shown = || operated.command(&["rollback", "shop", "--diff"]);
+    assert_has(shown().failed(2), &["there is no version to go back to"]);
+    let more = format!("{OPEN}Disallow: /more/\n");
+    folder.replace("robots.txt", &more);
+    operated.out(&["reload", "--site", "shop"]);
+    let site = operated.site(0);
+    let (hash, before) = (site["hash"].as_str().unwrap(), site["before"].as_str().unwrap());
+
+    let text = shown().ends_with(1).out;
+    let would = format!("a rollback would bring version {} live again; what it changes for crawlers: ", short(before));
+    assert_has(unfolded(&text), &[&would]);
+    let json = operated.command(&["rollback", "shop", "--diff", "--json"]).ends_with(1).json();
+    assert_part(&json, &json!({ "site": "shop", "hash": hash, "before": before }));
+    let said = json["message"].as_str().unwrap();
+    assert_has(said, &[&would]);
+    assert_eq!((operated.robots(), &operated.site(0)["pending"]), (more, &Value::Null));
+    assert_lacks(fs::read_to_string(folder.at("state/audit.jsonl")).unwrap_or_default(), &["rollback"]);
+    let with_fleet = folder.configured(["rollback", "shop", "--diff", "--fleet", "--config"]);
+    assert_has(with_fleet.failed(2), &["cannot be used with"]);
+
+    // As it says.
+    let done = unfolded(&type_in(&suggested(&text, "robotsd rollback shop")).succeeded());
+    assert_eq!(operated.robots(), OPEN);
+    let (_, effect) = said.split_once("crawlers: ").unwrap();
+    assert_has(done, &[&unfolded(effect)]);
+}
+
 /// The config of a folder with another address for the admin interface, where no server listens.
 fn elsewhere(folder: &Folder) -> (String, String) {
     let free = free().to_string();

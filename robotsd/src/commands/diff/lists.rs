@@ -1,8 +1,7 @@
 //! Pages that matter: those of sitemaps, of lists, and what search engines request by logs. A change is measured by them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -14,8 +13,8 @@ use crate::commands::replay::{LogSelection, ReplayLogFormat, SearchRequests};
 use crate::evaluator::Evaluator;
 use crate::exit::complain;
 use crate::input;
-use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk, read_urls};
-use crate::retrieval::Retriever;
+use crate::pages::{OwnHosts, SitemapSource, SitemapWalk, read_urls};
+use crate::sites::open_sitemap;
 
 /// Lost pages that are shown of one list and crawlers, each with its rule.
 const SHOWN: usize = 10;
@@ -181,7 +180,9 @@ impl PageListArgs {
     fn pages_of_sitemaps(&self, site: &SelectedSite, hosts: &OwnHosts) -> io::Result<Vec<Page>> {
         let mut retriever = None;
         let mut walk = SitemapWalk::within(hosts, usize::MAX);
-        walk.walk(self.sitemap.iter().cloned(), |source| open(source, site, &mut retriever).map(Some));
+        walk.walk(self.sitemap.iter().cloned(), |source| {
+            open_sitemap(source, &mut retriever, || site.retriever()).map(Some)
+        });
         match walk.trouble() {
             None => Ok(walk.into_pages()),
             Some(trouble) => {
@@ -193,25 +194,6 @@ impl PageListArgs {
                 complain(&format_args!("some sitemaps do not count: {trouble}"));
                 Ok(pages)
             }
-        }
-    }
-}
-
-/// Opens a sitemap; a client is made for the first that is fetched.
-fn open(
-    source: &SitemapSource,
-    site: &SelectedSite,
-    retriever: &mut Option<Retriever>,
-) -> Result<Box<dyn Read>, String> {
-    let named = |error: &dyn std::fmt::Display| format!("{source}: {error}");
-    match source {
-        SitemapSource::File(path) => Ok(Box::new(File::open(path).map_err(|error| named(&error))?)),
-        SitemapSource::Url(url) => {
-            let retriever = match retriever {
-                Some(known) => known,
-                unmade => unmade.insert(site.retriever().map_err(|error| error.to_string())?),
-            };
-            retriever.document(url, MOST_OCTETS).map_err(|error| named(&error))
         }
     }
 }

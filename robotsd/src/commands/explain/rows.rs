@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use tower_robots::agent::Obeys;
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
@@ -86,7 +87,8 @@ struct ExplanationJson<'a> {
     agent: Option<AgentSummary<'a>>,
     /// The token the groups were chosen for; `null` for those of `*`, and where there are none.
     token: Option<String>,
-    groups: Vec<ExplainedGroup>,
+    /// Each with its line and names.
+    groups: Vec<Value>,
     /// The form that decided.
     form: PathForm,
     /// The rule that decided.
@@ -100,12 +102,6 @@ struct ExplanationJson<'a> {
     /// The result of checking the claim, if an address was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
-}
-
-#[derive(Serialize)]
-struct ExplainedGroup {
-    line: usize,
-    names: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -135,10 +131,8 @@ struct ExplainedForm {
 pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> io::Result<()> {
     let ExplainedRequest { explanation, trace, .. } = request;
     let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
-    let group = |group: &Group<'_>| ExplainedGroup {
-        line: group.line(),
-        names: group.names().map(Name::value).map(text).collect(),
-    };
+    let names = |group: &Group<'_>| group.names().map(Name::value).map(text).collect::<Vec<_>>();
+    let group = |group: &Group<'_>| json!({ "line": group.line(), "names": names(group) });
     let form = |form: &FormTrace<'_>| ExplainedForm {
         form: form.form,
         path: text(&form.path),

@@ -282,12 +282,9 @@ impl Senders {
     /// The evidence by which claims are checked, where there is any.
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
-        match (&self.lists_of, names) {
-            (Some(day), None) => Some(format!("by the lists of {day}")),
-            (Some(day), Some(_)) => Some(format!("by the lists of {day} and the names of addresses")),
-            (None, Some(_)) => Some("by the names of addresses".to_owned()),
-            (None, None) => None,
-        }
+        let lists = self.lists_of.iter().map(|day| format!("the lists of {day}"));
+        let parts: Vec<_> = lists.chain(names.map(|_| "the names of addresses".to_owned())).collect();
+        (!parts.is_empty()).then(|| format!("by {}", parts.join(" and ")))
     }
 
     /// Requests under crawlers' names by who sent them, as it stands behind their number; those of impostors only where there are any.
