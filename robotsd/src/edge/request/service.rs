@@ -267,8 +267,7 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     exchange.answered(response.status());
     if let Some(record) = &mut exchange.record {
         record.answered(response.status());
-        let said = response.headers().get(CONTENT_LENGTH);
-        record.length = said.and_then(|said| fields::length(said.as_bytes()));
+        record.length = fields::content_length(response.headers());
         if response.body().is_end_stream() {
             record.whole();
         }
