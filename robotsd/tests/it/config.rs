@@ -212,6 +212,13 @@ fn every_fault_is_found_in_one_round() {
     assert_eq!(code, Some(2));
     assert_has(&error, &["robotsd.toml:5:", "robotsd.toml:4:", "robots.txt:1:1: "]);
     assert_lacks(&error, &["there is no [["]);
+    // Nor does a header without an end, which takes nothing with it but its own table.
+    for open in ["[gate", "[[listener]", "[[site", "[site.rate", "["] {
+        let broken = CONFIG.replace("[[site]]", &format!("{open}\n[[site]]")) + "[limits]\nfields = 0\n";
+        let (code, _, error) = said("check", &broken, "Disallow: /x\n");
+        assert_eq!((code, error.matches("robotsd.toml:").count()), (Some(2), 2), "{open}: {error}");
+        assert_has(&error, &["robotsd.toml:3:", "robotsd.toml:8:", "robots.txt:1:1: "]);
+    }
     // What serves stops at it: the rest is for `config check`.
     let error = crate::harness::folder(&[("robotsd.toml", &*broken)]).configured(["serve"]).failed(2);
     assert_has(&error, &["robotsd.toml:5:"]);
