@@ -19,7 +19,7 @@ use super::file::Reviewable;
 use super::log::{cannot_be_made, is_writable};
 use super::site::end;
 use super::{
-    Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig,
+    Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
     load_registry,
 };
 use crate::edge::objections;
@@ -40,6 +40,7 @@ impl Config {
             note(Severity::Warning, unknown_crawlers(file, self));
             note(Severity::Warning, evidence(file, self));
             note(Severity::Warning, open_hosts(file).collect());
+            note(Severity::Warning, unknown_sites(file, self));
             note(Severity::Warning, unasked_store(file).into_iter().collect());
             let sites = || file.site.iter().map(Spanned::get_ref);
             note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
@@ -164,6 +165,25 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
         is_of_authority.then(authority).into_iter().chain(dates)
     };
     all.flat_map(of_chain).collect()
+}
+
+/// Sites of tokens and users of the admin interface that are misspelled, or gone.
+fn unknown_sites(file: &RawConfig, config: &Config) -> Vec<Fault> {
+    // A file that is refused may have the site.
+    let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
+    let of_tokens = admin().flat_map(|admin| &admin.token).flat_map(|token| &token.sites);
+    let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
+    let names = || config.sites.iter().map(|site| &*site.name);
+    let is_unknown = |pattern: &&Spanned<String>| {
+        // `SITE/HOST` is one file of a site.
+        let site = pattern.get_ref().split('/').next().unwrap_or_default();
+        site != "*" && !names().any(|name| fits(site, name))
+    };
+    let fault = |pattern: &Spanned<String>| {
+        let message = format!("no site is called {:?}, so this has no effect", pattern.get_ref());
+        pattern.fault(message).help(did_you_mean(pattern.get_ref(), names()))
+    };
+    of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
 /// Secrets that cannot sign: no notification would be sent.
