@@ -43,7 +43,7 @@ pub mod internals {
     pub use crate::layer::forwarded::ForwardedWay;
     #[cfg(feature = "layer")]
     pub use crate::layer::record::text;
-    pub use crate::live::state::disk::folder_name;
+    pub use crate::live::state::disk::{folder_name, is_cut};
     #[cfg(feature = "tls")]
     pub use crate::source::fetch::tls::certificate_fault;
     pub use robots_core::debug_as;

@@ -41,6 +41,7 @@ pub mod rate;
 /// Items for `tower-robots` and `robotsd`. No promise: any release may change it.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::agent::network::bits;
     pub use crate::check::directives::distance;
     pub use crate::identity::address_class::AddressClass;
     #[cfg(feature = "signatures")]

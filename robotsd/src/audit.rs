@@ -5,11 +5,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use tower_robots::internals::is_cut;
 
 use crate::date::rfc3339_millis;
 use crate::files;
@@ -92,7 +93,7 @@ pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
         line.push(b'\n');
         let mut file = open(path)?;
         // A full disk may have cut the line before: it is not to take this one with it.
-        if ends_within_a_line(&mut file)? {
+        if is_cut(&mut file)? {
             line.insert(0, b'\n');
         }
         // In one piece: another process may write too.
@@ -120,16 +121,6 @@ fn open(path: &Path) -> io::Result<File> {
         }
         opened => opened,
     }
-}
-
-fn ends_within_a_line(file: &mut File) -> io::Result<bool> {
-    if file.metadata()?.len() == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
 }
 
 /// The records of a file, each with the last that is known of it, and how many lines are none.

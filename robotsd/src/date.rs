@@ -43,7 +43,8 @@ pub(crate) fn is_sayable(time: SystemTime) -> bool {
     sayable(time) == time
 }
 
-fn sayable(time: SystemTime) -> SystemTime {
+/// The nearest time that they have.
+pub(crate) fn sayable(time: SystemTime) -> SystemTime {
     time.clamp(UNIX_EPOCH, UNIX_EPOCH + LAST)
 }
 

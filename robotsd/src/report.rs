@@ -60,7 +60,7 @@ pub(crate) struct StatusReport {
     pub(crate) state_writable: Option<bool>,
     /// The threads that stand still.
     pub(crate) stalled: Vec<String>,
-    /// Troubles that concern every site: those of the state directory.
+    /// Troubles that concern every site: of the state directory, of certificates and others.
     pub(crate) troubles: Vec<String>,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) sites: Vec<SiteReport>,

@@ -40,7 +40,7 @@ mod header;
 mod header_reader;
 mod identity;
 mod name_index;
-mod network;
+pub(crate) mod network;
 mod program;
 mod purpose;
 mod recognizer;

@@ -118,7 +118,8 @@ impl fmt::Display for Network {
     }
 }
 
-fn bits(address: IpAddr) -> u128 {
+/// An address as one number.
+pub fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
         IpAddr::V6(address) => address.to_bits(),

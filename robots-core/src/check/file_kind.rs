@@ -122,10 +122,8 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     let every = |first: usize, zero: bool| sample.iter().skip(first).step_by(2).all(|octet| (*octet == 0) == zero);
     if every(0, false) && every(1, true) {
         Some(Utf16Form::LittleEndian)
-    } else if every(0, true) && every(1, false) {
-        Some(Utf16Form::BigEndian)
     } else {
-        None
+        (every(0, true) && every(1, false)).then_some(Utf16Form::BigEndian)
     }
 }
 

@@ -215,14 +215,21 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Troubles that concern every site: those of threads, of other proxies' questions, of the state directory, of the board in it, and of the log of requests.
+    /// Troubles that concern every site: those of threads, of other proxies' questions, of certificates, of the state directory, of the
+    /// board in it, and of the log of requests.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
         let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
         let questions =
             serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.troubles());
-        let access = self.lost.iter().filter_map(|lost| lost.trouble.lock().clone());
-        self.watchdog.troubles().chain(questions).chain(state).chain(board).chain(access).collect()
+        let (access, now) = (self.lost.iter().filter_map(|lost| lost.trouble.lock().clone()), SystemTime::now());
+        let dates = serving.iter().flat_map(|serving| &serving.certificates).flat_map(LiveCertificates::dates);
+        let certificates =
+            dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?)));
+        // Listeners may share a file.
+        let certificates: BTreeSet<_> = certificates.collect();
+        let of_process = self.watchdog.troubles().chain(questions).chain(certificates);
+        of_process.chain(state).chain(board).chain(access).collect()
     }
 }
 
@@ -264,8 +271,8 @@ impl Serving {
         }
         // Listeners may share a file, and one of them may have read it later.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
-        for (path, end) in self.certificates.iter().flat_map(LiveCertificates::ends) {
-            ends.entry(path).and_modify(|first| *first = end.min(*first)).or_insert(end);
+        for (path, dates) in self.certificates.iter().flat_map(LiveCertificates::dates) {
+            ends.entry(path).and_modify(|first| *first = dates.end.min(*first)).or_insert(dates.end);
         }
         for (path, end) in ends {
             if let Ok(end) = end.duration_since(SystemTime::UNIX_EPOCH) {

@@ -2,12 +2,13 @@
 //!
 //! The parser goes on after a syntax error by itself, and so does [`Reader`] after a value that is not what its key holds.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, Error};
 
 use super::{ConfigError, Fault, Faults, Key, Keys, Kind, syntax};
 use crate::names::{did_you_mean, nearest};
@@ -65,7 +66,8 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
 
 /// The same with every path of a file or folder that is written in it.
 pub(super) fn read_with_paths<D: Document>(text: &str) -> Result<(D, Vec<Spanned<PathBuf>>), Vec<Fault>> {
-    let parsed = Parsed::new(text);
+    let mended = OnceCell::new();
+    let parsed = Parsed::new(text, &mended);
     if !parsed.faults.is_empty() {
         return Err(parsed.faults);
     }
@@ -75,13 +77,13 @@ pub(super) fn read_with_paths<D: Document>(text: &str) -> Result<(D, Vec<Spanned
 
 /// Whether a text is TOML.
 pub(super) fn has_syntax(text: &str) -> bool {
-    Parsed::new(text).faults.is_empty()
+    Parsed::new(text, &OnceCell::new()).faults.is_empty()
 }
 
 /// Reads what there is in spite of problems, so that what else is wrong is found as well. A word that is misspelled counts as the one
 /// that it is probably meant to be, and defaults stand for what cannot be read.
 pub(super) fn read_on<D: Document>(text: &str) -> (Option<D>, Vec<Fault>, UnreadKeys) {
-    let (document, faults, unread, _) = Parsed::new(text).tables();
+    let (document, faults, unread, _) = Parsed::new(text, &OnceCell::new()).tables();
     (document, faults, unread)
 }
 
@@ -90,29 +92,42 @@ struct Parsed<'t> {
     text: &'t str,
     /// None where nothing of it is certain.
     document: Option<Spanned<DeTable<'t>>>,
-    errors: Vec<toml::de::Error>,
+    errors: Vec<Error>,
     faults: Vec<Fault>,
+    /// The tables that were left out.
+    unread: UnreadKeys,
 }
 
 impl<'t> Parsed<'t> {
-    fn new(text: &'t str) -> Self {
+    /// `mended` keeps the text without the tables whose headers have no end, where there are some.
+    fn new(text: &'t str, mended: &'t OnceCell<String>) -> Self {
         // A byte order mark is no part of a text; octets are counted with it.
-        let (document, errors) = DeTable::parse_recoverable(text);
-        if let Some(fault) = syntax::recognize(text, errors.first().and_then(toml::de::Error::span)) {
-            return Self { text, document: None, errors, faults: vec![fault] };
+        let (mut document, mut errors) = DeTable::parse_recoverable(text);
+        if let Some(fault) = syntax::recognize(text, errors.first().and_then(Error::span)) {
+            return Self { text, document: None, errors, faults: vec![fault], unread: Vec::new() };
         }
-        let mut faults = first_of_each_line(text, errors.iter().map(|error| syntax::fault(text, error)));
-        // Text that follows a list or a text without an end was read as a part of it.
+        let (closed, unread) = without_open_tables(text, &mut errors);
+        if !unread.is_empty() {
+            let (others, of_others) = DeTable::parse_recoverable(mended.get_or_init(|| closed));
+            document = others;
+            errors.extend(of_others);
+        }
+        // One a line: the others are most often its consequences.
+        let (line_at, mut seen) = (line_numbers(text), BTreeSet::new());
+        let faults = errors.iter().map(|error| syntax::fault(text, error));
+        let mut faults: Vec<_> = faults.filter(|fault| seen.insert(line_at(fault.span.start))).take(MOST).collect();
+        // Text that follows a list, a table or a text without an end was read as a part of it.
+        faults.sort_by_key(|fault| fault.span.start);
         let unclosed = faults.iter().position(syntax::is_unclosed);
         faults.truncate(unclosed.map_or(MOST, |at| at + 1));
-        Self { text, document: Some(document).filter(|_| unclosed.is_none()), errors, faults }
+        Self { text, document: Some(document).filter(|_| unclosed.is_none()), errors, faults, unread }
     }
 
     fn tables<D: Document>(self) -> (Option<D>, Vec<Fault>, UnreadKeys, Vec<Spanned<PathBuf>>) {
-        let Self { text, document, errors, faults } = self;
+        let Self { text, document, errors, faults, unread } = self;
         let Some(document) = document else { return (None, faults, Vec::new(), Vec::new()) };
         let (keys, is_certain) = (Keys { top: D::KEYS, name: D::NAME }, certain_places(text, &errors));
-        let (unread, paths) = (Vec::new(), Vec::new());
+        let paths = Vec::new();
         let mut reader = Reader { text, keys, is_certain: &is_certain, guesses: true, faults, unread, paths };
         let document = D::read_table(&mut reader, "", document.get_ref(), &document.span());
         let Reader { mut faults, unread, paths, .. } = reader;
@@ -124,11 +139,10 @@ impl<'t> Parsed<'t> {
 
 /// Whether a value is what its author wrote, from the places of its key and of itself, in spite of errors of the syntax: it is not
 /// on a line with one, nor below a header with one.
-pub(super) fn certain_places(text: &str, errors: &[toml::de::Error]) -> impl Fn(&Range<usize>, &Range<usize>) -> bool {
+pub(super) fn certain_places(text: &str, errors: &[Error]) -> impl Fn(&Range<usize>, &Range<usize>) -> bool {
     let line_at = line_numbers(text);
     let faulty: BTreeSet<usize> = errors.iter().map(|error| line_at(error.span().unwrap_or_default().start)).collect();
     // Every value asks, so the lines are looked through once.
-    let is_header = |line: &str| line.trim_start_matches([' ', '\t']).starts_with('[');
     let headers: Vec<usize> =
         text.lines().enumerate().filter(|(_, line)| is_header(line)).map(|(number, _)| number).collect();
     move |key, value| {
@@ -141,16 +155,36 @@ pub(super) fn certain_places(text: &str, errors: &[toml::de::Error]) -> impl Fn(
     }
 }
 
+fn is_header(line: &str) -> bool {
+    line.trim_start_matches([' ', '\t']).starts_with('[')
+}
+
+/// The text with blanks in place of the tables whose headers have no end, because the parser would give what they and the next table hold
+/// to others; and their paths and places. Of the errors those in them are left: reading the rest finds the others.
+fn without_open_tables(text: &str, errors: &mut Vec<Error>) -> (String, UnreadKeys) {
+    let line_at = line_numbers(text);
+    let line_of = |error: &Error| line_at(error.span().unwrap_or_default().start);
+    let faulty: BTreeSet<usize> = errors.iter().filter(|error| syntax::is_of_header(error)).map(line_of).collect();
+    let (mut closed, mut left_out, mut open, mut is_open) = (String::new(), BTreeSet::new(), Vec::new(), false);
+    for (number, line) in text.split_inclusive('\n').enumerate().filter(|_| !faulty.is_empty()) {
+        if is_header(line) {
+            is_open = faulty.contains(&number);
+            let name = line.split([']', '#']).next().unwrap_or_default().trim_matches(['[', ' ', '\t', '\r', '\n']);
+            open.extend(is_open.then(|| (name.to_owned(), closed.len())));
+        }
+        left_out.extend(is_open.then_some(number));
+        closed += &if is_open { syntax::blank(line) } else { line.to_owned() };
+    }
+    if !open.is_empty() {
+        errors.retain(|error| left_out.contains(&line_of(error)) && !syntax::is_of_place(error));
+    }
+    (closed, open)
+}
+
 /// The number of the line that holds an octet, the first being 0.
 fn line_numbers(text: &str) -> impl Fn(usize) -> usize + use<> {
     let ends: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
     move |octet| ends.partition_point(|end| *end < octet)
-}
-
-/// One problem a line: the others are most often its consequences.
-fn first_of_each_line(text: &str, faults: impl Iterator<Item = Fault>) -> Vec<Fault> {
-    let (line_at, mut seen) = (line_numbers(text), BTreeSet::new());
-    faults.filter(|fault| seen.insert(line_at(fault.span.start))).take(MOST).collect()
 }
 
 /// The text of a config file.

@@ -218,13 +218,11 @@ impl RegistrySources {
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());
-    if path.is_dir() {
-        return Err(written.fault(format!("{}: it is a folder, not a file of crawlers", path.display())));
+    let wrong = |why: &dyn fmt::Display| written.fault(format!("{}: {why}", path.display()));
+    if std::fs::metadata(&path).map_err(|error| wrong(&error))?.is_dir() {
+        return Err(wrong(&"it is a folder, not a file of crawlers"));
     }
-    match std::fs::metadata(&path) {
-        Ok(_) => Ok(Some(path)),
-        Err(error) => Err(written.fault(format!("{}: {error}", path.display()))),
-    }
+    Ok(Some(path))
 }
 
 /// The folder of the state directory in which it is kept.

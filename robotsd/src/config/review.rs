@@ -19,10 +19,10 @@ use super::file::Reviewable;
 use super::log::{cannot_be_made, is_writable};
 use super::site::end;
 use super::{
-    Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig,
+    Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
     load_registry,
 };
-use crate::edge::is_of_authority;
+use crate::edge::objections;
 use crate::files;
 use crate::input;
 use crate::names::did_you_mean;
@@ -34,20 +34,21 @@ impl Config {
     /// the file. Blocks: it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
         let Some(Reviewable { file, is_whole }) = self.reviewable.as_deref() else { return Vec::new() };
-        let mut found = Vec::new();
+        let (mut found, now) = (Vec::new(), SystemTime::now());
         let mut note = |severity, faults: Vec<Fault>| found.extend(faults.into_iter().map(|fault| (severity, fault)));
         if *is_whole {
             note(Severity::Warning, unknown_crawlers(file, self));
             note(Severity::Warning, evidence(file, self));
             note(Severity::Warning, open_hosts(file).collect());
-            note(Severity::Warning, authorities(file, self).collect());
+            note(Severity::Warning, unknown_sites(file, self));
             note(Severity::Warning, unasked_store(file).into_iter().collect());
             let sites = || file.site.iter().map(Spanned::get_ref);
             note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
             note(Severity::Note, sites().filter_map(|site| bounded_rate(file, site)).collect());
             note(Severity::Note, bounded_impostors(file).into_iter().collect());
         }
-        note(Severity::Warning, ended(file, SystemTime::now()));
+        note(Severity::Warning, ended(file, now));
+        note(Severity::Warning, certificates(file, self, now));
         note(Severity::Warning, without_files(file, self).collect());
         note(Severity::Warning, state_dir(file, self).into_iter().collect());
         note(Severity::Error, admin_socket(file, self).into_iter().collect());
@@ -150,15 +151,39 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
     }
 }
 
-/// Certificates of authorities that listeners have as their own, as `openssl req -x509` makes them.
-fn authorities<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
+/// Certificates of listeners that clients refuse: those of authorities, as `openssl req -x509` makes them, and those that have ended, end
+/// soon or have not begun.
+fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
-    all.filter(|chain| is_of_authority(&config.parts.folder(0).join(chain.get_ref()))).map(|chain| {
-        let strict = "robotsd's commands and other strict clients refuse it";
-        let message = format!("this is the certificate of an authority, and no server's: {strict}");
-        chain.fault(message).help("make one with basicConstraints=CA:FALSE".to_owned())
-    })
+    let of_chain = |chain: &Spanned<PathBuf>| {
+        let path = config.parts.folder(0).join(chain.get_ref());
+        let (is_of_authority, dates) = objections(&path, now);
+        let message = "this is the certificate of an authority, and no server's: robotsd's commands and other strict clients refuse it";
+        let authority = || chain.fault(message).help("make one with basicConstraints=CA:FALSE".to_owned());
+        let dates = dates.map(|warning| chain.fault(format!("{}: {warning}", path.display())));
+        is_of_authority.then(authority).into_iter().chain(dates)
+    };
+    all.flat_map(of_chain).collect()
+}
+
+/// Sites of tokens and users of the admin interface that are misspelled, or gone.
+fn unknown_sites(file: &RawConfig, config: &Config) -> Vec<Fault> {
+    // A file that is refused may have the site.
+    let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
+    let of_tokens = admin().flat_map(|admin| &admin.token).flat_map(|token| &token.sites);
+    let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
+    let names = || config.sites.iter().map(|site| &*site.name);
+    let is_unknown = |pattern: &&Spanned<String>| {
+        // `SITE/HOST` is one file of a site.
+        let site = pattern.get_ref().split('/').next().unwrap_or_default();
+        site != "*" && !names().any(|name| fits(site, name))
+    };
+    let fault = |pattern: &Spanned<String>| {
+        let message = format!("no site is called {:?}, so this has no effect", pattern.get_ref());
+        pattern.fault(message).help(did_you_mean(pattern.get_ref(), names()))
+    };
+    of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
 /// Secrets that cannot sign: no notification would be sent.

@@ -59,14 +59,9 @@ fn own_lines(text: &str, is_own_name: impl Fn(&str) -> bool) -> String {
             (is_below_header, is_in_own_table) = (true, name.is_some_and(is_own));
         }
         let is_kept = if is_below_header { is_in_own_table } else { trimmed.contains('=') && is_own(trimmed) };
-        if is_kept { line.to_owned() } else { blank(line) }
+        if is_kept { line.to_owned() } else { syntax::blank(line) }
     });
     lines.collect()
-}
-
-fn blank(line: &str) -> String {
-    let blank = |octet: u8| if matches!(octet, b'\n' | b'\r') { char::from(octet) } else { ' ' };
-    line.bytes().map(blank).collect()
 }
 
 #[cfg(test)]

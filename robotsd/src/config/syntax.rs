@@ -40,13 +40,32 @@ pub(super) fn fault(text: &str, error: &Error) -> Fault {
 
 const UNCLOSED_TEXT: &str = "the text of several lines has no end: close it with ";
 const UNCLOSED_LIST: &str = "the list has no end: close it with ]";
+const UNCLOSED_TABLE: &str = "the table has no end: close it with }";
 
 /// Whether a fault is that something has no end.
 pub(super) fn is_unclosed(fault: &Fault) -> bool {
-    fault.message == UNCLOSED_LIST || fault.message.starts_with(UNCLOSED_TEXT)
+    [UNCLOSED_TEXT, UNCLOSED_LIST, UNCLOSED_TABLE].iter().any(|unclosed| fault.message.starts_with(unclosed))
 }
 
-/// A list or a text of several lines that has no end. The parser finds it where something else begins, lines below.
+/// Whether an error is that the header of a table has no end, or no name: the parser takes the next header that it can read for it.
+pub(super) fn is_of_header(error: &Error) -> bool {
+    ["unclosed table", "unclosed array table", "unquoted keys cannot be empty"]
+        .iter()
+        .any(|begin| error.message().starts_with(begin))
+}
+
+/// Whether an error is that two entries have one place: where the parser puts them may be the consequence of another.
+pub(super) fn is_of_place(error: &Error) -> bool {
+    ["duplicate key", "cannot extend"].iter().any(|begin| error.message().starts_with(begin))
+}
+
+/// The line without its octets, so that those behind it keep their places.
+pub(super) fn blank(line: &str) -> String {
+    let blank = |octet: u8| if matches!(octet, b'\n' | b'\r') { char::from(octet) } else { ' ' };
+    line.bytes().map(blank).collect()
+}
+
+/// A list, a table in one line or a text of several that has no end. The parser finds it where something else begins, lines below.
 fn unclosed(text: &str, span: &Range<usize>, message: &str) -> Option<Fault> {
     let before = text.get(..span.start)?;
     if message.starts_with("invalid multi-line ") {
@@ -54,15 +73,20 @@ fn unclosed(text: &str, span: &Range<usize>, message: &str) -> Option<Fault> {
         let start = before.rfind(quotes)?;
         return Some(Fault::new(start..start + quotes.len(), format!("{UNCLOSED_TEXT}{quotes}")));
     }
-    if !message.starts_with("missing comma between array elements") {
-        return None;
-    }
-    // The list is open where a line begins that is another key or a header.
+    let (open, unclosed) = match message.split(',').next()? {
+        "missing comma between array elements" => ('[', UNCLOSED_LIST),
+        "missing comma between key-value pairs" | "missing key for inline table element" => ('{', UNCLOSED_TABLE),
+        _ => return None,
+    };
+    // It is open where a line begins that is another key or a header.
     let line_start = before.rfind('\n')? + 1;
     let line = text.get(line_start..)?.lines().next()?.trim();
     let is_next = line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| is_key(key.trim()));
-    let start = before.get(..line_start)?.rfind("= [")? + "= ".len();
-    is_next.then(|| Fault::new(start..start + 1, UNCLOSED_LIST))
+    let before = before.get(..line_start)?;
+    let (start, _) = before.rmatch_indices(open).find(|(at, _)| before[..*at].trim_end().ends_with('='))?;
+    // Lines of a table over several are entries, too, and only a comma may be missing.
+    let is_over_lines = open == '{' && (before[start..].trim_end().contains('\n') || line.ends_with('}'));
+    (is_next && !is_over_lines).then(|| Fault::new(start..start + 1, unclosed))
 }
 
 /// The problem of a text that is another format; none where it may be TOML. `error` is where the parser first failed.

@@ -36,10 +36,9 @@ pub(crate) struct WorkerConnections {
 struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
-    /// Idle connections in the last pass, those that have been idle for longest at the end.
-    idle: Vec<SlotCandidate>,
-    /// Connections whose request heads were incomplete after [`HEAD_GRACE`], likewise.
-    slow: Vec<SlotCandidate>,
+    /// By [`Idleness`], idle connections in the last pass, and those whose request heads were incomplete after [`HEAD_GRACE`]; those that
+    /// have been idle for longest at the end.
+    candidates: [Vec<SlotCandidate>; 2],
     /// When connections may be looked through again.
     next_pass: Option<Instant>,
 }
@@ -85,7 +84,7 @@ impl WorkerConnections {
         let mut open = self.open.lock();
         let now = Instant::now();
         loop {
-            while let Some(SlotCandidate { since, entry }) = open.candidates(idleness).pop() {
+            while let Some(SlotCandidate { since, entry }) = open.candidates[idleness as usize].pop() {
                 // A request may have come on it since, or another waiter may have claimed it.
                 let unchanged =
                     open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
@@ -103,30 +102,19 @@ impl WorkerConnections {
 }
 
 impl OpenConnections {
-    fn candidates(&mut self, idleness: Idleness) -> &mut Vec<SlotCandidate> {
-        match idleness {
-            Idleness::Idle => &mut self.idle,
-            Idleness::Slow => &mut self.slow,
-        }
-    }
-
     /// Looks through all connections.
     fn pass(&mut self, now: Instant) {
-        self.idle.clear();
-        self.slow.clear();
+        self.candidates.iter_mut().for_each(Vec::clear);
         for (entry, connection) in self.entries.iter().enumerate() {
-            match connection.as_ref().and_then(|connection| connection.idle()) {
-                Some((Idleness::Idle, since)) => self.idle.push(SlotCandidate { since, entry }),
-                Some((Idleness::Slow, since)) if now.saturating_duration_since(since) >= HEAD_GRACE => {
-                    self.slow.push(SlotCandidate { since, entry });
-                }
-                _ => {}
+            if let Some((idleness, since)) = connection.as_ref().and_then(|connection| connection.idle())
+                && (idleness == Idleness::Idle || now.saturating_duration_since(since) >= HEAD_GRACE)
+            {
+                self.candidates[idleness as usize].push(SlotCandidate { since, entry });
             }
         }
-        let few = self.idle.len() < BATCH;
+        let few = self.candidates[Idleness::Idle as usize].len() < BATCH;
         let most = BATCH.max(self.entries.len() / 16);
-        keep_oldest(&mut self.idle, most);
-        keep_oldest(&mut self.slow, most);
+        self.candidates.iter_mut().for_each(|candidates| keep_oldest(candidates, most));
         let pause = if few { (now.elapsed() * PASS_SHARE).min(MOST_PAUSE) } else { Duration::ZERO };
         // Never the same instant again, or the caller, who looks again after a pass, would find time for another.
         self.next_pass = Some(now + pause.max(Duration::from_micros(1)));

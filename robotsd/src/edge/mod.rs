@@ -52,5 +52,5 @@ pub(crate) use self::spop::push_string;
 pub(crate) use self::spop::{Arguments, SpopMessages, SpopValue, VariableList, split_string};
 pub(crate) use self::tls::{
     CertificateEvent, CertificateEventKind, CertificatePair, ClientAuthorities, LiveCertificates, PairFile, PairPaths,
-    TlsAcceptor, is_of_authority,
+    TlsAcceptor, objections,
 };

@@ -4,7 +4,7 @@
 //! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
 //! something come from proxies, so a client's are removed. Their replacements are in `edge::request::trusted`.
 
-use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, TE};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING};
 
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -34,6 +34,22 @@ pub(crate) fn length(value: &[u8]) -> Option<u64> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let number = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten();
     number.filter(|number| i64::try_from(*number).is_ok())
+}
+
+/// The length of a body by its head.
+pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
+    fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
+}
+
+/// Whether a body is in chunks. `chunked`, once, is the only transfer coding that is undone: forwarding any other under the wrong framing
+/// is how requests are smuggled, and in a response it would reach the client as if it were the content.
+pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
+    let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(false),
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(true),
+        _ => Err("unsupported transfer coding"),
+    }
 }
 
 /// Removes the fields that were meant for us, and those that the sender must not send.
@@ -121,7 +137,7 @@ pub(crate) fn is_hop_by_hop(name: &str) -> bool {
 /// Fields that naming them in `Connection` does not remove: host and framing are settled, and the agent must
 /// not be hidden from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
-    use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
+    use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::RecvStream;
 use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, EXPECT};
+use http::header::EXPECT;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Either;
 use hyper::body::Incoming;
@@ -184,7 +184,7 @@ impl RequestStream {
         if stream.is_end_stream() {
             return Self { stream, left: Some(0), has_data: true, expectant: None };
         }
-        let left = head.get(CONTENT_LENGTH).and_then(|said| fields::length(said.as_bytes()));
+        let left = fields::content_length(head);
         let expects = head.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         Self { stream, left, has_data: true, expectant: expects.then_some(client) }
     }

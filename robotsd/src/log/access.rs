@@ -198,10 +198,8 @@ impl Writer {
 /// The destination of the lines. Standard output is locked for whole ones, because events are written there as well.
 fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
-    match open(path) {
-        Ok(file) => Ok(Box::new(file)),
-        Err(error) => Err(format!("{}: the access log cannot be opened: {error}", path.display())),
-    }
+    let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;
+    Ok(Box::new(file))
 }
 
 /// Opens a file or a pipe at once: one without a reader would hold up the start until there is one. Writing to it may wait.

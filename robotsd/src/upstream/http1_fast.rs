@@ -184,12 +184,7 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
 
 /// Leaves a response the one framing by which hyper read it. The error says why its framing is refused.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    if let Some(coding) = codings.next() {
-        // hyper undoes `chunked` only; the rest would reach the client as if it were the content.
-        if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-            return Err("unsupported transfer coding");
-        }
+    if fields::is_chunked(headers)? {
         headers.remove(CONTENT_LENGTH);
         return Ok(());
     }

@@ -73,6 +73,13 @@ fn the_schema_of_the_config_is_printed_for_editors() {
 #[test]
 fn a_value_that_is_probably_not_meant_is_a_warning() {
     let listener = |more: &str| CONFIG.replace("127.0.0.1:0\"", more);
+    let user = |sites: &str| format!("{CONFIG}[[admin.user]]\nuid = 1000\nrole = \"operate\"\nsites = [{sites}]\n");
+    let token = |sites: &str| {
+        let hash = "0".repeat(64);
+        format!(
+            "{CONFIG}[[admin.token]]\nname = \"t\"\nhash = \"sha256:{hash}\"\nrole = \"operate\"\nsites = {sites}\n"
+        )
+    };
     for (config, want) in [
         (listener("192.0.2.7:80\""), "2:11: this machine has no address 192.0.2.7: listening there fails"),
         (
@@ -94,6 +101,10 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
         (format!("{CONFIG}[exempt]\npaths = [\"/\"]\n"), "7:10: \"/\" exempts every path"),
         (format!("{CONFIG}[exempt]\npaths = [\"/*\"]\n"), "7:10: \"/*\" exempts every path"),
         (format!("{CONFIG}[exempt]\ncidrs = [\"0.0.0.0/0\"]\n"), "7:10: \"0.0.0.0/0\" exempts every address"),
+        (user("\"gone\""), "9:10: no site is called \"gone\", so this has no effect"),
+        (user("\"a\", \"gone-*\""), "9:15: no site is called \"gone-*\", so this has no effect"),
+        (user("\"gone/a.test\""), "9:10: no site is called \"gone/a.test\", so this has no effect"),
+        (token("[\"*\", \"b\"]"), "10:15: no site is called \"b\", so this has no effect"),
     ] {
         let (code, out, error) = said("check", &config, "# open\n");
         let (place, message) = want.split_once(": ").unwrap();
@@ -104,6 +115,8 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
     for config in [
         listener("0.0.0.0:0\"\ntrusted_proxies = [\"10.0.0.0/8\", \"fc00::/7\", \"192.0.2.1\"]"),
         format!("{CONFIG}[exempt]\npaths = [\"/.well-known/\", \"/$\"]\ncidrs = [\"10.0.0.0/8\"]\n"),
+        user("\"a\", \"*\", \"a*\", \"a/a.test\""),
+        token("[\"a\"]"),
     ] {
         assert_eq!(said("check", &config, "# open\n").2, "", "{config}");
     }
@@ -212,6 +225,13 @@ fn every_fault_is_found_in_one_round() {
     assert_eq!(code, Some(2));
     assert_has(&error, &["robotsd.toml:5:", "robotsd.toml:4:", "robots.txt:1:1: "]);
     assert_lacks(&error, &["there is no [["]);
+    // Nor does a header without an end, which takes nothing with it but its own table.
+    for open in ["[gate", "[[listener]", "[[site", "[site.rate", "["] {
+        let broken = CONFIG.replace("[[site]]", &format!("{open}\n[[site]]")) + "[limits]\nfields = 0\n";
+        let (code, _, error) = said("check", &broken, "Disallow: /x\n");
+        assert_eq!((code, error.matches("robotsd.toml:").count()), (Some(2), 2), "{open}: {error}");
+        assert_has(&error, &["robotsd.toml:3:", "robotsd.toml:8:", "robots.txt:1:1: "]);
+    }
     // What serves stops at it: the rest is for `config check`.
     let error = crate::harness::folder(&[("robotsd.toml", &*broken)]).configured(["serve"]).failed(2);
     assert_has(&error, &["robotsd.toml:5:"]);

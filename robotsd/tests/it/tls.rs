@@ -4,8 +4,9 @@ use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use rcgen::{BasicConstraints, IsCa, KeyPair};
+use rcgen::{BasicConstraints, IsCa, KeyPair, date_time_ymd};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -187,4 +188,42 @@ fn the_certificate_of_an_authority_is_warned_about_and_said_in_words() {
         &["it is the certificate of an authority, and no server's: make one with basicConstraints=CA:FALSE"],
     );
     assert_lacks(&said, &["Other", "EndEntity"]);
+}
+
+/// It neither refuses the config nor holds up a start: clients are refused all the same, and nothing would be served at all.
+#[test]
+fn a_certificate_that_clients_refuse_for_its_dates_is_said_by_the_check_and_the_status() {
+    let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2020, 4, 1));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let in_days = |days: u64| date_time_ymd(1970, 1, 1) + now + Duration::from_secs(days * 24 * 3600 + 3600);
+    let expired =
+        "a.pem: the certificate is not valid after Wed, 01 Apr 2020 00:00:00 GMT: it has expired, so renew it";
+    for (begin, end, said) in [
+        (past.0, past.1, Some(expired)),
+        (past.0, in_days(5), Some(", in 5 days: renew it")),
+        (in_days(5), in_days(90), Some("GMT: either it is new or the clock is wrong here")),
+        (past.0, in_days(15), None),
+    ] {
+        // Both listeners have it.
+        let other = "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[listener.certificate]]";
+        let folder = config().admin_socket().tables(format!("{other}\nchain = \"a.pem\"\nkey = \"a.key\"")).folder();
+        let (key, mut params) = (KeyPair::generate().unwrap(), certificate_for(&["a.test"]));
+        (params.not_before, params.not_after) = (begin, end);
+        put(&folder.at("a.pem"), &params.self_signed(&key).unwrap().pem());
+        put(&folder.at("a.key"), &key.serialize_pem());
+        let checked = folder.with_config(&["config", "check"]).ends_with(0);
+        let _running = folder.start();
+        let troubles = folder.with_config(&["status", "--json"]).json()["troubles"].to_string();
+        let words = |text: &str| text.matches("a.pem: the certificate ").count();
+        let Some(said) = said else {
+            assert_eq!((words(&checked.error), &*troubles), (0, "[]"), "{checked:?}");
+            continue;
+        };
+        assert_has(&checked.out, &["warnings: 2"]);
+        assert_has(&checked.error, &[said, "robotsd.toml:", "chain = \"a.pem\""]);
+        assert_has(&troubles, &[said]);
+        assert_eq!((words(&checked.error), words(&troubles)), (2, 1), "{checked:?} {troubles}");
+        assert_has(folder.with_config(&["status", "--problems"]).ends_with(1).out, &["trouble:"]);
+        folder.with_config(&["status", "--ready"]).succeeded();
+    }
 }

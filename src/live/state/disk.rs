@@ -103,6 +103,9 @@ impl Disk {
         });
         let mut count = 0;
         let written = file.and_then(|mut file| {
+            if !file.metadata()?.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a regular file"));
+            }
             if is_cut(&mut file)? {
                 file.write_all(b"\n")?;
             }
@@ -238,12 +241,9 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], is_durable: bool) -> 
     written.inspect_err(|_| drop(fs::remove_file(aside)))
 }
 
-fn is_cut(file: &mut File) -> io::Result<bool> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a regular file"));
-    }
-    if metadata.len() == 0 {
+/// Whether a file ends within a line, as a full disk leaves it.
+pub fn is_cut(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
         return Ok(false);
     }
     let mut last = [0];

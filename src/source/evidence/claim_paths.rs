@@ -9,13 +9,14 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
+use robots_core::internals::bits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::lookup_queue::RecentMarks;
 use super::path_breaker::PathBreaker;
 use super::verification_plan::{OperatorTable, ResolverProof};
-use super::verified_claims::{minute, number, second};
+use super::verified_claims::{minute, second};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
@@ -195,7 +196,7 @@ impl ClaimPaths {
     /// The mark of the claims of one client that one method verifies within a minute. Few whole numbers are hashed: this is
     /// done for every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
-        let client = address.map_or(0, |address| number(address.get()));
+        let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::SystemTime;
 
 use foldhash::fast::RandomState;
+use robots_core::internals::bits;
 
 use crate::agent::IdentityMethod;
 
@@ -63,7 +64,7 @@ impl EvidenceVersion {
 
 impl ClaimKey {
     pub(super) fn new(path: u64, client: IpAddr, now: SystemTime, version: u64) -> Self {
-        Self { path, client: number(client), minute: minute(now), version }
+        Self { path, client: bits(client), minute: minute(now), version }
     }
 
     const fn words(&self, method: u64) -> [u64; 5] {
@@ -136,14 +137,6 @@ pub(super) fn second(now: SystemTime) -> u64 {
 /// The minute of a moment.
 pub(super) fn minute(now: SystemTime) -> u64 {
     second(now) / 60
-}
-
-/// An address as one number.
-pub(super) fn number(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(address) => address.to_bits(),
-    }
 }
 
 #[cfg(test)]

@@ -41,8 +41,8 @@ pub(crate) struct WatchedSocket<T> {
     /// Octets that have been looked at, and are read once more, before all else.
     pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
-    writing: IdleTimeout,
-    flushing: IdleTimeout,
+    /// By [`Operation`].
+    timeouts: [IdleTimeout; 2],
     protocol: Protocol,
     /// Interim responses that are being written.
     interim: Bytes,
@@ -87,8 +87,7 @@ impl<T> WatchedSocket<T> {
             early,
             unread: Bytes::new(),
             state,
-            writing: IdleTimeout::new(write_idle),
-            flushing: IdleTimeout::new(write_idle),
+            timeouts: [IdleTimeout::new(write_idle), IdleTimeout::new(write_idle)],
             protocol,
             interim: Bytes::new(),
             unsent: Unsent::Nothing,
@@ -100,7 +99,7 @@ impl<T> WatchedSocket<T> {
     /// Records what of a response the client still has to take, from here or from a stream, and whether a frame has come in
     /// part.
     fn record_progress(&mut self) {
-        let is_blocked = self.writing.is_waiting || self.flushing.is_waiting;
+        let is_blocked = self.timeouts.iter().any(|timeout| timeout.is_waiting);
         let (streams, partial) = match &self.protocol {
             Protocol::Http2(accounting) => (accounting.unsent(), accounting.partial()),
             _ => (None, None),
@@ -206,7 +205,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.interim.advance(written),
             }
-            self.flushing.progressed(|| None);
+            self.timeouts[Operation::Flush as usize].progressed(|| None);
         }
         Poll::Ready(Ok(()))
     }
@@ -218,13 +217,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         result: Poll<io::Result<R>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<R>> {
-        let Self { state, writing, flushing, .. } = self;
-        let delivery = &state.delivery;
-        let timeout = match operation {
-            Operation::Write => writing,
-            // With TLS, octets that have been written may still be here.
-            Operation::Flush => flushing,
-        };
+        let (delivery, timeout) = (&self.state.delivery, &mut self.timeouts[operation as usize]);
         let result = match result {
             Poll::Ready(result) => {
                 if timeout.progressed(|| delivery.transfer()) {
@@ -244,6 +237,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 #[derive(Clone, Copy)]
 enum Operation {
     Write,
+    /// With TLS, octets that have been written may still be here.
     Flush,
 }
 

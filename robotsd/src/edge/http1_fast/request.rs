@@ -10,7 +10,9 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 use http::{Method, Request, Uri};
 
 use crate::edge::connection::settings::{self, EdgeLimits};
@@ -51,15 +53,12 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     let mut map = HeaderMap::with_capacity(head.headers.len() + ADDED);
     for field in head.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
-        if is_delicate(&name) {
-            return None;
-        }
-        if name == CONNECTION {
+        match name {
             // Meant for us, and done.
-            match field.value.eq_ignore_ascii_case(b"keep-alive") {
-                true => continue,
-                false => return None,
-            }
+            CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
+            // They concern bodies, or the state of the connection.
+            CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE => return None,
+            _ => {}
         }
         map.append(name, HeaderValue::from_maybe_shared(octets.slice_ref(field.value)).ok()?);
     }
@@ -68,12 +67,6 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     *request.uri_mut() = uri;
     *request.headers_mut() = map;
     Some(request)
-}
-
-/// Whether a field concerns bodies, or the state of the connection.
-fn is_delicate(name: &HeaderName) -> bool {
-    use http::header::{CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
-    matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | UPGRADE | EXPECT | TE | TRAILER)
 }
 
 /// Octets that begin with a request line, with its target escaped; none where nothing is to be escaped, or the line is not

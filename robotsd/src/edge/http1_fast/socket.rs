@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::date;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::ConnectionState;
-use crate::exchange::{IdleTimeout, InterimClient, InterimQueue, Transfer, client_does_not_read};
+use crate::exchange::{IdleTimeout, InterimClient, Transfer, client_does_not_read};
 use crate::socket::{LingeringClose, Socket};
 
 /// Octets read at once, through the stack; a request head that is longer is hyper's.
@@ -120,7 +120,7 @@ impl FastSocket {
     /// Writes the interim responses that have come, at once: the final one may take long.
     pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_sending = !self.out.is_empty() || self.timeout.is_waiting;
-        if !is_sending && !self.interim().is_waiting() {
+        if !is_sending && !self.connection.interim().is_waiting() {
             return Poll::Ready(Ok(()));
         }
         if self.out.is_empty() {
@@ -136,10 +136,6 @@ impl FastSocket {
             connection.interim().take_octets(out);
             connection.interim().note_written();
         }
-    }
-
-    fn interim(&self) -> &InterimQueue {
-        self.connection.interim()
     }
 
     /// Closes the sending side in order, and reads on where the client has sent more. A claim of the slot ends that.

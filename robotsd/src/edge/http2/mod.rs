@@ -29,7 +29,7 @@ use super::connection_state::{ConnectionState, Unsent};
 use super::http1_fast::DateClock;
 use super::request::service::{RequestService, ResponseWriter};
 use crate::date;
-use crate::exchange::{EdgeService, RequestBody, RequestStream, frames};
+use crate::exchange::{EdgeService, InterimResponses, RequestBody, RequestStream, frames};
 use crate::socket::Socket;
 
 /// Resets that we may have to send a client for its mistakes before the connection ends, each of which costs us and not the client.
@@ -108,7 +108,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let is_head = *request.method() == Method::HEAD;
         let (head, coming) = request.into_parts();
         let consumer = StreamConsumer::default();
-        let coming = RequestStream::new(coming, &head.headers, consumer.interim_responses());
+        let coming = RequestStream::new(coming, &head.headers, InterimResponses::to(consumer.clone()));
         let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
         // Boxed, and the whole once more: the futures around it would move it, and a task moves its own when it begins and ends.

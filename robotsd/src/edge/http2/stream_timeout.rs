@@ -15,7 +15,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use crate::edge::connection_state::ConnectionState;
-use crate::exchange::{IdleTimeout, InterimClient, InterimQueue, InterimResponses, Transfer};
+use crate::exchange::{IdleTimeout, InterimClient, InterimQueue, Transfer};
 
 /// The consumer of the frames of a response body, shared by the stream's task, the body and its exchange.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
@@ -40,11 +40,6 @@ impl InterimClient for StreamDelivery {
 }
 
 impl StreamDelivery {
-    /// The way of interim responses for the stream.
-    pub(crate) fn interim_responses(self: &Arc<Self>) -> InterimResponses {
-        InterimResponses::to(Arc::clone(self))
-    }
-
     pub(crate) fn polled(&self) {
         self.turn.store(self.turn().next_multiple_of(2), Ordering::Relaxed);
     }

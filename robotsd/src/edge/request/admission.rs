@@ -7,7 +7,7 @@
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 
 use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
@@ -28,7 +28,11 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
     if head.headers.keys().all(is_simple) {
         return Ok(false);
     }
-    check_codings(&head.headers)?;
+    let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
+    // hyper settles this by dropping the length, and closes the connection afterwards; should it ever not.
+    if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
+        return Err(RequestRefusal::bad_request("two framings"));
+    }
     check_expectation(head)?;
     Ok(asks_for_websocket(head))
 }
@@ -49,21 +53,6 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
         return Err(RequestRefusal::bad_request("invalid octet in the path"));
-    }
-    Ok(())
-}
-
-/// `chunked`, once, is the only transfer coding we undo; forwarding any other under the wrong framing is how requests
-/// are smuggled.
-fn check_codings(headers: &HeaderMap) -> Result<(), RequestRefusal> {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let Some(coding) = codings.next() else { return Ok(()) };
-    if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-        return Err(RequestRefusal::bad_request("unsupported transfer coding"));
-    }
-    // hyper settles this by dropping the length, and closes the connection afterwards; should it ever not.
-    if headers.contains_key(CONTENT_LENGTH) {
-        return Err(RequestRefusal::bad_request("two framings"));
     }
     Ok(())
 }

@@ -46,17 +46,12 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     if differs && head.version == Version::HTTP_2 {
         return Err(RequestRefusal::bad_request("Host differs from :authority"));
     }
-    let Ok(host) = HeaderValue::from_str(authority) else {
-        return Err(RequestRefusal::bad_request("invalid authority"));
-    };
-    head.headers.insert(HOST, host);
-    head.uri = origin_form(&head.uri)?;
-    Ok(())
+    to_origin_form(head)
 }
 
-/// Puts the target of a proxy's question into origin-form. Its `Host` is the word of the proxy's client, about whose request the
-/// question is: nothing is refused for what it holds.
-pub(crate) fn settle_question(head: &mut Parts) -> Result<(), RequestRefusal> {
+/// Puts the target of a request into origin-form, and its host into `Host`. All that is done for a proxy's question, whose `Host` is the
+/// word of the proxy's client, about whose request the question is: nothing is refused for what it holds.
+pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
     {

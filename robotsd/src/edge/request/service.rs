@@ -129,7 +129,7 @@ impl<S> RequestService<S> {
                 fields::clean_request(&mut head.headers, self.info.forwarded.sender());
             }
             Callers::AskingProxies => {
-                host::settle_question(&mut head)?;
+                host::to_origin_form(&mut head)?;
                 fields::clean_question(&mut head.headers);
             }
         }
@@ -177,7 +177,7 @@ impl<S: EdgeService> RequestService<S> {
             ResponseWriter::Stream(stream) => (false, None, Some(stream)),
         };
         let interim = match &stream {
-            Some(stream) => Some(stream.interim_responses()),
+            Some(stream) => Some(InterimResponses::to(Arc::clone(stream))),
             None => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
         };
         // The fast path leaves a client that speaks of trailers to hyper.
@@ -267,8 +267,7 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     exchange.answered(response.status());
     if let Some(record) = &mut exchange.record {
         record.answered(response.status());
-        let said = response.headers().get(CONTENT_LENGTH);
-        record.length = said.and_then(|said| fields::length(said.as_bytes()));
+        record.length = fields::content_length(response.headers());
         if response.body().is_end_stream() {
             record.whole();
         }

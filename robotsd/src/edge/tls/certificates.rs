@@ -23,7 +23,8 @@ use tokio_rustls::rustls::server::{ClientHello, NoServerSessionStorage, Produces
 use tokio_rustls::rustls::sign::SingleCertAndKey;
 use tokio_rustls::rustls::{Error, RootCertStore, ServerConfig};
 
-use super::pair::{CertificatePair, PairPaths, PairVersion, provider, version};
+use self::CertificateEventKind::InForce;
+use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
 
 /// The certificates of a listener, by name; at least one.
 #[derive(Debug)]
@@ -217,11 +218,11 @@ impl LiveCertificates {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// When the certificates in force end, by the files of their chains.
-    pub(crate) fn ends(&self) -> Vec<(PathBuf, SystemTime)> {
+    /// The dates of the certificates in force, by the files of their chains.
+    pub(crate) fn dates(&self) -> Vec<(PathBuf, Validity)> {
         let current = self.current();
         let pairs = self.0.paths.iter().zip(&current.certificates);
-        pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?.end))).collect()
+        pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?))).collect()
     }
 
     /// The certificates in force, and warnings about them.
@@ -231,11 +232,7 @@ impl LiveCertificates {
         for ((paths, shown), report) in
             self.0.paths.iter().zip(self.current().certificates.iter()).zip(reports.iter_mut())
         {
-            events.push(CertificateEvent::new(
-                CertificateEventKind::InForce,
-                paths,
-                &format!("in force for {}", shown.pair),
-            ));
+            events.push(CertificateEvent::new(InForce, paths, &format!("in force for {}", shown.pair)));
             report.report_warning(paths, &shown.pair, now, &mut events);
         }
         events
@@ -288,14 +285,10 @@ impl LiveCertificates {
             let is_back = seen == Some(before.pair.version);
             let after = if is_back { None } else { self.read(paths, seen, report, &mut events) };
             if let Some(after) = &after {
-                events.push(CertificateEvent::new(
-                    CertificateEventKind::InForce,
-                    paths,
-                    &format!("replaced, in force for {}", after.pair),
-                ));
+                events.push(CertificateEvent::new(InForce, paths, &format!("replaced, in force for {}", after.pair)));
             }
             if is_back && report.rejection.is_some() {
-                events.push(CertificateEvent::new(CertificateEventKind::InForce, paths, "is in force as before"));
+                events.push(CertificateEvent::new(InForce, paths, "is in force as before"));
             }
             if is_back || after.is_some() {
                 report.rejection = None;

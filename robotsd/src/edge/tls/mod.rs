@@ -17,4 +17,4 @@ mod tests;
 
 pub(crate) use self::acceptor::{Secured, SettledProtocol, TlsAcceptor};
 pub(crate) use self::certificates::{CertificateEvent, CertificateEventKind, ClientAuthorities, LiveCertificates};
-pub(crate) use self::pair::{CertificatePair, PairFile, PairPaths, is_of_authority};
+pub(crate) use self::pair::{CertificatePair, PairFile, PairPaths, objections};

@@ -2,17 +2,19 @@
 //!
 //! No message contains anything from a key file.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
 use data_encoding::HEXLOWER;
+use memchr::memmem;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{Error, InconsistentKeys};
+use tokio_rustls::rustls::{CertificateError, Error, InconsistentKeys};
 use tower_robots::internals::{certificate_fault, first_few};
 use webpki::EndEntityCert;
 use x509_parser::certificate::X509CertificateParser;
@@ -152,10 +154,12 @@ pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     Some(PairVersion::of(&chain, &key))
 }
 
-/// Whether the first certificate of a file is one of an authority.
-pub(crate) fn is_of_authority(chain: &Path) -> bool {
+/// Whether the first certificate of a file is one of an authority, and the warning about its dates, if there is one.
+pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>) {
     let chain = read(chain).ok().and_then(|(pem, _)| certificates(&pem).ok()).unwrap_or_default();
-    chain.first().is_some_and(|first| X509CertificateParser::new().parse(&first[..]).is_ok_and(|(_, of)| of.is_ca()))
+    let Some(first) = chain.first() else { return (false, None) };
+    let is_of_authority = X509CertificateParser::new().parse(&first[..]).is_ok_and(|(_, of)| of.is_ca());
+    (is_of_authority, Validity::of(first).and_then(|validity| validity.warning(now)))
 }
 
 /// The octets of a regular file, and whether its permissions are too wide for a key.
@@ -164,13 +168,8 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is no PEM file"));
     }
-    Ok((octets, is_exposed(&metadata)))
-}
-
-fn is_exposed(metadata: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
     // Any permission of others, and any of the group but reading.
-    metadata.mode() & 0o037 != 0
+    Ok((octets, metadata.mode() & 0o037 != 0))
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
@@ -186,16 +185,12 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str
 fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
     match PrivateKeyDer::from_pem_slice(pem) {
         Ok(key) => Ok(key),
-        Err(_) if contains(pem, b"ENCRYPTED") => {
+        Err(_) if memmem::find(pem, b"ENCRYPTED").is_some() => {
             Err("the key is encrypted, and there is no prompt for its passphrase: store it without one")
         }
-        Err(_) if contains(pem, b"PRIVATE KEY-----") => Err("this is broken PEM"),
+        Err(_) if memmem::find(pem, b"PRIVATE KEY-----").is_some() => Err("this is broken PEM"),
         Err(_) => Err("no private key here: it begins with \"-----BEGIN PRIVATE KEY-----\""),
     }
-}
-
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    memchr::memmem::find(text, word).is_some()
 }
 
 /// So long before its end a certificate is warned about. Certificates of 90 days are renewed with 30 left.
@@ -231,12 +226,13 @@ impl Validity {
 
     /// A warning about using it now, or soon.
     pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
+        let since = |time| date::sayable(time).duration_since(UNIX_EPOCH).unwrap_or_default();
+        let [time, not_before, not_after] = [now, self.begin, self.end].map(since).map(UnixTime::since_unix_epoch);
         if now < self.begin {
-            let begin = date::rfc3339(self.begin);
-            return Some(format!("the certificate is not valid before {begin}"));
+            return Some(certificate_fault(&CertificateError::NotValidYetContext { time, not_before }));
         }
         match self.end.duration_since(now) {
-            Err(_) => Some(format!("the certificate expired on {}: renew it", self.last_day())),
+            Err(_) => Some(certificate_fault(&CertificateError::ExpiredContext { time, not_after })),
             Ok(left) if left <= SOON => {
                 let days = left.as_secs() / (24 * 3600);
                 Some(format!("the certificate expires on {}, in {days} days: renew it", self.last_day()))
@@ -281,12 +277,15 @@ mod tests {
     fn the_two_weeks_before_the_end_are_warned_about() {
         let validity = Validity::of(&made((2026, 1, 1), (2026, 4, 1))).unwrap();
         for (now, word) in [
-            ("2025-12-31T23:59:59Z", Some("is not valid before 2026-01-01T00:00:00Z")),
+            ("2025-12-31T23:59:59Z", Some("is not valid before Thu, 01 Jan 2026 00:00:00 GMT")),
             ("2026-01-01T00:00:00Z", None),
             ("2026-03-17T23:59:59Z", None),
             ("2026-03-18T00:00:00Z", Some("expires on 2026-04-01, in 14 days")),
             ("2026-03-31T12:00:00Z", Some("in 0 days")),
-            ("2026-04-01T00:00:01Z", Some("expired on 2026-04-01")),
+            (
+                "2026-04-01T00:00:01Z",
+                Some("is not valid after Wed, 01 Apr 2026 00:00:00 GMT: it has expired, so renew it"),
+            ),
         ] {
             let warning = validity.warning(at(now));
             match word {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream};
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
@@ -153,8 +153,7 @@ fn accept(
     unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(Cause::Invalid(why)))?;
     // RFC 9110, section 6.4.1.
     let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let length = head.headers.get(CONTENT_LENGTH).filter(|_| !is_bodiless);
-    let expected = match length.and_then(|length| fields::length(length.as_bytes())) {
+    let expected = match fields::content_length(&head.headers).filter(|_| !is_bodiless) {
         Some(octets) => ExpectedBody::Length(octets),
         None if is_bodiless => ExpectedBody::Absent,
         None => ExpectedBody::Open,

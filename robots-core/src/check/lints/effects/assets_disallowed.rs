@@ -46,10 +46,8 @@ fn severity(pattern: &[u8]) -> Option<Severity> {
     };
     if ends(".js") || ends(".css") || CERTAIN.iter().any(is) {
         Some(Severity::Warning)
-    } else if LIKELY.iter().any(is) {
-        Some(Severity::Note)
     } else {
-        None
+        LIKELY.iter().any(is).then_some(Severity::Note)
     }
 }
 
