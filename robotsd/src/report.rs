@@ -88,13 +88,19 @@ pub(crate) struct NextStep {
 }
 
 impl NextStep {
-    pub(crate) const fn say(what: String) -> Self {
-        Self { what, command: Vec::new() }
+    pub(crate) fn say(what: impl Into<String>) -> Self {
+        Self { what: what.into(), command: Vec::new() }
     }
 
     /// Whether its command is for the robotsd that runs: another one reads a file, and names it.
     pub(crate) fn is_for_running(&self) -> bool {
         self.command.get(1).is_some_and(|command| !matches!(&**command, "check" | "config"))
+    }
+
+    /// The first step of a fleet with a name.
+    pub(crate) fn make_document() -> Self {
+        let what = "no document of the fleet has been read, so nothing is enforced; to make it, once for all replicas";
+        Self::command(what, ["robotsd", "fleet", "init"])
     }
 
     pub(crate) fn command<'a>(what: &str, command: impl IntoIterator<Item = &'a str>) -> Self {
@@ -316,7 +322,7 @@ pub(crate) struct ReloadOutcome {
     pub(crate) message: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteReload {
     pub(crate) name: String,
     /// Until when some of what is disallowed is only observed.

@@ -131,8 +131,9 @@ fn ask_within<T: DeserializeOwned>(
         }
         announce(&format_args!("{place}: waiting for the answer of robotsd, for {} s at most", whole.as_secs()));
         let late = || {
+            let may_be_done = if of.0.is_safe() { "" } else { "; it may be done all the same" };
             broken(format!(
-                "no answer after {} s: robotsd is stopped (SIGSTOP), or waits for a file system that hangs",
+                "no answer after {} s: robotsd is stopped (SIGSTOP), or waits for a file system that hangs{may_be_done}",
                 whole.as_secs()
             ))
         };

@@ -41,13 +41,8 @@ impl FleetSites for ServerState {
 
 /// The fleet, where the process is of one.
 pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
-    let none = || {
-        AdminReply::error(
-            StatusCode::NOT_FOUND,
-            "this robotsd is of no fleet: write name = \"…\" in [fleet], and start it again",
-        )
-    };
-    serving.sites.state.fleet.as_ref().ok_or_else(none)
+    let none = "this robotsd is of no fleet: write name = \"…\" in [fleet], and start it again";
+    serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
 /// Turns a scope off by a mark of this id, or lifts every mark of the scope.

@@ -4,10 +4,8 @@
 
 use std::collections::HashSet;
 use std::net::ToSocketAddrs;
-use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode};
@@ -22,6 +20,7 @@ use crate::audit::machine;
 use crate::board::{Board, BoardQuery, BoardReport, ReplicaRows, join, seconds};
 use crate::config::{AdminPlace, ConfigError, replicas};
 use crate::report::ReplicaAnswer;
+use crate::sites::in_parallel;
 
 /// Asks every replica. The answers are in the order of the places. Blocks.
 pub(crate) fn ask_all<T: Send>(
@@ -34,11 +33,11 @@ pub(crate) fn ask_all<T: Send>(
     };
     // A name may stand for an address that is written as well.
     let asked = Mutex::new(HashSet::new());
-    let answers = each_at_once(places, |place| match single(place) {
+    let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
         Ok(mut found) => {
             found.retain(|place| asked.lock().insert(place.to_string()));
-            each_at_once(&found, |place| answered(place, ask(place).map_err(|error| unconfirmed(&error))))
+            in_parallel(&found, |place| answered(place, ask(place).map_err(|error| unconfirmed(&error))))
         }
     });
     answers.into_iter().flatten().collect()
@@ -72,15 +71,6 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     let late = |_| AdminReply::unavailable("the replicas could not be asked in time: they are being asked already");
     let asked = timeout(PATIENCE, asking).await.map_err(late)?.map_err(|error| AdminReply::fault(&error))?;
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
-}
-
-/// What a function makes of each of several things, on a thread each.
-fn each_at_once<P: Sync, T: Send>(of: &[P], make: impl Fn(&P) -> T + Sync) -> Vec<T> {
-    let make = &make;
-    thread::scope(|scope| {
-        let making: Vec<_> = of.iter().map(|one| scope.spawn(move || make(one))).collect();
-        making.into_iter().map(|made| made.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
 }
 
 /// The places of which each is one replica.

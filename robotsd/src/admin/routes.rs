@@ -253,7 +253,8 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     let sites = &serving(&state)?.sites;
     let report = ReloadReport { config, ..sites.reload(query.value("site")).await.map_err(refused)? };
     let of_sites = report.sites.iter().map(|site| (&*site.outcome, &*site.message));
-    let outcomes = report.config.iter().map(|config| (&*config.outcome, &*config.message)).chain(of_sites);
+    let others = [&report.config, &report.registry].into_iter().flatten();
+    let outcomes = others.map(|other| (&*other.outcome, &*other.message)).chain(of_sites);
     let kept = outcomes.filter_map(|(outcome, why)| matches!(outcome, "kept" | "partly").then_some(why));
     let kept: Vec<_> = kept.collect();
     let mut reply = AdminReply::json(&report);
@@ -281,21 +282,19 @@ fn history(state: &ServerState, query: &Query) -> Answer {
 /// Brings the version `?hash=` of `?site=` live, which waits; with `?fleet=` on every replica.
 async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["site", "hash", "fleet"])?;
-    let (site, hash) = (query.needed("site", "NAME")?, query.needed("hash", "HASH")?);
-    let wrong = |error: ValueError| AdminReply::bad_request(&error.to_string());
-    let hash: VersionHashPrefix = hash.parse().map_err(wrong)?;
+    let (site, hash) = (query.needed("site", "NAME")?, version(&query.needed("hash", "HASH")?)?);
     match query.value("fleet") {
         Some(_) => fleet_changes::accept(serving(&state)?, &site, Some(hash.to_string()), &by).await,
         None => change(serving(&state)?, move |sites| sites.accept(&site, &hash, &by)).await,
     }
 }
 
-/// Brings the version of `?site=` live that was accepted before; with `?fleet=` on every replica.
+/// Brings the version of `?site=` live that was accepted before; with `?fleet=` on every replica, `?hash=` if that is known.
 async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
-    query.only(&["site", "fleet"])?;
-    let site = query.needed("site", "NAME")?;
+    query.only(&["site", "fleet", "hash"])?;
+    let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
     match query.value("fleet") {
-        Some(_) => fleet_changes::accept(serving(&state)?, &site, None, &by).await,
+        Some(_) => fleet_changes::accept(serving(&state)?, &site, hash.map(|hash| hash.to_string()), &by).await,
         None => change(serving(&state)?, move |sites| sites.roll_back(&site, &by)).await,
     }
 }
@@ -305,6 +304,10 @@ async fn rollback_effect(state: Arc<ServerState>, Asked { query, .. }: Asked) ->
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
     change(serving(&state)?, move |sites| sites.rollback_effect(&site)).await
+}
+
+fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
+    written.parse().map_err(|error: ValueError| AdminReply::bad_request(&error.to_string()))
 }
 
 /// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`; with `?mark=` of the fleet, if the process is of one.
@@ -503,7 +506,9 @@ async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {
         let history = |site: &str| serving.as_ref()?.sites.history(site).ok();
         let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
         let status = status(state, &grant);
-        let page = BoardPage { status: &status, board: report, histories: &histories, query: &query, reload };
+        let has_others = query.is_of_fleet || serving.as_ref().is_some_and(|serving| serving.sites.is_of_fleet());
+        let page =
+            BoardPage { status: &status, board: report, histories: &histories, query: &query, has_others, reload };
         AdminReply::page(page.to_string(), reload)
     })
     .await

@@ -236,17 +236,14 @@ impl ServerState {
 impl Serving {
     fn traffic(&self) -> TrafficReport {
         let EdgeTraffic { open, accepted, responses, errors } = self.edge.traffic();
+        let errors = errors.into_iter().filter(|(_, count)| *count > 0);
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses.by_class);
         TrafficReport {
             open_connections: open,
             accepted_connections: accepted,
             responses: classes.map(|(class, count)| KindCount::new(class, count)).collect(),
             unanswered: responses.unanswered,
-            connection_errors: errors
-                .into_iter()
-                .filter(|(_, count)| *count > 0)
-                .map(|(kind, count)| KindCount::new(kind.as_str(), count))
-                .collect(),
+            connection_errors: errors.map(|(kind, count)| KindCount::new(kind.as_str(), count)).collect(),
             sites: self.sites.traffic(),
         }
     }

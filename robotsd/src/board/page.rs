@@ -35,6 +35,8 @@ pub(crate) struct BoardPage<'a> {
     /// Of the sites that are shown.
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
+    /// Whether there are other replicas to ask.
+    pub(crate) has_others: bool,
     /// The seconds after which the browser loads the page again by itself.
     pub(crate) reload: Option<&'static str>,
 }
@@ -76,8 +78,7 @@ impl BoardPage<'_> {
         let every = query.site.as_ref().map(|_| (target(&every, reload), false, "Every site"));
         let turned = BoardQuery { is_of_fleet: !query.is_of_fleet, ..query.clone() };
         let words = if query.is_of_fleet { "This replica alone" } else { "All replicas" };
-        let has_replicas = self.board.replicas > 1 || self.status.fleet.is_some();
-        let replicas = has_replicas.then(|| (target(&turned, reload), false, words));
+        let replicas = self.has_others.then(|| (target(&turned, reload), false, words));
         spans.into_iter().chain([other]).chain(every).chain(replicas).collect()
     }
 
@@ -308,7 +309,7 @@ mod tests {
         .unwrap();
         let status = StatusReport { sites, ..status };
         let query = BoardQuery::default();
-        BoardPage { status: &status, board, histories: &[], query: &query, reload: None }.to_string()
+        BoardPage { status: &status, board, histories: &[], query: &query, has_others: false, reload: None }.to_string()
     }
 
     #[test]

@@ -300,14 +300,12 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
         .into_iter()
         .map(|(line, crawlers)| {
             let hits = crawlers.values().fold(0, |sum: u64, hits| sum.saturating_add(*hits));
-            let mut crawlers: Vec<LineCrawler> = crawlers
-                .into_iter()
-                .map(|((crawler, identity), hits)| LineCrawler {
-                    crawler: crawler.to_owned(),
-                    identity: identity.as_str().to_owned(),
-                    hits,
-                })
-                .collect();
+            let by = |((crawler, identity), hits): ((&str, Standing), u64)| LineCrawler {
+                crawler: crawler.to_owned(),
+                identity: identity.as_str().to_owned(),
+                hits,
+            };
+            let mut crawlers: Vec<_> = crawlers.into_iter().map(by).collect();
             crawlers.sort_by_key(|crawler| std::cmp::Reverse(crawler.hits));
             line_board(line, hits, crawlers)
         })

@@ -604,6 +604,17 @@ fn without_a_replica_nobody_is_accused_and_it_is_named() {
     let rows = damaged.sites.get_mut("shop").unwrap();
     let key = RowKey { begin: hour_of(now), crawler: "x".repeat(2000), ..RowKey::default() };
     rows.rows.insert(key, Row::default());
+    // It is known by its name too, and is not said twice.
+    let answers = vec![answered(&boards[0], 0, now), second(None, Some("NOT REACHED: gone"))];
+    let notes = join(answers, &BoardQuery::default(), now).notes;
+    assert!(!notes.iter().any(|note| note.contains("web-1")), "{notes:?}");
+    // With more names than addresses that do not answer, which is which is not known.
+    let mut first = answered(&boards[0], 0, now);
+    first.answer.iter_mut().for_each(|rows| rows.heard.push("web-2".to_owned()));
+    let report = join(vec![first, second(None, Some("NOT REACHED: gone"))], &BoardQuery::default(), now);
+    assert_eq!(report.replicas, 3);
+    let want = "Not counted: 1 of web-1, web-2: no place in fleet.replicas answers for them.";
+    assert_eq!(report.notes[1..3], ["Not counted: 10.0.0.1:9145: NOT REACHED: gone.", want]);
     for (other, why) in [
         (Some(second(None, Some("NOT REACHED: gone"))), "Not counted: 10.0.0.1:9145: NOT REACHED: gone."),
         (Some(second(Some(damaged), None)), "Not counted: 10.0.0.1:9145: damaged rows."),

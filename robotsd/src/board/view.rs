@@ -146,9 +146,15 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     }
     let is_counted = |name: &&String| counted.iter().any(|of| of.replica == **name);
     let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
-    // One that has not answered may be one of those.
+    // One that has not answered may be one of those, and is not said twice then.
     let known = counted.len() + missing.len().max(heard.len());
-    missing.extend(heard.into_iter().map(|name| format!("{name}: no place in fleet.replicas answers for it")));
+    let beside = heard.len().saturating_sub(missing.len());
+    if missing.is_empty() {
+        missing.extend(heard.iter().map(|name| format!("{name}: no place in fleet.replicas answers for it")));
+    } else if beside > 0 {
+        let names: Vec<_> = heard.iter().map(|name| name.as_str()).collect();
+        missing.push(format!("{beside} of {}: no place in fleet.replicas answers for them", names.join(", ")));
+    }
     let mut report = begin(period, true, known, counted.len());
     report.notes.push(format!("Counted: {} of {}.", counted.len(), plural(known, "replica")));
     report.notes.extend(missing.into_iter().map(|of| format!("Not counted: {of}.")));

@@ -109,9 +109,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
                 }
             });
         }
-        let lists = copies
-            .iter()
-            .map(|(_, copy)| copy.as_ref().map(|copy| ListEvidence { set: &copy.list.set, confirmed: copy.confirmed }));
+        let lists = copies.iter().map(|(_, copy)| copy.as_ref());
+        let lists = lists.map(|copy| copy.map(|copy| ListEvidence { set: &copy.list.set, confirmed: copy.confirmed }));
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)(

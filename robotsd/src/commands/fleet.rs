@@ -1,12 +1,13 @@
 //! `--fleet`: a command is sent to each replica of `[fleet]`, by its admin listener, to all at the same time. No robotsd has to run here.
 //!
 //! A replica that is not reached keeps no other from its answer, and is named. Exit status: 0 only where every replica has confirmed,
-//! 1 where one has answered that not all is well, 2 where one could not be reached, or refused.
+//! 1 where one has answered that not all is well, or replicas serve different versions, 2 where one could not be reached, or refused.
 //!
 //! A fleet with a name has a document in a store, so one replica speaks for all: what it is told is in the store, and the others have it a
-//! second later. *Off* is sent to every replica all the same, by the same mark: it has to work without the store.
+//! second later. *Off* is sent to every replica all the same, by the same mark: it has to work without the store. A replica that is not
+//! reached follows later, so that is 1 there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::process::ExitCode;
 use std::thread;
@@ -26,7 +27,7 @@ use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::fleet::random;
 use crate::render::{plural, shell_line, short_hash};
-use crate::report::{ChangeReport, FleetReplica, FleetReport, ReplicaAnswer, ReplicaState, StatusReport};
+use crate::report::{ChangeReport, FleetReplica, FleetReport, NextStep, ReplicaAnswer, ReplicaState, StatusReport};
 
 /// Whether every replica is meant.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -50,23 +51,23 @@ impl<T> ReplicaAnswer<T> {
 /// How long replicas have to follow the one that was told.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
+/// What becomes of a replica that has not confirmed, in a fleet with a name.
+const FOLLOWS: &str = "; it follows the document of the fleet once it reads the store";
+
 /// Turns enforcement off or on, on every replica. Each has the same mark, so that it is lifted from all.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
-    if !is_named {
-        return decide(running, &target);
-    }
     let answers: Vec<ReplicaAnswer<ChangeReport>> = ask_every(running, (&Method::POST, &target))?;
     let reached = answers.iter().filter(|of| of.answer.is_some()).count();
-    if reached == 0 {
-        return say_answers(running, &answers, judge_change, |_| {});
+    if !is_named || reached == 0 {
+        return say_answers(running, &answers, judge_change, &[]);
     }
     let followed = wait_until_synced(running, &places, FOLLOWED);
-    let is_stored = answers.iter().filter_map(|of| of.answer.as_ref()).all(|answer| answer.trouble.is_none());
-    let is_done = is_stored && followed.as_ref().is_ok_and(FleetReport::is_synced);
+    let is_confirmed = answers.iter().all(|of| of.confirms(judge_change));
+    let is_done = is_confirmed && followed.as_ref().is_ok_and(FleetReport::is_synced);
     let text = |page: &mut Page| {
-        say_each(page, &answers, judge_change);
+        say_each(page, &answers, judge_change, FOLLOWS);
         match &followed {
             Ok(report) => say_unsynced(page, report),
             Err(error) => page.title(&error.to_string()),
@@ -76,25 +77,26 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision to every replica.
-fn decide(running: &Running, target: &str) -> io::Result<ExitCode> {
-    let answers = ask_every(running, (&Method::POST, target))?;
-    say_answers(running, &answers, judge_change, |_| {})
-}
-
-/// Sends a decision to one replica, for a fleet with a name; it holds for all. None for another fleet.
-fn decide_by_store(running: &Running, target: &str) -> io::Result<Option<ExitCode>> {
+/// Sends a decision about a site to one replica, for a fleet with a name; it holds for all. None for another fleet.
+fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
         return Ok(None);
     }
     let change: ChangeReport = ask_any(running, &places, (&Method::POST, &format!("{target}&fleet=1")))?;
     let report = wait_until_synced(running, &places, FOLLOWED)?;
+    let mut answers = statuses(running)?;
+    let differing = differing(&answers).remove(site);
+    // The others have confirmed by what they say to the store.
+    answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
+        say_each(page, &answers, |_| (true, String::new()), FOLLOWS);
         say_unsynced(page, &report);
+        differing.iter().for_each(|line| page.text(line));
     };
-    say_report(&(&change, &report), running.json, text, answer(report.is_synced())).map(Some)
+    let is_done = report.is_synced() && answers.is_empty() && differing.is_none();
+    say_report(&(&change, &report, &answers), running.json, text, answer(is_done)).map(Some)
 }
 
 /// The document of a fleet in its store
@@ -125,9 +127,7 @@ pub(crate) struct WaitArg {
 /// Exit status: 0 when it was done, or every replica is synced, 1 when one is not, 2 when no replica could be reached, or it was refused.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
-        FleetCommand::Status { running, wait } => {
-            return document(running, *wait, |_| Ok(Vec::new()), |_| (true, String::new()));
-        }
+        FleetCommand::Status { running, wait } => return document(running, *wait, None),
         FleetCommand::Init(running) => (running, "/fleet/init"),
         FleetCommand::Restore(running) => (running, "/fleet/restore"),
     };
@@ -143,6 +143,9 @@ struct FleetStatus<'a> {
     report: FleetReport,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     answers: Vec<ReplicaAnswer<StatusReport>>,
+    /// A line for each site of which replicas serve different versions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differing: Vec<String>,
     #[serde(skip)]
     judge: Judge<StatusReport>,
     #[serde(skip)]
@@ -150,23 +153,24 @@ struct FleetStatus<'a> {
 }
 
 impl FleetStatus<'_> {
-    /// The commands that accept what waits.
-    fn accepts(&self) -> BTreeSet<String> {
+    /// What is to be done, by the commands that do it: to make the document, or to accept what waits.
+    fn next(&self) -> BTreeMap<String, String> {
+        let is_new = self.report.state == ReplicaState::Unknown && self.report.troubles.is_empty();
         let sites = self.answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
-        let steps = sites.flat_map(|site| &site.next).filter(|step| step.command.iter().any(|word| word == "accept"));
-        steps.map(|step| shell_line(self.running.command(&step.command))).collect()
+        let accepts = sites.flat_map(|site| &site.next).filter(|step| step.command.iter().any(|word| word == "accept"));
+        let steps = is_new.then(NextStep::make_document).into_iter().chain(accepts.cloned());
+        steps.map(|step| (shell_line(self.running.command(&step.command)), step.what)).collect()
     }
 }
 
-fn document(
-    running: &Running,
-    WaitArg { wait }: WaitArg,
-    ask: impl FnOnce(&Running) -> io::Result<Vec<ReplicaAnswer<StatusReport>>>,
-    judge: Judge<StatusReport>,
-) -> io::Result<ExitCode> {
+/// With what each replica answers itself, where there is a judge of that.
+fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<StatusReport>>) -> io::Result<ExitCode> {
     let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
-    let status = FleetStatus { report, answers: ask(running)?, judge, running };
-    let is_well = status.report.is_synced() && status.answers.iter().all(|of| of.confirms(judge));
+    let answers = judge.map_or_else(|| Ok(Vec::new()), |_| statuses(running))?;
+    let differing: Vec<_> = differing(&answers).into_values().collect();
+    let judge = judge.unwrap_or(|_| (true, String::new()));
+    let is_well = report.is_synced() && differing.is_empty() && answers.iter().all(|of| of.confirms(judge));
+    let status = FleetStatus { report, answers, differing, judge, running };
     say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
 }
 
@@ -180,9 +184,14 @@ fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica
 /// The replicas that do not have what the store has.
 fn say_unsynced(page: &mut Page, report: &FleetReport) {
     report.troubles.iter().for_each(|trouble| page.text(trouble));
-    let others = report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced);
-    others.for_each(|replica| page.title(&replica_line(replica)));
-    page.title(&format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica")));
+    for replica in report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced) {
+        let is_late = matches!(replica.state, ReplicaState::Behind | ReplicaState::Missing);
+        page.title(&format!("{}{}", replica_line(replica), if is_late { FOLLOWS } else { "" }));
+    }
+    let synced = format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica"));
+    let seconds = FOLLOWED.as_secs();
+    let late = format!("{synced} after {seconds} s: `robotsd status --fleet --wait 30s` waits for the others");
+    page.title(if report.is_synced() { &synced } else { &late });
 }
 
 /// Asks for the fleet until every replica is synced, or the time is over.
@@ -210,7 +219,11 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
         for place in found.into_iter().flatten() {
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
-                Err(AskError::Refused(_, message)) => return Err(refusal(message)),
+                Err(AskError::Refused(_, message)) => {
+                    // One that was asked before may have done it, which is why it is refused here.
+                    unreached.push(message);
+                    return Err(refusal(unreached.join("; ")));
+                }
                 Err(error) => unreached.push(format!("{place}: {}", unconfirmed(&error))),
             }
         }
@@ -220,7 +233,7 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
 
 /// Accepts a version on every replica; one on which it is live has confirmed it.
 pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) -> io::Result<ExitCode> {
-    if let Some(code) = decide_by_store(running, target)? {
+    if let Some(code) = decide_by_store(running, target, site)? {
         return Ok(code);
     }
     let answers = ask_all(&some_places(running)?, |replica| {
@@ -234,24 +247,26 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
         let message = |live: &String| format!("site {site:?}: version {} is live already", short_hash(live));
         live.map(|live| ChangeReport { kept: true, ..ChangeReport::new(message(&live)) }).ok_or(refused)
     });
-    say_answers(running, &answers, judge_change, |_| {})
+    say_answers(running, &answers, judge_change, &[])
 }
 
 /// Rolls back every replica, where all serve the same version: it is the one that is left.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
-    if let Some(code) = decide_by_store(running, target)? {
-        return Ok(code);
+    let answers = statuses(running)?;
+    if let Some(line) = differing(&answers).get(site) {
+        let accept = shell_line(running.command(&["robotsd", "accept", site, "HASH", "--fleet"]));
+        let how = match places(running)? {
+            (true, _) => format!("bring one of them live on all with `{accept}`"),
+            (false, _) => "roll back those that serve the one to leave with --admin PLACE".to_owned(),
+        };
+        return Err(refusal(format_args!("{line}; so none is rolled back: {how}")));
     }
-    let served = statuses(running)?;
-    let versions = versions(&served);
-    if let Some(of_site) = versions.get(site).filter(|of_site| of_site.len() > 1) {
-        let served = shown_versions(of_site);
-        return Err(refusal(format_args!(
-            "site {site:?}: replicas serve different versions, so none is rolled back: {served}; roll back those that serve \
-             the one to leave with --admin PLACE"
-        )));
-    }
-    decide(running, target)
+    // By its hash, so that a replica that is asked after another may have done it does not go back to the version that is left.
+    let sites = answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
+    let before = sites.filter(|of| of.name == site).find_map(|of| of.before.as_deref());
+    let hash = before.map(|before| format!("&hash={}", short_hash(before))).unwrap_or_default();
+    let by_store = decide_by_store(running, &format!("{target}{hash}"), site)?;
+    by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
 /// Says of an answer whether it confirms, and what is in it.
@@ -262,25 +277,21 @@ pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T
 where
     T: DeserializeOwned + Serialize + Send,
 {
-    say_answers(running, &ask_every(running, of)?, judge, |_| {})
+    say_answers(running, &ask_every(running, of)?, judge, &[])
 }
 
-fn statuses(running: &Running) -> io::Result<Vec<ReplicaAnswer<StatusReport>>> {
+fn statuses(running: &Running) -> Answers<StatusReport> {
     ask_every(running, (&Method::GET, "/status"))
 }
 
 /// The status of every replica, and the sites of which they serve different versions.
 pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitArg) -> io::Result<ExitCode> {
     if places(running)?.0 {
-        return document(running, wait, statuses, judge);
+        return document(running, wait, Some(judge));
     }
     let answers = statuses(running)?;
-    let versions = versions(&answers);
-    say_answers(running, &answers, judge, |page| {
-        for (site, of_site) in versions.iter().filter(|(_, of_site)| of_site.len() > 1) {
-            page.text(&format!("site {site:?}: replicas serve different versions: {}", shown_versions(of_site)));
-        }
-    })
+    let differing: Vec<_> = differing(&answers).into_values().collect();
+    say_answers(running, &answers, judge, &differing)
 }
 
 /// The board of every replica that answers.
@@ -294,46 +305,61 @@ fn judge_change(change: &ChangeReport) -> (bool, String) {
     (change.trouble.is_none(), format!("{}{end}", change.message))
 }
 
-fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>) {
-    answers.iter().for_each(|of| page.title(&of.said(judge)));
+/// A line for each; of one that has not answered, with what becomes of it.
+fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
+    for of in answers {
+        page.title(&format!("{}{}", of.said(judge), if of.answer.is_none() { unanswered } else { "" }));
+    }
 }
 
+/// With these lines about what is not well between the replicas.
 fn say_answers<T: Serialize>(
     running: &Running,
     answers: &[ReplicaAnswer<T>],
     judge: Judge<T>,
-    more: impl FnOnce(&mut Page),
+    faults: &[String],
 ) -> io::Result<ExitCode> {
     let confirmed = answers.iter().filter(|of| of.confirms(judge)).count();
     let code = if answers.iter().any(|of| of.answer.is_none()) {
         ExitCode::from(FAILED)
     } else {
-        answer(confirmed == answers.len())
+        answer(confirmed == answers.len() && faults.is_empty())
     };
     let text = |page: &mut Page| {
-        say_each(page, answers, judge);
-        more(page);
+        say_each(page, answers, judge, "");
+        faults.iter().for_each(|fault| page.text(fault));
         page.title(&format!("{confirmed} of {} confirmed", plural(answers.len(), "replica")));
     };
     say_report(&answers, running.json, text, code)
 }
 
-/// The versions of each site, with the replicas that serve it.
-fn versions(answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<&str, BTreeMap<Option<&str>, Vec<&str>>> {
-    let mut versions: BTreeMap<_, BTreeMap<_, Vec<_>>> = BTreeMap::new();
-    for ReplicaAnswer { replica, answer, .. } in answers {
-        for site in answer.iter().flat_map(|status| &status.sites) {
-            versions.entry(&*site.name).or_default().entry(site.hash.as_deref()).or_default().push(&**replica);
+/// The sites of which replicas serve different versions, each with the line that says which: by their own answers, and of the others by
+/// what those have heard of them.
+fn differing(answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<&str, String> {
+    let statuses = || answers.iter().filter_map(|of| Some((&*of.replica, of.answer.as_ref()?)));
+    let heard = statuses().filter_map(|(_, status)| status.fleet.as_ref()).flat_map(|fleet| &fleet.replicas);
+    let mut replicas: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for of in heard.filter(|of| of.state != ReplicaState::Missing) {
+        replicas.insert(&of.replica, of.sites.iter().map(|(site, hash)| (&**site, short_hash(hash))).collect());
+    }
+    for (place, status) in statuses() {
+        let sites = status.sites.iter().map(|site| (&*site.name, site.hash.as_deref().map_or("", short_hash)));
+        replicas.insert(status.fleet.as_ref().map_or(place, |fleet| &*fleet.replica), sites.collect());
+    }
+    let mut versions: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for (replica, sites) in replicas {
+        for (site, hash) in sites {
+            let hash = if hash.is_empty() { "none" } else { hash };
+            versions.entry(site).or_default().entry(hash).or_default().push(replica);
         }
     }
-    versions
-}
-
-fn shown_versions(versions: &BTreeMap<Option<&str>, Vec<&str>>) -> String {
-    let version = |(hash, replicas): (&Option<&str>, &Vec<&str>)| {
-        format!("{} on {}", hash.map_or("none", short_hash), replicas.join(", "))
-    };
-    versions.iter().map(version).collect::<Vec<_>>().join("; ")
+    versions.retain(|_, of_site| of_site.len() > 1);
+    let on = |(hash, replicas): (&str, Vec<&str>)| format!("{hash} on {}", replicas.join(", "));
+    let lines = versions.into_iter().map(|(site, of_site)| {
+        let shown = of_site.into_iter().map(on).collect::<Vec<_>>().join("; ");
+        (site, format!("site {site:?}: replicas serve different versions: {shown}"))
+    });
+    lines.collect()
 }
 
 /// Whether the fleet of the config has a name, and its replicas.
@@ -343,11 +369,11 @@ fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     replicas(&path).map_err(refusal)
 }
 
+/// The answers of all replicas.
+type Answers<T> = io::Result<Vec<ReplicaAnswer<T>>>;
+
 /// Asks every replica of the config the same.
-fn ask_every<T: DeserializeOwned + Send>(
-    running: &Running,
-    of: AdminQuestion<'_>,
-) -> io::Result<Vec<ReplicaAnswer<T>>> {
+fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_>) -> Answers<T> {
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 

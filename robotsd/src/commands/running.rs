@@ -55,12 +55,10 @@ impl Running {
         };
         match AdminSettings::load(&path).map_err(unread)? {
             Some(settings) => Ok(AdminPlace::of(&settings)),
-            None => {
-                let path = path.display();
-                Err(format!(
-                    "{path}: [admin] has enabled = false, so a robotsd with this config cannot be reached; one that runs with another is named with --admin PLACE"
-                ))
-            }
+            None => Err(format!(
+                "{}: [admin] has enabled = false, so a robotsd with this config cannot be reached; one that runs with another is named with --admin PLACE",
+                path.display()
+            )),
         }
     }
 

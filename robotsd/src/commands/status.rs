@@ -20,7 +20,8 @@ use crate::config::host_patterns;
 use crate::exit;
 use crate::render::{plural, shell_line, short_hash};
 use crate::report::{
-    NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport, UpstreamReport, is_of,
+    ConfigReport, NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport,
+    UpstreamReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -77,14 +78,12 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
 }
 
 fn is_well(report: &StatusReport) -> bool {
-    let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
+    let is_rejected = |config: &ConfigReport| config.rejected.is_some() || !config.refused.is_empty();
     let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
-    let are_current = report.sites.iter().all(is_current);
-    let is_refused = report.config.as_ref().is_some_and(|config| !config.refused.is_empty());
-    let is_served = report.state == "serving" && are_current && report.state_writable != Some(false);
-    let is_enforced = report.sites.iter().all(|site| site.enforcement != "off");
-    is_served && is_enforced && !is_rejected && !is_refused && !is_switch_unread && report.stalled.is_empty()
+    let are_well = report.sites.iter().all(|site| is_current(site) && site.enforcement != "off");
+    let is_served = report.state == "serving" && report.state_writable != Some(false) && report.stalled.is_empty();
+    is_served && are_well && !is_switch_unread && !report.config.as_ref().is_some_and(is_rejected)
 }
 
 /// Whether a site serves what its source holds.

@@ -68,11 +68,8 @@ struct UnmetRecord<'a> {
 
 pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     stdin_once(args.file.iter().chain(&args.robots))?;
-    args.file
-        .iter()
-        .map(PathBuf::as_path)
-        .chain(args.site.config.as_deref())
-        .try_for_each(|path| args.within.refuse_named(path))?;
+    let mut named = args.file.iter().chain(&args.site.config);
+    named.try_for_each(|path| args.within.refuse_named(path))?;
     let site = args.site.select()?;
     let is_usual = args.file.is_none() && !args.site.has_config();
     let path = match &args.file {

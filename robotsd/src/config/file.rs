@@ -114,6 +114,8 @@ pub(crate) struct Config {
     pub(crate) board: Option<BoardConfig>,
     /// The fleet that the process is of.
     pub(crate) fleet: Option<FleetSettings>,
+    /// Whether `[fleet]` names replicas.
+    pub(crate) has_replicas: bool,
     /// The store in which processes share their counts of crawlers; `None` if each counts for itself.
     pub(crate) rate_store: Option<StoreSettings>,
     /// Why it is never asked, where that is so.

@@ -304,6 +304,7 @@ fn collect(
         notify: notify.unwrap_or_default(),
         board: board.flatten(),
         fleet: of_fleet.flatten(),
+        has_replicas: !file.fleet.replicas.is_empty(),
         rate_store: rate_store.flatten(),
         rate_store_unasked: review::why_unasked(file),
         connections: file.limits.connections(),

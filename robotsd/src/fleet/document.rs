@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
+use tower_robots::live::VersionHashPrefix;
 
 /// The scope of a mark that is about every site.
 pub(crate) const EVERY_SITE: &str = "*";
@@ -67,11 +68,11 @@ pub(crate) struct Accept {
 }
 
 impl Accept {
-    /// Whether it is for this version: its hash may be the beginning of one, of at least the digits that messages have.
+    /// Whether it is for this version: its hash may be the beginning of one, of as many digits as an operator may write.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
-        own == hash || (own.len() >= 16 && hash.starts_with(&own))
+        own == hash || (own.len() >= VersionHashPrefix::SHORTEST && hash.starts_with(&own))
     }
 }
 

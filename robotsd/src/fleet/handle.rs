@@ -33,8 +33,6 @@ const FILE: &str = "fleet.json";
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(super) settings: FleetSettings,
-    /// What this replica is called.
-    pub(crate) replica: String,
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
@@ -86,7 +84,6 @@ impl Fleet {
         let (requests, received) = mpsc::unbounded_channel();
         let fleet = Self {
             settings: settings.clone(),
-            replica: settings.replica.clone(),
             file: state_dir.map(|folder| folder.join(FILE)),
             log: log.clone(),
             member: Mutex::default(),
@@ -207,7 +204,7 @@ impl Fleet {
         store.replicas = replicas.collect();
         let is_settled = store.hearing.get_or_insert_with(Instant::now).elapsed().as_secs() > SILENT;
         let silent = store.replicas.iter().filter(|(name, beat)| {
-            beat.is_missing(now) && **name != self.replica && (is_settled || store.missing.contains_key(*name))
+            beat.is_missing(now) && **name != self.settings.replica && (is_settled || store.missing.contains_key(*name))
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
@@ -298,10 +295,8 @@ impl Fleet {
         let writes = self.member.lock().restore(self.store.lock().document.as_ref());
         let calls = self.calls(writes);
         if calls.is_empty() {
-            return Err(format!(
-                "this replica knows no document of fleet {:?}: `robotsd fleet init`",
-                self.settings.name
-            ));
+            let name = &self.settings.name;
+            return Err(format!("this replica knows no document of fleet {name:?}: `robotsd fleet init`"));
         }
         let answers = self.ask(calls).await?;
         let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
@@ -334,10 +329,8 @@ impl Fleet {
     /// Why it does not have them.
     pub(crate) async fn write(&self, calls: Vec<WriteCall>) -> Result<(), String> {
         if calls.is_empty() && !self.member.lock().is_known() {
-            return Err(format!(
-                "no document of fleet {:?} is known here: `robotsd fleet init` makes one",
-                self.settings.name
-            ));
+            let name = &self.settings.name;
+            return Err(format!("no document of fleet {name:?} is known here: `robotsd fleet init` makes one"));
         }
         self.ask(calls).await.map(drop)
     }
@@ -377,7 +370,7 @@ impl Fleet {
     pub(crate) fn report(&self) -> FleetReport {
         let (member, store) = (self.member.lock().clone(), self.store.lock());
         let mut replicas = store.replicas.clone();
-        let sites = replicas.remove(&self.replica).map(|own| own.sites).unwrap_or_default();
+        let sites = replicas.remove(&self.settings.replica).map(|own| own.sites).unwrap_or_default();
         // The others are as they were when it was read last.
         let state = match store.standing.state().0 {
             ReplicaState::Current if !store.is_read => ReplicaState::Stale,
@@ -385,7 +378,7 @@ impl Fleet {
         };
         let of_own = if store.trouble.is_some() { ReplicaState::Stale } else { state };
         let own = Heartbeat { at: store.now, state: of_own, ..Heartbeat::of(&member, &store.standing, sites) };
-        replicas.insert(self.replica.clone(), own);
+        replicas.insert(self.settings.replica.clone(), own);
         let report = |(name, beat): (&String, &Heartbeat)| beat.report(name, store.now, store.document.as_ref());
         let entry = |scope: &str, what: &str, Stamp { rev, by, at, why }: &Stamp| FleetEntry {
             scope: scope.to_owned(),
@@ -397,7 +390,7 @@ impl Fleet {
         };
         FleetReport {
             name: self.settings.name.clone(),
-            replica: self.replica.clone(),
+            replica: self.settings.replica.clone(),
             store: self.settings.store.place(),
             state,
             epoch: member.epoch().map(str::to_owned),

@@ -105,7 +105,7 @@ impl Keeper {
                 }
                 Ok(Some(FleetRequest::Turn(id, of, answer))) => self.answer(&id, of, answer).await,
                 Ok(Some(FleetRequest::Leave(left))) => {
-                    let (key, replica) = (self.key("replicas"), self.fleet.replica.clone());
+                    let (key, replica) = (self.key("replicas"), self.fleet.settings.replica.clone());
                     let _ = self.query::<i64>(cmd("HDEL").arg(key).arg(replica)).await;
                     let _ = left.send(());
                     return;
@@ -197,7 +197,7 @@ impl Keeper {
             let (member, store) = (self.fleet.member.lock(), self.fleet.store.lock());
             Heartbeat::of(&member, &store.standing, sites)
         };
-        let own = [self.fleet.replica.clone(), serde_json::to_string(&beat).unwrap_or_default()];
+        let own = [self.fleet.settings.replica.clone(), serde_json::to_string(&beat).unwrap_or_default()];
         let (now, replicas): (String, Vec<(String, String)>) = self.call(&HEARTBEAT_SCRIPT, &key, &own).await?;
         self.beaten = Some(Instant::now());
         self.fleet.hear(now.parse().unwrap_or_default(), replicas);

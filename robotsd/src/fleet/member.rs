@@ -98,10 +98,8 @@ impl Member {
     /// The accepts whose versions were never live here.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&str, &Accept)> {
         let is_reached = |site: &String, accept: &Accept| self.reached.get(site) == Some(&accept.id);
-        self.accepts
-            .iter()
-            .filter(move |(site, accept)| !is_reached(site, accept))
-            .map(|(site, accept)| (&**site, accept))
+        let lacking = self.accepts.iter().filter(move |(site, accept)| !is_reached(site, accept));
+        lacking.map(|(site, accept)| (&**site, accept))
     }
 
     /// A version is live here, which meets an accept of it.

@@ -3,7 +3,7 @@ mod harness;
 mod real_store;
 mod simulation;
 
-use super::document::{Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
+use super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
 use super::standing::Heartbeat;
 use super::test_store::PlayedStore;
@@ -43,6 +43,15 @@ fn read(member: &mut Member, store: &mut PlayedStore) -> Seen {
 
 fn send(member: &Member, store: &mut PlayedStore, write: Write) -> WriteAnswer {
     store.write(&member.call(write, "t").unwrap())
+}
+
+#[test]
+fn a_version_is_accepted_by_as_many_digits_as_an_operator_may_write() {
+    let hash = format!("sha256:{}", "ab".repeat(32));
+    for (digits, is_of) in [(10, false), (12, true), (16, true), (64, true)] {
+        let accept = Accept { id: String::new(), hash: "ab".repeat(digits / 2), stamp: Stamp::default() };
+        assert_eq!(accept.is_of(&hash), is_of, "{digits}");
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Keeper {
         let key = self.key(&format!("said:{id}"));
         let say = |word: &str| {
             let mut command = cmd("SET");
-            command.arg(&key).arg(format!("{word} {}", self.fleet.replica)).arg("EX").arg(KEPT);
+            command.arg(&key).arg(format!("{word} {}", self.fleet.settings.replica)).arg("EX").arg(KEPT);
             command
         };
         let (wish, sent) = (say("sends"), say("sent"));
@@ -73,7 +73,7 @@ impl Keeper {
         }
         let held: Option<String> = self.query_of(&key, "read", cmd("GET").arg(&key)).await?;
         let Some((word, holder)) = held.as_ref().and_then(|held| held.split_once(' ')) else { return Ok(Turn::Own) };
-        if *holder == self.fleet.replica {
+        if *holder == self.fleet.settings.replica {
             return Ok(Turn::Own);
         }
         if word == "sent" {

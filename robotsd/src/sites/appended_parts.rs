@@ -351,6 +351,13 @@ impl FollowedRegistry {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
+    /// Has it fetched again, and says why what is there is not in force.
+    pub(super) async fn fetch_again(&self) -> Option<String> {
+        self.0.fetch_again().await;
+        let PublishedRegistryReport { waiting, trouble, .. } = self.report();
+        waiting.map(|waiting| waiting.why).or(trouble)
+    }
+
     /// Replaces the versions that are used whatever they change.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());

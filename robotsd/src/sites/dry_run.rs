@@ -61,22 +61,17 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let of_registry = registry.as_ref().err().map(|error| diagnostic(&config.registry_extra_span, &error.to_string()));
     let registry = registry.unwrap_or_else(|_| Arc::clone(Registry::builtin()));
     let opener = RobotsOpener::new(config, registry, state, &Log::nowhere());
+    let warning = |message: String| Problem::Warning(FoundProblem::new(Severity::Warning, message));
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
         Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
-        Ok(message) => Problem::Warning(FoundProblem::new(Severity::Warning, message)),
+        Ok(message) => warning(message),
     });
     let of_others = opener.state.switches_of_others(config);
-    let of_others =
-        of_others.iter().map(|name| Problem::Warning(FoundProblem::new(Severity::Warning, switch_of_other(name))));
+    let of_others = of_others.iter().map(|name| warning(switch_of_other(name)));
     let problems_of_site =
         |site: &SiteConfig| DrySite { site, opener: &opener, run, config, diagnostic: &diagnostic }.problems();
-    of_registry
-        .map(Problem::At)
-        .into_iter()
-        .chain(of_all)
-        .chain(of_others)
-        .chain(config.sites.iter().flat_map(problems_of_site))
-        .collect()
+    let of_config = of_registry.map(Problem::At).into_iter().chain(of_all).chain(of_others);
+    of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
 /// The message about a switch of all sites that is off: that it is, or why it is taken for off.

@@ -21,7 +21,6 @@ use crate::counting::RequestOutcome;
 use crate::date::rfc3339;
 use crate::edge::{X_REQUEST_ID, trace_id};
 use crate::exchange::{AccessFields, ClientRequest};
-use crate::fleet::Fleet;
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word};
@@ -287,12 +286,14 @@ pub(super) fn expectations_rejected(log: &Log, site: &str, why: &str) {
 pub(crate) type SiteName = Arc<str>;
 
 /// The steps an operator could or should take, the most pressing first; none where all is well.
-pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, fleet: Option<&Fleet>) -> Vec<NextStep> {
+pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
+    let [of_decision, of_switch] = flags;
     let mut steps = Vec::new();
     let reload = &status.last_reload;
     let file = file(&reload.origin);
     if status.switch == Enforcement::Off {
-        steps.push(NextStep::command("to enforce again", ["robotsd", "enforce", "on", "--site", name]));
+        let command = command(&["enforce", "on", "--site", name], of_switch);
+        steps.push(NextStep::command("to enforce again", command));
     }
     if let ReloadOutcome::Kept { rejection, .. } = &reload.outcome {
         steps.push(NextStep::say(format!("correct its source ({rejection}): the file then goes live automatically")));
@@ -307,7 +308,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, fleet: 
             let leave = format!("if not, correct {source}: a version that passes the gate goes live automatically");
             ("if the change is intended", leave)
         };
-        steps.push(NextStep::command(take, command(&["accept", name, &hash], fleet)));
+        steps.push(NextStep::command(take, command(&["accept", name, &hash], of_decision)));
         steps.push(NextStep::say(leave));
     }
     let errors = snapshot.content.as_ref().map_or(0, |content| content.report().count(Severity::Error));
@@ -316,22 +317,23 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, fleet: 
     }
     let is_wrong = |kind| status.state_trouble(kind).is_some();
     if [TroubleKind::Save, TroubleKind::Switch, TroubleKind::History].into_iter().any(is_wrong) {
-        let message = "repair the state directory, or make room on its disk: pending changes are then written";
-        steps.push(NextStep::say(message.to_owned()));
+        let repair = "repair the state directory, or make room on its disk: pending changes are then written";
+        steps.push(NextStep::say(repair));
     } else if !status.state_troubles.is_empty() && !is_wrong(TroubleKind::Behind) {
-        let message = "repair the state directory: damaged files in it are ignored";
-        steps.push(NextStep::say(message.to_owned()));
+        steps.push(NextStep::say("repair the state directory: damaged files in it are ignored"));
     }
     if status.faults + status.callback_faults > 0 {
-        let message = "report the panic in the output of standard error: it is a fault of robotsd";
-        steps.push(NextStep::say(message.to_owned()));
+        steps.push(NextStep::say("report the panic in the output of standard error: it is a fault of robotsd"));
     }
     steps
 }
 
-/// The command of a decision: in a fleet for every replica, or they would serve different versions.
-pub(super) fn command<'a>(words: &[&'a str], fleet: Option<&Fleet>) -> Vec<&'a str> {
-    [&["robotsd"][..], words, fleet.map_or(&[][..], |_| &["--fleet"])].concat()
+/// Further words of a command.
+pub(super) type CommandFlags = &'static [&'static str];
+
+/// A command, with further words.
+pub(super) fn command<'a>(words: &[&'a str], flags: CommandFlags) -> Vec<&'a str> {
+    [&["robotsd"][..], words, flags].concat()
 }
 
 /// Why a site has no robots.txt, in one line, and what mends that where a version of it waits: the words of `/readyz`, of the status and

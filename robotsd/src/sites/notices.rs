@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use tower_robots::live::{Cause, Enforcement, ObjectionKind, Pending, StateDir, VersionHash};
 
-use super::log_events::command;
+use super::log_events::{CommandFlags, command};
 use super::site_list::Sites;
 use super::site_report::{decided, recorded};
 use super::site_robots::LiveSite;
@@ -32,10 +32,11 @@ impl Sites {
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_trouble);
         let of_all = of_all.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
         let replica = hooks.replica.clone();
-        let mut notices = vec![switched("", self.state.switch(), &of_all, &[], &replica)];
+        let flags = self.fleet_flags();
+        let mut notices = vec![switched("", self.state.switch(), &of_all, flags[1], &replica)];
         let mut scopes = BTreeSet::from([EVERY_SITE.to_owned()]);
         for live in self.lives() {
-            of_site(&live, self.state.fleet.as_deref(), &replica, &mut notices);
+            of_site(&live, flags, &replica, &mut notices);
             scopes.extend([&*live.name, live.name.split('/').next().unwrap_or_default()].map(str::to_owned));
         }
         if let Some(fleet) = &self.state.fleet {
@@ -54,17 +55,17 @@ fn notice(event: NotifyEvent, name: &str, version: &str, message: &str, next: &[
     Notice { message: message.to_owned(), next: shell_line(next), ..Notice::new(Some(event), name, version) }
 }
 
-fn of_site(live: &LiveSite, fleet: Option<&Fleet>, replica: &str, notices: &mut Vec<Notice>) {
-    let (name, status) = (&*live.name, live.robots.status());
+fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &mut Vec<Notice>) {
+    let ([of_decision, of_switch], name, status) = (flags, &*live.name, live.robots.status());
     let is_new = |pending: &&Pending| pending.objections.iter().all(|it| it.kind != ObjectionKind::RolledBack);
-    notices.extend(status.pending.as_ref().filter(is_new).map(|pending| waits(name, pending, fleet)));
-    notices.push(switched(name, status.switch, "", &[], replica));
+    notices.extend(status.pending.as_ref().filter(is_new).map(|pending| waits(name, pending, of_decision)));
+    notices.push(switched(name, status.switch, "", of_switch, replica));
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
         // A question to one replica.
-        Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", command(&["accept", name], None)),
-        _ => (NotifyEvent::Accepted, "live, accepted", command(&["rollback", name], fleet)),
+        Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", command(&["accept", name], &[])),
+        _ => (NotifyEvent::Accepted, "live, accepted", command(&["rollback", name], of_decision)),
     };
     let by = recorded(entry).attribution();
     let message = format!("site {name:?}: version {} is {done}{by}", hash.short());
@@ -72,11 +73,11 @@ fn of_site(live: &LiveSite, fleet: Option<&Fleet>, replica: &str, notices: &mut 
     notices.push(Notice { is_news, ..notice(event, name, &hash.to_string(), &message, &next) });
 }
 
-fn waits(name: &str, pending: &Pending, fleet: Option<&Fleet>) -> Notice {
+fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     let (hash, short) = (pending.hash().to_string(), pending.hash().short());
     let times = pending.since.elapsed().unwrap_or_default().as_secs() / AGAIN.as_secs();
     let message = format!("site {name:?}: version {short} waits to be accepted: {pending}");
-    let notice = notice(NotifyEvent::Waits, name, &hash, &message, &command(&["accept", name, &short], fleet));
+    let notice = notice(NotifyEvent::Waits, name, &hash, &message, &command(&["accept", name, &short], flags));
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
@@ -105,8 +106,8 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
 }
 
 /// The switch of a site, or of all. *On* is sent only after *off*.
-fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str], replica: &str) -> Notice {
-    let (of, site) = match name {
+fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
+    let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),
         name => (format!("site {name:?}"), vec!["--site", name]),
     };
@@ -116,6 +117,10 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: &[&str], replica: &str
         }
         Enforcement::On => (format!("enforcement is on again for {of}{by}"), &["robotsd", "status"][..]),
     };
+    if to == Enforcement::On && !flags.is_empty() {
+        // The status of every replica is about every site.
+        site.clear();
+    }
     let next = [next, flags, &site].concat();
     let is_news = to == Enforcement::Off;
     let notice = notice(NotifyEvent::Enforcement, name, "", &message, &next);

@@ -15,7 +15,6 @@ use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::config::{Config, SiteConfig};
-use crate::fleet::Fleet;
 use crate::log::{LogEntry, LogEvent, LogLevel};
 use crate::names::quoted_list;
 use crate::report::{ChangeReport, NextStep};
@@ -78,11 +77,10 @@ impl Sites {
             Some((of, live)) => (live.robots.status().switch, self.state.turn_site(&of.name, &live.name, to)),
             None => (self.state.switch(), self.state.turn(to)),
         };
-        if to == Enforcement::Off {
-            match &site {
-                Some((of, _)) => of.was_switched_off(),
-                None => self.were_switched_off(),
-            }
+        match (&site, to) {
+            (_, Enforcement::On) => {}
+            (Some((of, _)), Enforcement::Off) => of.was_switched_off(),
+            (None, Enforcement::Off) => self.were_switched_off(),
         }
         let site = site.as_ref().map(|(_, live)| live);
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
@@ -123,22 +121,16 @@ impl Sites {
 
     /// The next steps that concern every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
-        let fleet = self.state.fleet.as_deref();
+        let (fleet, [_, of_switch]) = (self.state.fleet.as_deref(), self.fleet_flags());
+        let is_off = self.state.switch() == Enforcement::Off;
+        let by_fleet = "the fleet has switched it off; to enforce again on every replica";
+        let on = |what, flags| NextStep::command(what, log_events::command(&["enforce", "on"], flags));
         let steps = [
-            (self.state.switch() == Enforcement::Off, "to enforce again", &["robotsd", "enforce", "on"][..]),
-            (
-                fleet.is_some_and(Fleet::is_off),
-                "the fleet has switched it off; to enforce again on every replica",
-                &["robotsd", "enforce", "on", "--fleet"],
-            ),
-            (
-                fleet.is_some_and(Fleet::is_unknown),
-                "no document of the fleet has been read, so nothing is enforced; to make it, once for all replicas",
-                &["robotsd", "fleet", "init"],
-            ),
+            is_off.then(|| on("to enforce again", of_switch)),
+            fleet.filter(|fleet| fleet.is_off()).map(|_| on(by_fleet, &["--fleet"])),
+            fleet.filter(|fleet| fleet.is_unknown()).map(|_| NextStep::make_document()),
         ];
-        let steps = steps.into_iter().filter(|(is_next, ..)| *is_next);
-        steps.map(|(_, what, command)| NextStep::command(what, command.iter().copied())).collect()
+        steps.into_iter().flatten().collect()
     }
 
     /// The robots.txt of this name: a site's, or `SITE/HOST` where a site has a folder of them.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
@@ -43,9 +44,22 @@ impl Sites {
                 vec![self.iter().position(is_meant).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))?]
             }
         };
-        let registry = if only.is_none() { Arc::clone(self).reload_registry().await } else { None };
+        let registry = if only.is_none() { self.fetch_registry().await } else { None };
         let of_sites = in_windows(chosen, |number| self.reload_site(number, only));
         Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
+    }
+
+    /// Fetches the published registry again, and reads the registry then.
+    async fn fetch_registry(self: &Arc<Self>) -> Option<ReloadOutcome> {
+        let followed = self.opener().followed;
+        let fetching = OptionFuture::from(followed.as_ref().map(FollowedRegistry::fetch_again));
+        let why = timeout(PATIENCE, fetching).await.map_or_else(|_| Some(late()), Option::flatten);
+        let mut reload = Arc::clone(self).reload_registry().await?;
+        if let Some(why) = why {
+            reload.outcome = "kept".to_owned();
+            reload.message = format!("{}; what is at its URL is not taken: {why}", reload.message);
+        }
+        Some(reload)
     }
 
     /// Applies changes of the registry and of the files that gates read, and reads every robots.txt again whose version waits.
@@ -88,14 +102,9 @@ impl Sites {
         let is_prepared = prepared.await.is_some();
         let Some(site) = self.iter().nth(number) else { return Vec::new() };
         if !is_prepared {
-            return vec![SiteReload {
-                name: site.name.to_string(),
-                outcome: "kept".to_owned(),
-                grace_end: None,
-                hash: None,
-                message: format!("its files, or lists, are still being read after {} s", PATIENCE.as_secs()),
-                append: Vec::new(),
-            }];
+            let message = format!("its files, or lists, are {}", late());
+            let (name, outcome) = (site.name.to_string(), "kept".to_owned());
+            return vec![SiteReload { name, outcome, message, ..SiteReload::default() }];
         }
         let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
         let lives = site.lives().into_iter().filter(is_meant);
@@ -124,8 +133,7 @@ impl Sites {
             let loaded = spawn_blocking(load).await;
             loaded.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
         };
-        let late = |_| Err(format!("still being read after {} s", PATIENCE.as_secs()));
-        let loaded = timeout(PATIENCE, loading).await.unwrap_or_else(late);
+        let loaded = timeout(PATIENCE, loading).await.unwrap_or_else(|_| Err(late()));
         let loaded = loaded.and_then(|(registry, order)| match &self.evidence {
             Some(evidence) => evidence.follow(&registry).map(|()| (registry, order)),
             None => Ok((registry, order)),
@@ -194,15 +202,16 @@ impl Sites {
     }
 }
 
+fn late() -> String {
+    format!("still being read after {} s", PATIENCE.as_secs())
+}
+
 /// Reads a robots.txt again, once the reading before it in this order has ended.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
     // A task of its own, which ends with the reading and not with the answer.
     let reading = tokio::spawn(async move {
-        let _order = match order {
-            Some(order) => Some(order.lock_owned().await),
-            None => None,
-        };
+        let _order = OptionFuture::from(order.map(Mutex::lock_owned)).await;
         robots.reload().await
     });
     let reload = timeout(PATIENCE, reading).await;
@@ -211,9 +220,7 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     let grace_end = status.grace_end.map(rfc3339);
     let (outcome, message) = match reload {
         Ok(Ok(reload)) => (reload.outcome.kind().as_str(), reload.to_string()),
-        Ok(Err(_)) | Err(_) => {
-            ("kept", format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs()))
-        }
+        Ok(Err(_)) | Err(_) => ("kept", late() + "; the outcome is logged"),
     };
     SiteReload { name: live.name, grace_end, outcome: outcome.to_owned(), hash, message, append: Vec::new() }
 }

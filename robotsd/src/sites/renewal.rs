@@ -5,6 +5,7 @@
 //! is served changes until everything new works.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
@@ -328,15 +329,13 @@ fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     (!parts.is_empty()).then(|| format!("site {:?} has another {}", &*site.name, parts.join(", another ")))
 }
 
-fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// What a function makes of each of several things, on a thread each.
+pub(crate) fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let each = &each;
         let threads: Vec<_> = work.iter().map(|item| scope.spawn(move || each(item))).collect();
         // A panic goes on here as it would without threads.
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause)))
-            .collect()
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause))).collect()
     })
 }
 

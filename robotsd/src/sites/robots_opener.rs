@@ -65,7 +65,7 @@ pub(super) enum OpeningOccasion {
     TakeBack,
 }
 
-/// A site of one robots.txt, whatever its source.
+/// A site whose robots.txt is opened, whatever its source.
 struct OneSite<'a> {
     opener: &'a RobotsOpener,
     site: &'a SiteConfig,
@@ -87,6 +87,39 @@ impl OneSite<'_> {
             None => rejection.to_string(),
         })?;
         Ok(SiteRobots::new(RobotsKind::One(live, counts), opener.parts.clone()))
+    }
+
+    /// Opens a folder of them.
+    fn open_directory(&self, path: &Path, fallback: &str) -> Result<Arc<SiteRobots>, String> {
+        let Self { opener, site, when_missing, .. } = *self;
+        let settings = Arc::new(Mutex::new(self.settings.clone()));
+        let counts = Arc::<HostCounts>::default();
+        let each = {
+            let (opener, site, settings, counts) = (opener.clone(), site.clone(), settings.clone(), counts.clone());
+            move |host: &str, builder: LiveBuilder<FileSource>| {
+                let name = host_name(&site.name, host);
+                let settings = settings.lock().clone();
+                let builder = builder.when_missing(when_missing);
+                opener.configured(builder, &site, &name, &settings, &counts.of(host))
+            }
+        };
+        let on_event = {
+            let (name, log) = (site.name.clone(), opener.log.clone());
+            move |event: &DirectoryEvent<'_>| match event {
+                // The listener of its reloads logged its start.
+                DirectoryEvent::Added { .. } => {}
+                event => log_events::directory(&log, &name, event),
+            }
+        };
+        let directory = Directory::new(path)
+            .fallback(fallback)
+            .each(each)
+            .on_event(on_event)
+            .compile_cache(&opener.compile_cache)
+            .watcher(&opener.watcher)
+            .open()
+            .map_err(|error| error.to_string())?;
+        Ok(SiteRobots::new(RobotsKind::Directory { directory, settings, counts }, opener.parts.clone()))
     }
 }
 
@@ -181,9 +214,7 @@ impl RobotsOpener {
         let opener = &Self { parts: self.open_parts(site)?, ..self.clone() };
         let one = OneSite { opener, site, settings: &settings, when_missing };
         match &site.robots {
-            RobotsSource::Directory { path, fallback } => {
-                opener.open_directory(site, path, fallback, settings, when_missing)
-            }
+            RobotsSource::Directory { path, fallback } => one.open_directory(path, fallback),
             RobotsSource::File(path) => one.open(LiveRobots::file(path).watcher(&self.watcher)),
             RobotsSource::Inline(text) => one.open(LiveRobots::inline(text)),
             RobotsSource::Upstream { upstreams, host, server_name, remote } => {
@@ -208,44 +239,6 @@ impl RobotsOpener {
                 AppendedParts::open(name, settings, &self.watcher, fetcher, self.parts_until, &self.log).map(Some)
             }
         }
-    }
-
-    fn open_directory(
-        &self,
-        site: &SiteConfig,
-        path: &Path,
-        fallback: &str,
-        settings: SiteSettings,
-        when_missing: WhenMissing,
-    ) -> Result<Arc<SiteRobots>, String> {
-        let settings = Arc::new(Mutex::new(settings));
-        let counts = Arc::<HostCounts>::default();
-        let each = {
-            let (opener, site, settings, counts) = (self.clone(), site.clone(), settings.clone(), counts.clone());
-            move |host: &str, builder: LiveBuilder<FileSource>| {
-                let name = host_name(&site.name, host);
-                let settings = settings.lock().clone();
-                let builder = builder.when_missing(when_missing);
-                opener.configured(builder, &site, &name, &settings, &counts.of(host))
-            }
-        };
-        let on_event = {
-            let (name, log) = (site.name.clone(), self.log.clone());
-            move |event: &DirectoryEvent<'_>| match event {
-                // The listener of its reloads logged its start.
-                DirectoryEvent::Added { .. } => {}
-                event => log_events::directory(&log, &name, event),
-            }
-        };
-        let directory = Directory::new(path)
-            .fallback(fallback)
-            .each(each)
-            .on_event(on_event)
-            .compile_cache(&self.compile_cache)
-            .watcher(&self.watcher)
-            .open()
-            .map_err(|error| error.to_string())?;
-        Ok(SiteRobots::new(RobotsKind::Directory { directory, settings, counts }, self.parts.clone()))
     }
 
     fn fetched(

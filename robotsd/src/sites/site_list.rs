@@ -9,7 +9,7 @@ use tower_robots::agent::Registry;
 use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
 use tower_robots::source::{HostMap, Watcher};
 
-use super::log_events::{self, SiteName};
+use super::log_events::{self, CommandFlags, SiteName};
 use super::robots_opener::{PublishListener, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
@@ -39,7 +39,10 @@ pub(crate) struct Sites {
     pub(super) evidence: Option<SenderEvidence>,
     /// The store in which the requests of crawlers are counted with other processes; none if each counts for itself.
     pub(crate) rate_store: Option<SharedRate>,
-    rate_store_unasked: Option<&'static str>,
+    /// Why that is never asked, where that is so.
+    unasked: Option<&'static str>,
+    /// Whether the config names the replicas that commands ask.
+    has_replicas: bool,
     /// Locked for a moment only, never while a file is read.
     opener: Mutex<RobotsOpener>,
     /// The sites that take the place of these.
@@ -95,9 +98,9 @@ impl Sites {
     ) -> Self {
         let (registry, state) = (config.registry.clone(), opener.state.clone());
         let (opener, successor) = (Mutex::new(opener), Mutex::default());
-        let rate_store_unasked = config.rate_store_unasked;
+        let (unasked, has_replicas) = (config.rate_store_unasked, config.has_replicas);
         let log = log.clone();
-        Self { sites, registry, state, evidence, rate_store, rate_store_unasked, opener, successor, log, privacy }
+        Self { sites, registry, state, evidence, rate_store, unasked, has_replicas, opener, successor, log, privacy }
     }
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {
@@ -137,6 +140,20 @@ impl Sites {
     pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteMoment> {
         let registry = Arc::clone(&self.opener.lock().registry);
         self.iter().filter_map(move |site| site.board_moment(now, &registry))
+    }
+
+    /// Whether commands with `--fleet` ask others too.
+    pub(crate) const fn is_of_fleet(&self) -> bool {
+        self.state.fleet.is_some() || self.has_replicas
+    }
+
+    /// What the commands take that decide about versions, and those that turn switches: where they are for every replica, replicas go
+    /// on serving the same. The marks of a fleet with a name are apart from its switches.
+    pub(super) fn fleet_flags(&self) -> [CommandFlags; 2] {
+        let is_for_all = [self.is_of_fleet(), self.has_replicas && self.state.fleet.is_none()];
+        is_for_all.map(|is_for_all| -> CommandFlags {
+            if is_for_all { &["--fleet"] } else { &[] }
+        })
     }
 
     /// Every robots.txt, in the order of the config; of sites with a directory one for each host.
@@ -183,7 +200,7 @@ impl Sites {
         Some(RateStoreReport {
             place,
             state: usage.as_str().to_owned(),
-            unasked: self.rate_store_unasked.map(str::to_owned),
+            unasked: self.unasked.map(str::to_owned),
             trouble,
             trouble_at,
             outages: counts.of(Outages),

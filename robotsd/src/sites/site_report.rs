@@ -11,14 +11,13 @@ use tower_robots::live::{
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
 use super::backend::BackendSource;
-use super::log_events;
+use super::log_events::{self, CommandFlags};
 use super::operator_changes::ChangeError;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
-use crate::fleet::Fleet;
 use crate::names::quoted_list;
 use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
@@ -37,12 +36,12 @@ pub(crate) struct WithoutRobots {
 impl Sites {
     /// Every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
-        let (hooks, fleet) = (self.hooks(), self.state.fleet.as_deref());
+        let (hooks, flags) = (self.hooks(), self.fleet_flags());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
             let name = site.name.clone();
             site.lives().into_iter().map(move |live| {
-                let mut report = live.report(fleet);
+                let mut report = live.report(flags);
                 if let Some(parts) = &parts {
                     report.append = parts.report();
                     report.troubles.extend(parts.troubles());
@@ -143,7 +142,7 @@ fn server(status: ServerStatus) -> UpstreamReport {
 }
 
 impl LiveSite {
-    fn report(&self, fleet: Option<&Fleet>) -> SiteReport {
+    fn report(&self, flags: [CommandFlags; 2]) -> SiteReport {
         let snapshot = self.robots.snapshot();
         let status = self.robots.status();
         let history = self.robots.history();
@@ -189,7 +188,7 @@ impl LiveSite {
             fetch: status.fetch.as_ref().map(fetching),
             append: Vec::new(),
             on_publish: Vec::new(),
-            next: log_events::for_site(&self.name, &snapshot, &status, fleet),
+            next: log_events::for_site(&self.name, &snapshot, &status, flags),
             watched_pages: self.pages.as_deref().map(SitePages::report),
             troubles: {
                 let waits = status.pending.as_ref().filter(|_| status.live.is_none());
@@ -198,12 +197,8 @@ impl LiveSite {
                 let of_robots = status.watch_trouble.iter().chain(of_state).cloned();
                 let of_policy = snapshot.misspelled_overrides();
                 let of_gate = self.pages.as_deref().map(SitePages::notes).unwrap_or_default();
-                unready
-                    .into_iter()
-                    .chain(of_robots)
-                    .chain(of_policy)
-                    .chain(of_gate.into_iter().map(|note| format!("gate: {note}")))
-                    .collect()
+                let of_gate = of_gate.into_iter().map(|note| format!("gate: {note}"));
+                unready.into_iter().chain(of_robots).chain(of_policy).chain(of_gate).collect()
             },
         }
     }

@@ -96,6 +96,26 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
 }
 
 #[test]
+fn a_reload_fetches_the_registry_and_says_what_came_of_it() {
+    let published = Published::new("[[crawler]]\nname = \"OtherBot\"\ncategory = \"seo\"\n");
+    let running = published.start();
+    running.wait_for_event("registry", |line| message(line) == format!("{}: is in force", published.url));
+    assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404);
+    published.server.show(200, HOUSE);
+    let said = published.with_config(&["reload"]).succeeded();
+    assert_has(said, &[&format!("registry: published: {}: is in force", published.url)]);
+    assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
+
+    published.server.show(503, "");
+    let said = published.with_config(&["reload"]).ends_with(1).out;
+    assert_has(said, &["registry: kept: ", "; what is at its URL is not taken: the answer is 503"]);
+    published.server.show(200, &format!("{HOUSE}{WITHOUT_GOOGLE}"));
+    let said = published.with_config(&["reload"]).ends_with(1).out;
+    assert_has(said, &["registry: kept: ", "waits to be accepted: ", "write registry_accept = ["]);
+    assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
+}
+
+#[test]
 fn a_registry_with_a_fault_is_refused_with_its_place() {
     let published = Published::new("[[crawler]]\nname = \"HouseBot\"\ncategory = \"seo\"\nstar = \"maybe\"\n");
     let running = published.start();
