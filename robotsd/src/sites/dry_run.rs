@@ -13,6 +13,7 @@ use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome
 
 use super::appended_parts::AppendedParts;
 use super::gate_settings::GateSettings;
+use super::inheritance::Inheritance;
 use super::log_events::placed_finding;
 use super::robots_opener::RobotsOpener;
 use super::site_list::switch_of_other;
@@ -61,12 +62,13 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let registry = load_registry(&config.registry);
     let of_registry = registry.as_ref().err().map(|error| diagnostic(&config.registry_extra_span, &error.to_string()));
     let registry = registry.unwrap_or_else(|_| Arc::clone(Registry::builtin()));
-    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere());
+    let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
+    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
         Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
         Ok(message) => Problem::Warning(FoundProblem::new(Severity::Warning, message)),
     });
-    let of_others = opener.state.switches_of_others(config);
+    let of_others = opener.state.switches_of_others(config, &inheritance);
     let of_others =
         of_others.iter().map(|name| Problem::Warning(FoundProblem::new(Severity::Warning, switch_of_other(name))));
     let problems_of_site =

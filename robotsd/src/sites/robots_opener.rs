@@ -1,7 +1,6 @@
 //! Opens the robots.txt of a site from the source that its config names, with the listener that is notified of each
 //! version.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,6 +17,7 @@ use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, S
 
 use super::appended_parts::{AppendedParts, FIRST_FETCH, FollowedRegistry, fetcher_trusting};
 use super::gate_settings::GateSettings;
+use super::inheritance::Inheritance;
 use super::log_events;
 use super::site_pages::{SavedPages, SitePages};
 use super::site_robots::{HostCounts, LiveSite, ReloadCounts, RobotsKind, SiteRobots, SiteSettings, host_name};
@@ -39,8 +39,8 @@ pub(super) struct RobotsOpener {
     /// Until when opening sites may wait for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
-    /// Every robots.txt whose place one that is opened takes, by the name of the new one.
-    inherited: Weak<HashMap<String, LiveRobots>>,
+    /// What sites that are new go on from.
+    inheritance: Weak<Inheritance>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     pub(super) occasion: OpeningOccasion,
@@ -100,7 +100,7 @@ impl RobotsOpener {
             parts: None,
             parts_until: Instant::now() + FIRST_FETCH,
             gate: config.gate.clone(),
-            inherited: Weak::new(),
+            inheritance: Weak::new(),
             compile_cache: CompileCache::default(),
             fetcher: Arc::default(),
             occasion: OpeningOccasion::Start,
@@ -118,9 +118,9 @@ impl RobotsOpener {
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
     }
 
-    /// Opens what takes the place of these, for as long as the map is held: a folder opens files later, too.
-    pub(super) fn inheriting(&self, inherited: &Arc<HashMap<String, LiveRobots>>) -> Self {
-        Self { inherited: Arc::downgrade(inherited), ..self.clone() }
+    /// Opens what goes on from these, for as long as they are held: a folder opens files later, too.
+    pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
+        Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
 
     /// With a state that was opened once more.
@@ -144,10 +144,12 @@ impl RobotsOpener {
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
-            Some(before) => Arc::new(before.pages.of_renamed(&site.name)),
+            Some(before) => Arc::new(before.pages.of_heir(&site.name)),
             None => {
                 let pages = SitePages::new(&site.name, &self.log);
-                pages.set_sitemaps(self.saved_pages(&site.name).load());
+                let inheritance = self.inheritance.upgrade();
+                let from = inheritance.as_ref().and_then(|all| all.predecessor(&site.name)).unwrap_or(&site.name);
+                pages.set_sitemaps(self.saved_pages(from).load());
                 Arc::new(pages)
             }
         };
@@ -168,8 +170,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Opens a site's robots.txt. Blocks: it reads files, and waits for a fetch where `when_missing` requires an answer. Every
-    /// reload is logged.
+    /// Opens a site's robots.txt, which joins the switch of the site. Blocks: it reads files, and waits for a fetch where `when_missing`
+    /// requires an answer. Every reload is logged.
     pub(super) fn open(
         &self,
         site: &SiteConfig,
@@ -178,7 +180,7 @@ impl RobotsOpener {
     ) -> Result<Arc<SiteRobots>, String> {
         let opener = &Self { parts: self.open_parts(site)?, ..self.clone() };
         let one = OneSite { opener, site, settings: &settings, when_missing };
-        match &site.robots {
+        let robots = match &site.robots {
             RobotsSource::Directory { path, fallback } => {
                 opener.open_directory(site, path, fallback, settings, when_missing)
             }
@@ -193,7 +195,10 @@ impl RobotsOpener {
                 let builder = LiveRobots::url(url).map_err(|error| error.to_string())?;
                 one.open(self.fetched(builder, remote)?)
             }
-        }
+        }?;
+        self.state.join(&site.name, &robots);
+        self.inheritance.upgrade().iter().for_each(|all| all.turn_off(&site.name, &robots));
+        Ok(robots)
     }
 
     fn open_parts(&self, site: &SiteConfig) -> Result<Option<AppendedParts>, String> {
@@ -288,8 +293,9 @@ impl RobotsOpener {
             .on_reload(log_events::reload(Arc::from(name), self.log.clone()))
             .on_reload(counts.listener());
         let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(&parts.appendix));
-        let before = self.inherited.upgrade().and_then(|inherited| inherited.get(name).cloned());
-        let builder = before.iter().fold(builder, LiveBuilder::take_over);
+        let inheritance = self.inheritance.upgrade();
+        let before = inheritance.as_ref().and_then(|all| all.robots(&site.name, name));
+        let builder = before.into_iter().fold(builder, LiveBuilder::take_over);
         let listeners = self.publish.iter().map(|publish| publish.listen(&site.name, name));
         let builder = listeners.fold(builder, LiveBuilder::on_reload);
         self.state.attach(builder, name)
@@ -300,7 +306,8 @@ impl RobotsOpener {
 pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
-    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere());
+    let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
+    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
     let settings = opener.site_settings(site, opener.gate_settings(site, None).gate(&opener.registry)?);
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);

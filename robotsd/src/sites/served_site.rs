@@ -63,6 +63,11 @@ impl ServedSite {
         lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
     }
 
+    /// Whether a switch of its own is off, of any robots.txt of it.
+    pub(super) fn is_off(&self) -> bool {
+        self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
+    }
+
     /// The host patterns for a map of hosts: `*` where the site names none.
     pub(crate) fn host_patterns(&self) -> impl Iterator<Item = &str> {
         host_patterns(&self.hosts)
