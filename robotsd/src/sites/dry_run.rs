@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tower_robots::agent::Registry;
 use tower_robots::check::{Finding, Severity};
-use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, TroubleKind, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, RejectionKind, ReloadOutcome, TroubleKind, WhenMissing};
 
 use super::appended_parts::AppendedParts;
 use super::gate_settings::GateSettings;
@@ -229,7 +229,8 @@ impl DrySite<'_> {
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
         // A site with a version in the state directory starts with that one, and is fetched behind it.
-        if is_not_fetched(&live.robots.status().last_reload) {
+        let last = live.robots.status().last_reload.outcome;
+        if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();
         }
         let status = live.robots.status();
@@ -283,8 +284,4 @@ impl DrySite<'_> {
 
 fn of_site(name: &str, problem: impl Display) -> String {
     format!("site {name:?}: {problem}")
-}
-
-fn is_not_fetched(reload: &Reload) -> bool {
-    matches!(&reload.outcome, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched)
 }

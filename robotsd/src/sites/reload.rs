@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
@@ -181,16 +182,9 @@ impl Sites {
 
     /// Whether the expectations could be used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
-        match site.gate.gate(&self.opener().registry) {
-            Ok(gate) => {
-                site.robots.set_gate(&gate);
-                true
-            }
-            Err(message) => {
-                log_events::expectations_rejected(&self.log, &site.name, &message);
-                false
-            }
-        }
+        let gate = site.gate.gate(&self.opener().registry);
+        let gate = gate.inspect_err(|why| log_events::expectations_rejected(&self.log, &site.name, why));
+        gate.map(|gate| site.robots.set_gate(&gate)).is_ok()
     }
 }
 
@@ -199,10 +193,7 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     let robots = live.robots.clone();
     // A task of its own, which ends with the reading and not with the answer.
     let reading = tokio::spawn(async move {
-        let _order = match order {
-            Some(order) => Some(order.lock_owned().await),
-            None => None,
-        };
+        let _order = OptionFuture::from(order.map(Mutex::lock_owned)).await;
         robots.reload().await
     });
     let reload = timeout(PATIENCE, reading).await;

@@ -265,7 +265,7 @@ impl Renewal {
         if let Some(hooks) = self.sites.hooks() {
             hooks.set(self.hooks.iter().cloned());
         }
-        self.sites.accept_registries(&self.accept);
+        self.sites.opener().followed.iter().for_each(|followed| followed.accept(&self.accept));
         self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);

@@ -65,20 +65,16 @@ pub(super) enum OpeningOccasion {
     TakeBack,
 }
 
-/// A site of one robots.txt, whatever its source.
-struct OneSite<'a> {
-    opener: &'a RobotsOpener,
-    site: &'a SiteConfig,
-    settings: &'a SiteSettings,
-    when_missing: WhenMissing,
-}
-
-impl OneSite<'_> {
-    fn open<S: SiteSource>(&self, builder: LiveBuilder<S>) -> Result<Arc<SiteRobots>, String> {
-        let Self { opener, site, settings, when_missing } = self;
+impl RobotsOpener {
+    /// Opens the robots.txt of a site that has one, whatever its source.
+    fn open_one<S: SiteSource>(
+        &self,
+        builder: LiveBuilder<S>,
+        (site, settings, when_missing): (&SiteConfig, &SiteSettings, WhenMissing),
+    ) -> Result<Arc<SiteRobots>, String> {
         let counts = ReloadCounts::default();
-        let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
-        let builder = opener.configured(builder, site, &site.name, settings, &counts);
+        let builder = builder.when_missing(when_missing).compile_cache(&self.compile_cache);
+        let builder = self.configured(builder, site, &site.name, settings, &counts);
         let live = builder.open().map_err(|rejection| match &rejection.pending {
             // The rest of the library's message is for programs.
             Some(pending) => {
@@ -86,11 +82,9 @@ impl OneSite<'_> {
             }
             None => rejection.to_string(),
         })?;
-        Ok(SiteRobots::new(RobotsKind::One(live, counts), opener.parts.clone()))
+        Ok(SiteRobots::new(RobotsKind::One(live, counts), self.parts.clone()))
     }
-}
 
-impl RobotsOpener {
     pub(super) fn new(config: &Config, registry: Arc<Registry>, state: StateHandle, log: &Log) -> Self {
         Self {
             registry,
@@ -179,21 +173,21 @@ impl RobotsOpener {
         when_missing: WhenMissing,
     ) -> Result<Arc<SiteRobots>, String> {
         let opener = &Self { parts: self.open_parts(site)?, ..self.clone() };
-        let one = OneSite { opener, site, settings: &settings, when_missing };
+        let one = (site, &settings, when_missing);
         let robots = match &site.robots {
             RobotsSource::Directory { path, fallback } => {
                 opener.open_directory(site, path, fallback, settings, when_missing)
             }
-            RobotsSource::File(path) => one.open(LiveRobots::file(path).watcher(&self.watcher)),
-            RobotsSource::Inline(text) => one.open(LiveRobots::inline(text)),
+            RobotsSource::File(path) => opener.open_one(LiveRobots::file(path).watcher(&self.watcher), one),
+            RobotsSource::Inline(text) => opener.open_one(LiveRobots::inline(text), one),
             RobotsSource::Upstream { upstreams, host, server_name, remote } => {
                 let builder = LiveRobots::upstream(upstreams, host).map_err(|error| error.to_string())?;
                 let builder = self.fetched(builder, remote)?;
-                one.open(server_name.iter().fold(builder, |builder, name| builder.server_name(name)))
+                opener.open_one(server_name.iter().fold(builder, |builder, name| builder.server_name(name)), one)
             }
             RobotsSource::Url { url, remote } => {
                 let builder = LiveRobots::url(url).map_err(|error| error.to_string())?;
-                one.open(self.fetched(builder, remote)?)
+                opener.open_one(self.fetched(builder, remote)?, one)
             }
         }?;
         self.state.join(&site.name, &robots);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
+use tower_robots::live::{Enforcement, StateDir};
 use tower_robots::source::Watcher;
 
 use super::inheritance::{self, HostsBySite, Inheritance, patterns};
@@ -122,19 +122,13 @@ impl Sites {
     /// These sites are served from now on, which the next start knows: a live version that was not announced is announced. Blocks.
     pub(crate) fn announce(&self) {
         self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
-        let publish = self.opener.lock().publish.clone();
-        if let Some(publish) = publish {
-            publish.serves(
-                self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))),
-            );
-        }
+        let Some(publish) = self.opener().publish else { return };
+        publish.serves(self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))));
     }
 
     /// Another process announces what goes live, until these sites are renewed.
     pub(crate) fn stop_announcing(&self) {
-        if let Some(hooks) = self.hooks() {
-            hooks.set(std::iter::empty());
-        }
+        self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
 
     /// Waits for those requests, for a moment: the process ends.
@@ -236,13 +230,6 @@ impl Sites {
     /// The watcher of all files.
     pub(crate) fn watcher(&self) -> Watcher {
         self.opener().watcher
-    }
-
-    /// Replaces the versions of the published registry that are used whatever they change.
-    pub(super) fn accept_registries(&self, hashes: &[VersionHashPrefix]) {
-        if let Some(followed) = self.opener().followed {
-            followed.accept(hashes);
-        }
     }
 
     /// Notes for the board which of these sites answer for other hosts than those before did: for the moment at which they take

@@ -81,10 +81,7 @@ impl StateHandle {
             Some(state) => builder.state(state, name),
             None => builder.kill_switch(&self.all),
         };
-        match &self.fleet {
-            Some(fleet) => fleet.join(builder, name),
-            None => builder,
-        }
+        self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
     /// Joins a robots.txt to the switch of its site. It stands as the one that joined before it, if that is still there. Blocks.
