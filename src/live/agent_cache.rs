@@ -83,10 +83,6 @@ impl Budget {
         CacheSlot { first: OnceLock::new(), last: ArcSwap::new(self.unused.clone()) }
     }
 
-    fn unused_slots(&self, count: usize) -> Box<[CacheSlot]> {
-        (0..count).map(|_| self.unused_slot()).collect()
-    }
-
     fn take(&self, places: usize) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(places)).is_ok()
     }
@@ -166,7 +162,7 @@ impl AgentCache {
         if (lost as usize) < slots.len() || next.get().is_some() || !self.budget.take(size) {
             return;
         }
-        if next.set(self.budget.unused_slots(size)).is_err() {
+        if next.set((0..size).map(|_| self.budget.unused_slot()).collect()).is_err() {
             // Another thread was quicker.
             self.budget.give_back(size);
             return;

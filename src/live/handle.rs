@@ -13,8 +13,8 @@ use super::state::SiteState;
 use super::switch::Switched;
 use super::{
     Attribution, Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Rejection, RejectionKind,
-    Reload, ReloadOutcome, ReloadOutcomeKind, Reloading, Site, Snapshot, StateError, Trouble, TroubleKind, VersionHash,
-    VersionHashPrefix, load_text,
+    Reload, ReloadOutcome, ReloadOutcomeKind, Reloading, Remembered, Site, Snapshot, StateError, Trouble, TroubleKind,
+    VersionHash, VersionHashPrefix, load_text,
 };
 use crate::agent::Registry;
 use crate::check;
@@ -300,6 +300,11 @@ impl LiveRobots {
     /// [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries, with a state directory those of earlier processes too.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
+    }
+
+    /// What is remembered of it, for one that goes on from it under another name. It waits for a version that is being compiled.
+    pub fn remembered(&self) -> Remembered {
+        self.site.remembered()
     }
 
     /// The identity of the site, the same for every handle of it.

@@ -384,15 +384,40 @@ impl fmt::Display for NoSuchVersion {
 
 impl Error for NoSuchVersion {}
 
-/// The knowledge that a site has from an earlier process.
-#[derive(Default)]
-pub(super) struct Remembered {
+/// What is remembered of a robots.txt: its versions, the one that waits, its history and its switch. Another one goes on from that
+/// under a name of its own ([`LiveBuilder::take_over`](crate::source::LiveBuilder::take_over)).
+#[derive(Clone, Debug, Default)]
+pub struct Remembered {
     pub(super) versions: AcceptedVersions,
     pub(super) pending: Option<Pending>,
     pub(super) history: History,
     pub(super) enforcement: Enforcement,
     /// The version that was live last, as far as that is known.
     pub(super) was_live: WasLive,
+}
+
+impl Remembered {
+    /// The version that is live, or was when the last process ended.
+    pub fn live(&self) -> Option<VersionHash> {
+        self.versions.current().map(AcceptedVersion::hash)
+    }
+
+    /// The one that waits to be accepted.
+    pub const fn pending(&self) -> Option<&Pending> {
+        self.pending.as_ref()
+    }
+
+    /// All versions, with their bytes: those that were accepted in that order, then the one that waits.
+    pub fn kept(&self) -> impl Iterator<Item = (VersionHash, &Arc<[u8]>)> {
+        let waiting = self.pending.iter().map(|pending| &pending.version);
+        let kept = self.versions.iter().map(|accepted| &accepted.version).chain(waiting);
+        kept.map(|version| (version.hash(), version.bytes()))
+    }
+
+    /// The site's own switch.
+    pub const fn switch(&self) -> Enforcement {
+        self.enforcement
+    }
 }
 
 /// The version that was live when the process before ended.

@@ -81,8 +81,8 @@ impl Site {
         let state = settings.state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
         let mut remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
-        if let Some(before) = &settings.takes_over {
-            before.bequeath(&mut remembered, state.as_ref());
+        if let Some(before) = settings.takes_over {
+            take_over(&mut remembered, before, state.as_ref());
         }
         let Remembered { versions, pending, history, enforcement, was_live } = remembered;
         let snapshot = Snapshot {
@@ -128,22 +128,11 @@ impl Site {
         site
     }
 
-    /// Hands what is remembered of this site to one that takes its place under another name; each has a switch of its own. Entries that
-    /// the other has already, because it was called so before, are not doubled: on the disk they are dated to the millisecond.
-    fn bequeath(&self, to: &mut Remembered, state: Option<&SiteState>) {
+    pub(super) fn remembered(&self) -> Remembered {
         let publisher = self.publisher.lock();
-        (to.versions, to.pending) = (publisher.versions.clone(), publisher.pending.clone());
-        to.was_live = publisher.was_live;
-        let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
-        let entries = self.record.lock().history.clone();
-        for entry in entries.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
-            to.history.push(entry.clone());
-            state.iter().for_each(|state| state.append(entry.clone()));
-        }
-        if let Some(state) = state {
-            state.save(to.versions.clone(), to.pending.clone(), Durability::Machine);
-            state.write_soon();
-        }
+        let (versions, pending) = (publisher.versions.clone(), publisher.pending.clone());
+        let (history, enforcement) = (self.record.lock().history.clone(), self.current.load().switches.site);
+        Remembered { versions, pending, history, enforcement, was_live: publisher.was_live }
     }
 
     /// Brings the first version live: that of the source, or else the one accepted last.
@@ -469,6 +458,21 @@ impl AppendsParts for Site {
     }
 }
 
+/// Has a site go on from what is remembered of another. Entries that it has already, because it was called so before, are not doubled:
+/// on the disk they are dated to the millisecond.
+fn take_over(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
+    let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
+    for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
+        to.history.push(entry.clone());
+        state.iter().for_each(|state| state.append(entry.clone()));
+    }
+    (to.versions, to.pending, to.was_live) = (before.versions, before.pending, before.was_live);
+    if let Some(state) = state {
+        state.save(to.versions.clone(), to.pending.clone(), Durability::Machine);
+        state.write_soon();
+    }
+}
+
 /// How long others may cache `/robots.txt` unless a setting says otherwise, and at most.
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
 pub(super) const LONGEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -488,8 +492,8 @@ pub(crate) struct SiteSettings {
     pub(crate) listeners: Vec<ReloadListener>,
     /// The directory in which the site remembers what it accepted, and its name there.
     pub(crate) state: Option<(StateDir, String)>,
-    /// The site of another name that this one goes on from.
-    pub(crate) takes_over: Option<Arc<Site>>,
+    /// What is remembered of a site of another name, from which this one goes on.
+    pub(crate) takes_over: Option<Remembered>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) outer_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,

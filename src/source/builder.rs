@@ -8,7 +8,7 @@ use crate::agent::Registry;
 use crate::check;
 use crate::live::{
     Appendix, Cause, Clock, CompileCache, Completion, Gate, KillSwitch, LiveRobots, Loaded, Mutex, Rejection, Reload,
-    Site, SiteSettings, Snapshot, Source, StateDir, Version, WhenMissing, load_text,
+    Remembered, Site, SiteSettings, Snapshot, Source, StateDir, Version, WhenMissing, load_text,
 };
 use crate::policy::Policy;
 use crate::rules::Reading;
@@ -109,10 +109,11 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// The robots.txt whose place this one takes under another name: it begins with its versions, the one that waits and its history, also
-    /// in its own part of the state directory, in place of what stands there. A switch is not taken over. Default: none.
-    pub fn take_over(mut self, before: &LiveRobots) -> Self {
-        self.settings.takes_over = Some(before.site.clone());
+    /// What this one goes on from under another name ([`LiveRobots::remembered`], [`StateDir::remembered`]): it begins with the versions,
+    /// the one that waits and the history, also in its own part of the state directory, in place of what stands there. The switch is not
+    /// taken over. Default: none.
+    pub fn take_over(mut self, before: &Remembered) -> Self {
+        self.settings.takes_over = Some(before.clone());
         self
     }
 

@@ -171,7 +171,8 @@ impl Recorder {
         let done = done(record);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
-            if is_of_index(record) {
+            // Those that are surely of a search engine with an index.
+            if identity == Standing::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }
             counted.allow(&seen, done);
@@ -304,12 +305,6 @@ fn served(event: &Event<'_>) -> Option<bool> {
         None => Some(false),
         Some(_) => None,
     }
-}
-
-/// Whether it is surely of a search engine with an index.
-fn is_of_index(record: &Record) -> bool {
-    standing(record.identity) == Standing::Verified
-        && record.agent.registered().is_some_and(|crawler| crawler.is_index_engine)
 }
 
 /// The result of checking a claim, if claims are checked.

@@ -92,11 +92,6 @@ impl SiteTable {
         !self.counted.is_empty() || self.watches.are_changed()
     }
 
-    /// The rows that are not written yet.
-    fn day_rows(&self) -> DayRows {
-        self.with_watches(self.counted.clone())
-    }
-
     fn with_watches(&self, counted: DayRows) -> DayRows {
         DayRows { watches: self.watches.list.clone(), lost: self.watches.lost.clone(), ..counted }
     }
@@ -338,7 +333,8 @@ impl Board {
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table.lock().sites.get(site) {
-            all.merge(&held.day_rows());
+            // What is not written yet.
+            all.merge(&held.with_watches(held.counted.clone()));
         }
         all
     }

@@ -12,11 +12,10 @@ use askama::Template;
 use http::Method;
 
 use super::agents::checked_share;
-use super::arguments::owners;
 use super::fleet::{self, FleetArg, WaitArg};
 use super::output::say_report;
 use super::running::{Running, asked, refusal};
-use crate::config::host_patterns;
+use crate::config::{host_patterns, owners};
 use crate::exit;
 use crate::render::{plural, shell_line, short_hash};
 use crate::report::{

@@ -58,7 +58,7 @@ pub(crate) use self::schema::schema;
 pub(crate) use self::setting_changes::{AT_START, SettingChange, setting_changes};
 pub(crate) use self::site::{
     AppendSettings, AppendSource, Backend, Dotfiles, GateBasis, RawAgents, RawCheck, RawExempt, RawSite, Remote,
-    RobotsSource, SiteConfig, StaticFiles, host_patterns,
+    RobotsSource, SiteConfig, StaticFiles, host_patterns, owners,
 };
 pub(crate) use self::tables::{tables, unplaced, word_values, words};
 pub(crate) use self::values::{Size, Span, bound, fits};

@@ -139,8 +139,10 @@ impl AppendedParts {
         while parts.iter().any(waits) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        for part in parts.iter().filter(|part| part.reader.state.lock().hash.is_none()) {
-            part.reader.never_read();
+        // Where its trouble is known, that was said.
+        let is_unread = |state: &PartState| state.hash.is_none() && state.trouble.is_none();
+        for part in parts.iter().filter(|part| is_unread(&part.reader.state.lock())) {
+            part.reader.say(LogLevel::Error, NEVER_READ);
         }
         Ok(Self { appendix, parts: parts.into() })
     }
@@ -256,13 +258,6 @@ impl PartReader {
     fn recovered(&self) {
         if self.state.lock().trouble.take().is_some() {
             self.say(LogLevel::Info, "it can be fetched again, and has not changed");
-        }
-    }
-
-    /// It was not there when the site was opened; why, was said where that is known.
-    fn never_read(&self) {
-        if self.state.lock().trouble.is_none() {
-            self.say(LogLevel::Error, NEVER_READ);
         }
     }
 

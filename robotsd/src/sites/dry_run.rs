@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use tower_robots::agent::Registry;
 use tower_robots::check::{Finding, Severity};
-use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, TroubleKind, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, RejectionKind, ReloadOutcome, TroubleKind, WhenMissing};
 
 use super::appended_parts::AppendedParts;
 use super::gate_settings::GateSettings;
+use super::inheritance::Inheritance;
 use super::log_events::placed_finding;
 use super::robots_opener::RobotsOpener;
 use super::site_list::switch_of_other;
@@ -60,13 +61,14 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let registry = load_registry(&config.registry);
     let of_registry = registry.as_ref().err().map(|error| diagnostic(&config.registry_extra_span, &error.to_string()));
     let registry = registry.unwrap_or_else(|_| Arc::clone(Registry::builtin()));
-    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere());
+    let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
+    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
     let warning = |message: String| Problem::Warning(FoundProblem::new(Severity::Warning, message));
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
         Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
         Ok(message) => warning(message),
     });
-    let of_others = opener.state.switches_of_others(config);
+    let of_others = opener.state.switches_of_others(config, &inheritance);
     let of_others = of_others.iter().map(|name| warning(switch_of_other(name)));
     let problems_of_site =
         |site: &SiteConfig| DrySite { site, opener: &opener, run, config, diagnostic: &diagnostic }.problems();
@@ -212,7 +214,8 @@ impl DrySite<'_> {
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
         // A site with a version in the state directory starts with that one, and is fetched behind it.
-        if is_not_fetched(&live.robots.status().last_reload) {
+        let last = live.robots.status().last_reload.outcome;
+        if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();
         }
         let status = live.robots.status();
@@ -285,8 +288,4 @@ pub(crate) fn open_sitemap(
             retriever.document(url, MOST_OCTETS).map_err(|error| named(&error))
         }
     }
-}
-
-fn is_not_fetched(reload: &Reload) -> bool {
-    matches!(&reload.outcome, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched)
 }

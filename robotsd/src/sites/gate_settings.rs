@@ -55,7 +55,7 @@ impl GateSettings {
             pages,
             watcher: watcher.clone(),
             last: Arc::default(),
-            baseline: before.map(|before| Arc::clone(&before.baseline)).unwrap_or_default(),
+            baseline: Arc::new(Mutex::new(before.and_then(|before| before.baseline.lock().clone()))),
         }
     }
 

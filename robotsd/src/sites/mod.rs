@@ -1,7 +1,7 @@
 //! The sites of a process: each with its robots.txt, live, and the backend behind it.
 //!
 //! [`site_list`] has all sites of a config. [`site_opener`] and [`robots_opener`] open one; [`renewal`] makes the sites of a
-//! config that takes the place of another, and [`reload`] reads files again. [`operator_changes`] is what an operator changes,
+//! config that takes the place of another, with what a new one goes on from ([`inheritance`]), and [`reload`] reads files again. [`operator_changes`] is what an operator changes,
 //! [`site_report`] the status and the history, [`site_metrics`] the same facts as metrics, [`notices`] those that people are notified of. Listeners, workers and the admin interface are other rooms'.
 
 mod gate_settings;
@@ -19,6 +19,7 @@ mod site_list;
 mod state_handle;
 
 mod appended_parts;
+mod inheritance;
 mod robots_opener;
 mod site_opener;
 

@@ -8,13 +8,12 @@ use std::fmt::Write as _;
 use tower_robots::live::{
     Attribution, Enforcement, LiveRobots, ObjectionKind, ReloadOutcome, Status, TroubleKind, VersionHashPrefix,
 };
-use tower_robots::source::HostMap;
 
 use super::log_events;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
-use crate::config::{Config, SiteConfig};
+use crate::config::{Config, SiteConfig, owners};
 use crate::log::{LogEntry, LogEvent, LogLevel};
 use crate::names::quoted_list;
 use crate::report::{ChangeReport, NextStep};
@@ -148,14 +147,9 @@ impl Sites {
 
     /// The site that serves a host. A word without a dot is a name with a slip in it.
     fn site_of_host(&self, host: &str) -> Option<String> {
-        let mut hosts = HostMap::new();
-        for live in self.lives().filter(|_| host.contains(['.', ':'])) {
-            for pattern in &live.hosts {
-                // A config with a host that two sites have was refused.
-                let _ = hosts.insert(pattern, live.name.clone());
-            }
-        }
-        hosts.get(host).cloned()
+        let lives: Vec<_> = self.lives().filter(|_| host.contains(['.', ':'])).collect();
+        let hosts = lives.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
+        owners(hosts).get(host).map(|name| (*name).clone())
     }
 
     /// `enforce on` of one kind leaves the switches of the other kind as they are.

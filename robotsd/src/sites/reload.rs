@@ -189,16 +189,9 @@ impl Sites {
 
     /// Whether the expectations could be used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
-        match site.gate.gate(&self.opener().registry) {
-            Ok(gate) => {
-                site.robots.set_gate(&gate);
-                true
-            }
-            Err(message) => {
-                log_events::expectations_rejected(&self.log, &site.name, &message);
-                false
-            }
-        }
+        let gate = site.gate.gate(&self.opener().registry);
+        let gate = gate.inspect_err(|why| log_events::expectations_rejected(&self.log, &site.name, why));
+        gate.map(|gate| site.robots.set_gate(&gate)).is_ok()
     }
 }
 

@@ -9,10 +9,11 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
-use tower_robots::live::{Enforcement, Gate, StateDir, VersionHashPrefix, WhenMissing};
+use tower_robots::live::{Gate, StateDir, VersionHashPrefix, WhenMissing};
 
 use super::appended_parts::FollowedRegistry;
 use super::gate_settings::GateSettings;
+use super::inheritance::Inheritance;
 use super::log_events;
 use super::robots_opener::{OpeningOccasion, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
@@ -20,10 +21,9 @@ use super::served_site::ServedSite;
 use super::site_list::{Sites, hooks_of, renewed_rate_store};
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
-use crate::config::{Config, SiteConfig, extended_registry, host_patterns};
+use crate::config::{Config, SiteConfig, extended_registry};
 use crate::log::{LogEvent, LogLevel};
 use crate::publish_hook::SiteHooks;
-use crate::render::shell_word;
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
 const AT_ONCE: usize = 16;
@@ -113,14 +113,10 @@ impl Sites {
     fn renew_with(&self, opener: RobotsOpener, config: &Config) -> Result<Renewal, String> {
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &SiteConfig| before.get(&*site.name).copied();
-        let names: HashSet<&str> = config.sites.iter().map(|site| &*site.name).collect();
-        let gone: Vec<_> = self.iter().filter(|site| !names.contains(&*site.name)).collect();
-        let left: HashMap<_, _> =
-            gone.iter().flat_map(|site| site.host_patterns().map(move |host| (host, *site))).collect();
-        // A new site that has a host of one that is gone is the same under another name.
-        let renamed = |site: &SiteConfig| {
-            host_patterns(&site.hosts).find_map(|host| left.get(host).copied()).filter(|_| of(site).is_none())
-        };
+        let inheritance = Arc::new(Inheritance::new(config, &self.hosts(), |name| {
+            before.get(name).map(|site| site.robots.former()).unwrap_or_default()
+        }));
+        let opener = opener.inheriting(&inheritance);
 
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
 
@@ -128,8 +124,12 @@ impl Sites {
 
         // First everything that can be wrong without a source being opened.
         let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
+        let gate_before = |site: &SiteConfig| {
+            let from = || before.get(inheritance.predecessor(&site.name)?).copied();
+            of(site).or_else(from).map(|before| &before.gate)
+        };
         let plan = |site| -> Result<_, String> {
-            let gate_before = of(site).or_else(|| renamed(site)).map(|before| &before.gate);
+            let gate_before = gate_before(site);
             let gate_settings = opener.gate_settings(site, gate_before);
             let gate = self.gate(&gate_settings, &opener, site, gate_before)?;
             Ok((site, opener.site_settings(site, gate), gate_settings, sites.backend(site, of(site))?))
@@ -138,7 +138,7 @@ impl Sites {
         let mut changes = Vec::with_capacity(planned.len());
         for some in planned.chunks(AT_ONCE) {
             let open = |(site, settings, ..): &(&SiteConfig, SiteSettings, _, _)| {
-                self.source(&opener, site, settings, (of(site), renamed(site)))
+                self.source(&opener, site, settings, of(site))
             };
             let is_kept = |site: &SiteConfig| of(site).is_some_and(|before| opener.keeps(before, site));
             changes.extend(if some.iter().all(|(site, ..)| is_kept(site)) {
@@ -164,11 +164,12 @@ impl Sites {
             }
             match before {
                 Some(before) => altered.extend(difference(before, &made)),
-                None => come_and_gone.push(arrival(&made, renamed(site))),
+                None => come_and_gone.push(inheritance.arrival(&made)),
             }
             renewed.push(made);
         }
-        come_and_gone.extend(gone.into_iter().map(departure));
+        let names: HashSet<&str> = config.sites.iter().map(|site| &*site.name).collect();
+        come_and_gone.extend(self.iter().filter(|site| !names.contains(&*site.name)).map(departure));
         let registry = opener.registry.clone();
         let sites = Arc::new(Sites::new(renewed, config, opener, (evidence, rate_store), &self.log, self.privacy));
         Ok(Renewal {
@@ -221,15 +222,14 @@ impl Sites {
         Ok(held)
     }
 
-    /// The robots.txt of a site: the one before where the source is the same, else one that is opened and has joined the
-    /// switch of the site. If the new source cannot be used, it is the one before, with the reason. That of a site which was `renamed`
-    /// goes on from its versions.
+    /// The robots.txt of a site: the one before where the source is the same, else one that is opened. If the new source cannot be used,
+    /// it is the one before, with the reason.
     fn source(
         &self,
         opener: &RobotsOpener,
         site: &SiteConfig,
         settings: &SiteSettings,
-        (before, renamed): (Option<&ServedSite>, Option<&ServedSite>),
+        before: Option<&ServedSite>,
     ) -> Result<(Arc<SiteRobots>, Option<String>), String> {
         if let Some(before) = before.filter(|before| opener.keeps(before, site)) {
             return Ok((before.robots.clone(), None));
@@ -243,15 +243,11 @@ impl Sites {
             Some(_) => WhenMissing::Fail,
             None => site.when_missing,
         };
-        let lives = renamed.into_iter().flat_map(|gone| gone.robots.lives(&site.name, &[]));
-        let inherited = Arc::new(lives.map(|live| (live.name, live.robots)).collect());
-        let robots = match (opener.inheriting(&inherited).open(site, settings.clone(), when_missing), live) {
-            (Ok(robots), _) => robots,
-            (Err(why), Some(before)) => return Ok((before.robots.clone(), Some(why))),
-            (Err(why), None) => return Err(why),
-        };
-        opener.state.join(&site.name, &robots);
-        Ok((robots, None))
+        match (opener.open(site, settings.clone(), when_missing), live) {
+            (Ok(robots), _) => Ok((robots, None)),
+            (Err(why), Some(before)) => Ok((before.robots.clone(), Some(why))),
+            (Err(why), None) => Err(why),
+        }
     }
 }
 
@@ -270,7 +266,7 @@ impl Renewal {
         if let Some(hooks) = self.sites.hooks() {
             hooks.set(self.hooks.iter().cloned());
         }
-        self.sites.accept_registries(&self.accept);
+        self.sites.opener().followed.iter().for_each(|followed| followed.accept(&self.accept));
         self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
@@ -292,26 +288,10 @@ impl Renewal {
     }
 }
 
-/// Says that a site is new. The kill switch of one that was `renamed` goes on as it was. Blocks: it writes to the state directory.
-fn arrival(made: &ServedSite, renamed: Option<&ServedSite>) -> String {
-    let name = &*made.name;
-    let Some(before) = renamed else { return format!("site {name:?} is new") };
-    let from = format!("site {name:?} is new, has hosts of {:?} and goes on from its versions", &*before.name);
-    if !is_off(before) {
-        return from;
-    }
-    made.robots.take_switches(&before.robots);
-    format!("{from}, switched off as that was: `robotsd enforce on --site {}` turns it on", shell_word(name))
-}
-
 /// Says that a site is gone. Its kill switch stays in the state directory, where it turns off no other.
 fn departure(gone: &ServedSite) -> String {
-    let switch = if is_off(gone) { ", and its kill switch, which was off, with it" } else { "" };
+    let switch = if gone.is_off() { ", and its kill switch, which was off, with it" } else { "" };
     format!("site {:?} is gone{switch}", &*gone.name)
-}
-
-fn is_off(site: &ServedSite) -> bool {
-    site.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
 }
 
 /// The difference of a site, for people.
@@ -343,6 +323,10 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R +
 mod tests {
     use std::time::UNIX_EPOCH;
 
+    use tower_robots::live::Enforcement;
+
+    use super::super::dry_run::{DryRun, rehearse};
+    use super::super::inheritance::keep;
     use super::*;
     use crate::log::Log;
 
@@ -449,8 +433,8 @@ mod tests {
             served.enforce(Some("shop"), Enforcement::Off).unwrap();
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
-            let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as that was: `robotsd \
-                        enforce on --site store` turns it on";
+            let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were: \
+                        `robotsd enforce on --site store` turns it on";
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
             assert_eq!(switches(&other.sites), [Enforcement::On]);
@@ -521,11 +505,103 @@ mod tests {
                 is_as_before(&started, &known);
                 served = Arc::new(started);
             }
-            // Hosts of its own, or of a site that stays, are nobody's versions.
+            // A host that no site had has nobody's versions.
             let other = served.renew(&of("other", r#""other.test""#)).unwrap();
             assert!(only(&other.sites).snapshot().content.is_none());
             assert_eq!(other.come_and_gone[0], "site \"other\" is new");
         }
+    }
+
+    #[test]
+    fn a_host_that_moves_into_a_new_site_goes_on_from_what_it_had_and_the_site_before_keeps_its_own() {
+        const ONE: &str = "User-agent: *\nDisallow: /cart/\n";
+        for state in ["", "state_dir = \"state\"\n"] {
+            let folder = tempfile::tempdir().unwrap();
+            for (file, text) in
+                [("one", ONE), ("two", "User-agent: *\nDisallow: /x/\n"), ("shut", "User-agent: *\nDisallow: /\n")]
+            {
+                std::fs::write(folder.path().join(file), text).unwrap();
+            }
+            let of = |sites: &[(&str, &str, &str)]| {
+                let site = |(name, hosts, file): &(&str, &str, &str)| {
+                    let hosts: Vec<_> = hosts.split_whitespace().collect();
+                    format!("[[site]]\nname = {name:?}\nhosts = {hosts:?}\nroot = \".\"\nrobots.path = {file:?}\n")
+                };
+                let sites: String = sites.iter().map(site).collect();
+                let path = folder.path().join("robotsd.toml");
+                let listener = "[gate]\n[[listener]]\naddress = \"127.0.0.1:0\"\n";
+                std::fs::write(&path, format!("{state}{listener}{sites}")).unwrap();
+                Config::load(&path).unwrap()
+            };
+            let stands = |sites: &Sites, name: &str| {
+                let robots = sites.live(name).unwrap().1.robots;
+                let (status, snapshot) = (robots.status(), robots.snapshot());
+                let body = snapshot.content.as_ref().map(|content| String::from_utf8(content.body().to_vec()).unwrap());
+                (body, status.pending.is_some(), status.switch)
+            };
+            let served = of(&[("one", "a.test b.test", "one"), ("two", "c.test d.test", "two")]);
+            let served = Sites::open(&served, false, &Log::nowhere()).unwrap();
+            served.enforce(Some("two"), Enforcement::Off).unwrap();
+            let history = served.live("one").unwrap().1.robots.history().len();
+            let moved = of(&[
+                ("one", "a.test", "one"),
+                ("two", "d.test", "two"),
+                ("mixed", "new.test b.test c.test", "shut"),
+                ("third", "c2.test", "shut"),
+            ]);
+            let renewal = served.renew(&moved).unwrap();
+            let want = [
+                "site \"mixed\" is new, has hosts of \"one\" and goes on from its versions, switched off as its hosts were: \
+                 `robotsd enforce on --site mixed` turns it on",
+                "site \"third\" is new",
+            ];
+            assert_eq!(renewal.come_and_gone, want);
+            let mixed = (Some(ONE.to_owned()), true, Enforcement::Off);
+            assert_eq!(stands(&renewal.sites, "mixed"), mixed, "one of its hosts was not enforced");
+            assert_eq!(stands(&renewal.sites, "one"), (Some(ONE.to_owned()), false, Enforcement::On));
+            assert_eq!(served.live("one").unwrap().1.robots.history().len(), history);
+            assert_eq!(stands(&renewal.sites, "third"), (None, true, Enforcement::On));
+            if !state.is_empty() {
+                drop((served, renewal));
+                let started = Sites::open(&moved, false, &Log::nowhere()).unwrap();
+                assert_eq!(stands(&started, "mixed"), mixed);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_changes_between_two_processes_keeps_what_waits_and_its_switch_and_the_check_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("r.txt");
+        std::fs::write(&file, "User-agent: *\nDisallow: /cart/\n").unwrap();
+        let mut config = config(folder.path(), "state_dir = \"state\"\n[gate]\n", "robots.path = \"r.txt\"");
+        let served = Sites::open(&config, false, &Log::nowhere()).unwrap();
+        served.enforce(Some("a"), Enforcement::Off).unwrap();
+        std::fs::write(&file, "User-agent: *\nDisallow: /\n").unwrap();
+        let _ = served.lives().next().unwrap().robots.reload_blocking();
+        keep(served.state.directory.as_ref().unwrap(), &served.hosts());
+        drop(served);
+        for name in ["b", "b", "c"] {
+            // The second start finds what the first has made of it.
+            config.sites[0].name = name.to_owned();
+            let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
+            assert!(
+                said.contains(&format!("enforcement is switched off: `robotsd enforce on --site {name}`")),
+                "{said}"
+            );
+            let started = Sites::open(&config, false, &Log::nowhere()).unwrap();
+            let live = started.lives().next().unwrap();
+            let (status, body) =
+                (live.robots.status(), live.robots.snapshot().content.as_ref().map(|of| of.body().to_vec()));
+            assert!(body.unwrap().ends_with(b"/cart/\n") && status.pending.is_some(), "{status:?}");
+            assert_eq!((&*live.name, status.switch), (name, Enforcement::Off));
+            keep(started.state.directory.as_ref().unwrap(), &started.hosts());
+        }
+        // Without the hosts of before a name is all there is.
+        std::fs::remove_file(folder.path().join("state/hosts.json")).unwrap();
+        config.sites[0].name = "d".to_owned();
+        let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
+        assert!(said.contains("no site has this name, so that turns nothing off"), "{said}");
     }
 
     #[test]

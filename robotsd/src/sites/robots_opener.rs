@@ -1,7 +1,6 @@
 //! Opens the robots.txt of a site from the source that its config names, with the listener that is notified of each
 //! version.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,6 +17,7 @@ use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, S
 
 use super::appended_parts::{AppendedParts, FIRST_FETCH, FollowedRegistry, fetcher_trusting};
 use super::gate_settings::GateSettings;
+use super::inheritance::Inheritance;
 use super::log_events;
 use super::site_pages::{SavedPages, SitePages};
 use super::site_robots::{HostCounts, LiveSite, ReloadCounts, RobotsKind, SiteRobots, SiteSettings, host_name};
@@ -39,8 +39,8 @@ pub(super) struct RobotsOpener {
     /// Until when opening sites may wait for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
-    /// Every robots.txt whose place one that is opened takes, by the name of the new one.
-    inherited: Weak<HashMap<String, LiveRobots>>,
+    /// What sites that are new go on from.
+    inheritance: Weak<Inheritance>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     pub(super) occasion: OpeningOccasion,
@@ -65,20 +65,16 @@ pub(super) enum OpeningOccasion {
     TakeBack,
 }
 
-/// A site whose robots.txt is opened, whatever its source.
-struct OneSite<'a> {
-    opener: &'a RobotsOpener,
-    site: &'a SiteConfig,
-    settings: &'a SiteSettings,
-    when_missing: WhenMissing,
-}
-
-impl OneSite<'_> {
-    fn open<S: SiteSource>(&self, builder: LiveBuilder<S>) -> Result<Arc<SiteRobots>, String> {
-        let Self { opener, site, settings, when_missing } = self;
+impl RobotsOpener {
+    /// Opens the robots.txt of a site that has one, whatever its source.
+    fn open_one<S: SiteSource>(
+        &self,
+        builder: LiveBuilder<S>,
+        (site, settings, when_missing): (&SiteConfig, &SiteSettings, WhenMissing),
+    ) -> Result<Arc<SiteRobots>, String> {
         let counts = ReloadCounts::default();
-        let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
-        let builder = opener.configured(builder, site, &site.name, settings, &counts);
+        let builder = builder.when_missing(when_missing).compile_cache(&self.compile_cache);
+        let builder = self.configured(builder, site, &site.name, settings, &counts);
         let live = builder.open().map_err(|rejection| match &rejection.pending {
             // The rest of the library's message is for programs.
             Some(pending) => {
@@ -86,44 +82,9 @@ impl OneSite<'_> {
             }
             None => rejection.to_string(),
         })?;
-        Ok(SiteRobots::new(RobotsKind::One(live, counts), opener.parts.clone()))
+        Ok(SiteRobots::new(RobotsKind::One(live, counts), self.parts.clone()))
     }
 
-    /// Opens a folder of them.
-    fn open_directory(&self, path: &Path, fallback: &str) -> Result<Arc<SiteRobots>, String> {
-        let Self { opener, site, when_missing, .. } = *self;
-        let settings = Arc::new(Mutex::new(self.settings.clone()));
-        let counts = Arc::<HostCounts>::default();
-        let each = {
-            let (opener, site, settings, counts) = (opener.clone(), site.clone(), settings.clone(), counts.clone());
-            move |host: &str, builder: LiveBuilder<FileSource>| {
-                let name = host_name(&site.name, host);
-                let settings = settings.lock().clone();
-                let builder = builder.when_missing(when_missing);
-                opener.configured(builder, &site, &name, &settings, &counts.of(host))
-            }
-        };
-        let on_event = {
-            let (name, log) = (site.name.clone(), opener.log.clone());
-            move |event: &DirectoryEvent<'_>| match event {
-                // The listener of its reloads logged its start.
-                DirectoryEvent::Added { .. } => {}
-                event => log_events::directory(&log, &name, event),
-            }
-        };
-        let directory = Directory::new(path)
-            .fallback(fallback)
-            .each(each)
-            .on_event(on_event)
-            .compile_cache(&opener.compile_cache)
-            .watcher(&opener.watcher)
-            .open()
-            .map_err(|error| error.to_string())?;
-        Ok(SiteRobots::new(RobotsKind::Directory { directory, settings, counts }, opener.parts.clone()))
-    }
-}
-
-impl RobotsOpener {
     pub(super) fn new(config: &Config, registry: Arc<Registry>, state: StateHandle, log: &Log) -> Self {
         Self {
             registry,
@@ -133,7 +94,7 @@ impl RobotsOpener {
             parts: None,
             parts_until: Instant::now() + FIRST_FETCH,
             gate: config.gate.clone(),
-            inherited: Weak::new(),
+            inheritance: Weak::new(),
             compile_cache: CompileCache::default(),
             fetcher: Arc::default(),
             occasion: OpeningOccasion::Start,
@@ -151,9 +112,9 @@ impl RobotsOpener {
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
     }
 
-    /// Opens what takes the place of these, for as long as the map is held: a folder opens files later, too.
-    pub(super) fn inheriting(&self, inherited: &Arc<HashMap<String, LiveRobots>>) -> Self {
-        Self { inherited: Arc::downgrade(inherited), ..self.clone() }
+    /// Opens what goes on from these, for as long as they are held: a folder opens files later, too.
+    pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
+        Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
 
     /// With a state that was opened once more.
@@ -177,10 +138,12 @@ impl RobotsOpener {
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
-            Some(before) => Arc::new(before.pages.of_renamed(&site.name)),
+            Some(before) => Arc::new(before.pages.of_heir(&site.name)),
             None => {
                 let pages = SitePages::new(&site.name, &self.log);
-                let saved = self.saved_pages(&site.name).load();
+                let inheritance = self.inheritance.upgrade();
+                let from = inheritance.as_ref().and_then(|all| all.predecessor(&site.name)).unwrap_or(&site.name);
+                let saved = self.saved_pages(from).load();
                 let count = saved.len();
                 pages.set_sitemaps(saved, count);
                 Arc::new(pages)
@@ -203,8 +166,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Opens a site's robots.txt. Blocks: it reads files, and waits for a fetch where `when_missing` requires an answer. Every
-    /// reload is logged.
+    /// Opens a site's robots.txt, which joins the switch of the site. Blocks: it reads files, and waits for a fetch where `when_missing`
+    /// requires an answer. Every reload is logged.
     pub(super) fn open(
         &self,
         site: &SiteConfig,
@@ -212,21 +175,26 @@ impl RobotsOpener {
         when_missing: WhenMissing,
     ) -> Result<Arc<SiteRobots>, String> {
         let opener = &Self { parts: self.open_parts(site)?, ..self.clone() };
-        let one = OneSite { opener, site, settings: &settings, when_missing };
-        match &site.robots {
-            RobotsSource::Directory { path, fallback } => one.open_directory(path, fallback),
-            RobotsSource::File(path) => one.open(LiveRobots::file(path).watcher(&self.watcher)),
-            RobotsSource::Inline(text) => one.open(LiveRobots::inline(text)),
+        let one = (site, &settings, when_missing);
+        let robots = match &site.robots {
+            RobotsSource::Directory { path, fallback } => {
+                opener.open_directory(site, path, fallback, settings, when_missing)
+            }
+            RobotsSource::File(path) => opener.open_one(LiveRobots::file(path).watcher(&self.watcher), one),
+            RobotsSource::Inline(text) => opener.open_one(LiveRobots::inline(text), one),
             RobotsSource::Upstream { upstreams, host, server_name, remote } => {
                 let builder = LiveRobots::upstream(upstreams, host).map_err(|error| error.to_string())?;
                 let builder = self.fetched(builder, remote)?;
-                one.open(server_name.iter().fold(builder, |builder, name| builder.server_name(name)))
+                opener.open_one(server_name.iter().fold(builder, |builder, name| builder.server_name(name)), one)
             }
             RobotsSource::Url { url, remote } => {
                 let builder = LiveRobots::url(url).map_err(|error| error.to_string())?;
-                one.open(self.fetched(builder, remote)?)
+                opener.open_one(self.fetched(builder, remote)?, one)
             }
-        }
+        }?;
+        self.state.join(&site.name, &robots);
+        self.inheritance.upgrade().iter().for_each(|all| all.turn_off(&site.name, &robots));
+        Ok(robots)
     }
 
     fn open_parts(&self, site: &SiteConfig) -> Result<Option<AppendedParts>, String> {
@@ -239,6 +207,44 @@ impl RobotsOpener {
                 AppendedParts::open(name, settings, &self.watcher, fetcher, self.parts_until, &self.log).map(Some)
             }
         }
+    }
+
+    fn open_directory(
+        &self,
+        site: &SiteConfig,
+        path: &Path,
+        fallback: &str,
+        settings: SiteSettings,
+        when_missing: WhenMissing,
+    ) -> Result<Arc<SiteRobots>, String> {
+        let settings = Arc::new(Mutex::new(settings));
+        let counts = Arc::<HostCounts>::default();
+        let each = {
+            let (opener, site, settings, counts) = (self.clone(), site.clone(), settings.clone(), counts.clone());
+            move |host: &str, builder: LiveBuilder<FileSource>| {
+                let name = host_name(&site.name, host);
+                let settings = settings.lock().clone();
+                let builder = builder.when_missing(when_missing);
+                opener.configured(builder, &site, &name, &settings, &counts.of(host))
+            }
+        };
+        let on_event = {
+            let (name, log) = (site.name.clone(), self.log.clone());
+            move |event: &DirectoryEvent<'_>| match event {
+                // The listener of its reloads logged its start.
+                DirectoryEvent::Added { .. } => {}
+                event => log_events::directory(&log, &name, event),
+            }
+        };
+        let directory = Directory::new(path)
+            .fallback(fallback)
+            .each(each)
+            .on_event(on_event)
+            .compile_cache(&self.compile_cache)
+            .watcher(&self.watcher)
+            .open()
+            .map_err(|error| error.to_string())?;
+        Ok(SiteRobots::new(RobotsKind::Directory { directory, settings, counts }, self.parts.clone()))
     }
 
     fn fetched(
@@ -283,8 +289,9 @@ impl RobotsOpener {
             .on_reload(log_events::reload(Arc::from(name), self.log.clone()))
             .on_reload(counts.listener());
         let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(&parts.appendix));
-        let before = self.inherited.upgrade().and_then(|inherited| inherited.get(name).cloned());
-        let builder = before.iter().fold(builder, LiveBuilder::take_over);
+        let inheritance = self.inheritance.upgrade();
+        let before = inheritance.as_ref().and_then(|all| all.robots(&site.name, name));
+        let builder = before.into_iter().fold(builder, LiveBuilder::take_over);
         let listeners = self.publish.iter().map(|publish| publish.listen(&site.name, name));
         let builder = listeners.fold(builder, LiveBuilder::on_reload);
         self.state.attach(builder, name)
@@ -295,7 +302,8 @@ impl RobotsOpener {
 pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
-    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere());
+    let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
+    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
     let settings = opener.site_settings(site, opener.gate_settings(site, None).gate(&opener.registry)?);
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);

@@ -37,9 +37,8 @@ impl SenderEvidence {
         if !settings.rdns {
             builder = builder.without_names();
         }
-        if let Some(state) = &config.state_dir {
-            builder = builder.saved_in(state.join(EVIDENCE_FOLDER));
-        }
+        let state = config.state_dir.iter();
+        builder = state.fold(builder, |builder, state| builder.saved_in(state.join(EVIDENCE_FOLDER)));
         for directory in &settings.directories {
             builder = builder.directory(directory).map_err(|error| failed(&error))?;
         }

@@ -20,7 +20,7 @@ use crate::config::{RobotsSource, SiteConfig, host_patterns};
 use crate::counting::{CrawlerCombinations, OutcomeCounts, PageTotals, SiteTotals, VisitorTotals};
 use crate::exchange::ClientRequest;
 use crate::log::{Log, LogPrivacy};
-use crate::report::RequestsReport;
+use crate::report::{RequestsReport, is_of};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
 
@@ -52,15 +52,19 @@ impl ServedSite {
 
     /// The robots.txt of this name, if it is one of the site's: `SITE`, or `SITE/HOST` with a directory.
     pub(super) fn live(&self, name: &str) -> Option<LiveSite> {
-        let rest = name.strip_prefix(&*self.name)?;
-        let may_be = rest.is_empty() || rest.starts_with('/');
-        self.lives().into_iter().filter(|_| may_be).find(|live| live.name == name)
+        let lives = if is_of(&self.name, name) { self.lives() } else { Vec::new() };
+        lives.into_iter().find(|live| live.name == name)
     }
 
     pub(super) fn lives(&self) -> Vec<LiveSite> {
         let pages = || self.gate.is_on().then(|| self.gate.pages.clone());
         let lives = self.robots.lives(&self.name, &self.hosts).into_iter();
         lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
+    }
+
+    /// Whether a switch of its own is off, of any robots.txt of it.
+    pub(super) fn is_off(&self) -> bool {
+        self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
     }
 
     /// The host patterns for a map of hosts: `*` where the site names none.

@@ -1,15 +1,16 @@
 //! The sites of a config, open: the store of their rates, and the hosts that moved from one to another.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
-use tower_robots::source::{HostMap, Watcher};
+use tower_robots::live::{Enforcement, StateDir};
+use tower_robots::source::Watcher;
 
-use super::log_events::{self, CommandFlags, SiteName};
+use super::inheritance::{self, HostsBySite, Inheritance, patterns};
+use super::log_events::{self, CommandFlags};
 use super::robots_opener::{PublishListener, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
@@ -17,7 +18,7 @@ use super::site_opener::{SiteOpener, robots_of};
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
-use crate::config::{Config, RegistrySources, load_registry};
+use crate::config::{Config, RegistrySources, host_patterns, load_registry, owners};
 use crate::date::rfc3339;
 use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
@@ -60,7 +61,8 @@ impl Sites {
         state.fleet = config.fleet.as_ref().map(|settings| Fleet::open(settings, config.state_dir.as_deref(), log));
         state.fleet.iter().for_each(Fleet::make_contact);
         let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
-        let mut opener = RobotsOpener::new(config, registry, state, log);
+        let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
+        let mut opener = RobotsOpener::new(config, registry, state, log).inheriting(&inheritance);
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
         let turns = opener.state.fleet.clone().map(|fleet| fleet as Arc<dyn Turns>);
         let on_event = log_events::publish_hook(log.clone());
@@ -74,7 +76,7 @@ impl Sites {
             let message = format!("OFF for every site{why}: `robotsd enforce on` turns it on");
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
         }
-        for name in opener.state.switches_of_others(config) {
+        for name in opener.state.switches_of_others(config, &inheritance) {
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, switch_of_other(&name));
         }
         let evidence = SenderEvidence::start(config, &opener.registry, log)?;
@@ -83,7 +85,10 @@ impl Sites {
         sites.rehearse(&opener, strict)?;
         let backends = config.sites.iter().map(|site| sites.backend(site, None)).collect::<Result<Vec<_>, _>>()?;
         let open = |(site, backend)| Ok(sites.around(site, robots_of(site, &opener, strict)?, backend, None));
-        let sites = config.sites.iter().zip(backends).map(open).collect::<Result<_, String>>()?;
+        let sites = config.sites.iter().zip(backends).map(open).collect::<Result<Vec<_>, String>>()?;
+        for site in sites.iter().filter(|site| inheritance.predecessor(&site.name).is_some()) {
+            log.say(LogEvent::Config, inheritance.arrival(site));
+        }
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 
@@ -112,21 +117,21 @@ impl Sites {
         self.opener.lock().publish.as_ref().map(|publish| publish.hooks.clone())
     }
 
-    /// These sites are served from now on: a live version that was not announced is announced. Blocks.
+    /// The hosts of each site.
+    pub(super) fn hosts(&self) -> HostsBySite {
+        self.iter().map(|site| (site.name.to_string(), site.hosts.clone())).collect()
+    }
+
+    /// These sites are served from now on, which the next start knows: a live version that was not announced is announced. Blocks.
     pub(crate) fn announce(&self) {
-        let publish = self.opener.lock().publish.clone();
-        if let Some(publish) = publish {
-            publish.serves(
-                self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))),
-            );
-        }
+        self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
+        let Some(publish) = self.opener().publish else { return };
+        publish.serves(self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))));
     }
 
     /// Another process announces what goes live, until these sites are renewed.
     pub(crate) fn stop_announcing(&self) {
-        if let Some(hooks) = self.hooks() {
-            hooks.set(std::iter::empty());
-        }
+        self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
 
     /// Waits for those requests, for a moment: the process ends.
@@ -244,18 +249,11 @@ impl Sites {
         self.opener().watcher
     }
 
-    /// Replaces the versions of the published registry that are used whatever they change.
-    pub(super) fn accept_registries(&self, hashes: &[VersionHashPrefix]) {
-        if let Some(followed) = self.opener().followed {
-            followed.accept(hashes);
-        }
-    }
-
     /// Notes for the board which of these sites answer for other hosts than those before did: for the moment at which they take
     /// their place.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
-        let changed = changed(&patterns(before), &patterns(self));
-        self.iter().filter(|site| changed.contains(&site.name)).for_each(ServedSite::has_other_hosts);
+        let changed = changed(&before.hosts(), &self.hosts());
+        self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::has_other_hosts);
     }
 
     /// Notified when the registry that is published at a URL has changed.
@@ -277,8 +275,8 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
 /// The message about a switch that is off in the state directory, for a site that the config does not have.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
-        "{name:?} is switched off in the state directory, but no site has this name: a site that was renamed is enforced; `robotsd \
-         enforce off --site NAME` turns it off"
+        "{name:?} is switched off in the state directory, but no site has this name, so that turns nothing off; `robotsd enforce off \
+         --site NAME` turns off a site that was renamed"
     )
 }
 
@@ -292,37 +290,13 @@ impl Drop for Sites {
     }
 }
 
-/// The host patterns of each site.
-type SitePatterns<'s> = HashMap<SiteName, BTreeSet<&'s str>>;
-
-fn patterns(sites: &Sites) -> SitePatterns<'_> {
-    sites.iter().map(|site| (site.name.clone(), site.host_patterns().collect())).collect()
-}
-
 /// The sites whose patterns are others, and those whose patterns are the next to fit what a site has given up.
-fn changed(were: &SitePatterns<'_>, are: &SitePatterns<'_>) -> HashSet<SiteName> {
-    let all = |sites: &SitePatterns<'_>| -> HashSet<String> {
-        sites.values().flatten().map(|pattern| (*pattern).to_owned()).collect()
-    };
-    let given_up: Vec<String> = all(were).difference(&all(are)).cloned().collect();
-    let is_other = |(name, patterns): &(&SiteName, &BTreeSet<&str>)| were.get(*name) != Some(*patterns);
-    let mut changed: HashSet<SiteName> = are.iter().filter(is_other).map(|(name, _)| SiteName::clone(name)).collect();
-    if given_up.is_empty() {
-        return changed;
-    }
-    let mut map = HostMap::new();
-    for (name, patterns) in are {
-        for pattern in patterns {
-            // The config was refused if a host was malformed or belonged to two sites.
-            let _ = map.insert(pattern, SiteName::clone(name));
-        }
-    }
-    for pattern in &given_up {
-        // Of the names below a wildcard any will do.
-        let host = pattern.strip_prefix("*.").map_or_else(|| pattern.clone(), |below| format!("any-name.{below}"));
-        changed.extend(map.get(host).cloned());
-    }
-    changed
+fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
+    let set = |hosts: &[String]| -> BTreeSet<String> { host_patterns(hosts).map(str::to_owned).collect() };
+    let is_other = |(name, hosts): &(&String, &Vec<String>)| were.get(*name).map(|were| set(were)) != Some(set(hosts));
+    let owners = owners(patterns(are));
+    let next = patterns(were).filter_map(|(pattern, name)| owners.get(pattern).copied().filter(|owner| *owner != name));
+    are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
 /// Begins to use the store of a config, in which processes share what they count of crawlers. One that has the same goes on with it.
@@ -373,11 +347,12 @@ mod tests {
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
         for (were, are, want) in CASES {
-            let patterns = |sites: Hosts| -> SitePatterns<'static> {
-                sites.iter().map(|(name, hosts)| (Arc::from(*name), hosts.iter().copied().collect())).collect()
+            let sites = |sites: Hosts| -> HostsBySite {
+                let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect();
+                sites.iter().map(|(name, of)| ((*name).to_owned(), hosts(of))).collect()
             };
-            let changed = changed(&patterns(were), &patterns(are));
-            let mut changed: Vec<&str> = changed.iter().map(|name| &**name).collect();
+            let changed = changed(&sites(were), &sites(are));
+            let mut changed: Vec<&str> = changed.iter().map(String::as_str).collect();
             changed.sort_unstable();
             assert_eq!(changed.join(" "), *want, "{were:?} {are:?}");
         }

@@ -109,7 +109,6 @@ pub(super) fn robots_of(
     let (settings, gate) = gate_of(site, opener)?;
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
-    opener.state.join(&site.name, &robots);
     if strict {
         // A directory opens whatever its files hold.
         let lives = robots.lives(&site.name, &[]);

@@ -69,9 +69,9 @@ impl SitePages {
         Self { site, watched, urls, notes, whole, held, due, reading, log }
     }
 
-    /// The same pages, for a site that takes the place of this one under another name.
-    pub(super) fn of_renamed(&self, site: &str) -> Self {
-        let (watched, urls) = (self.watched.clone(), Mutex::new(self.urls.lock().clone()));
+    /// The same pages, for a site that goes on from this one.
+    pub(super) fn of_heir(&self, site: &str) -> Self {
+        let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
@@ -298,6 +298,16 @@ impl SavedPages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_pages_of_a_site_that_goes_on_from_another_are_kept_apart() {
+        let before = SitePages::new("a", &Log::nowhere());
+        before.set_sitemaps(vec![Page::new("/x")]);
+        let heir = before.of_heir("b");
+        assert_eq!(heir.of_sitemaps(), 1);
+        heir.set_sitemaps(Vec::new());
+        assert_eq!((before.of_sitemaps(), heir.of_sitemaps()), (1, 0));
+    }
 
     #[test]
     fn sites_that_take_all_they_may_stay_within_the_whole_and_leave_the_others_a_share() {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tower_robots::agent::Registry;
 use tower_robots::check;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::live::{Enforcement, Gate, LiveRobots, Reload, Snapshot};
+use tower_robots::live::{Enforcement, Gate, LiveRobots, Reload, Remembered, Snapshot};
 use tower_robots::policy::Policy;
 use tower_robots::source::Directory;
 
@@ -54,6 +54,15 @@ pub(crate) struct LiveSite {
     pub(super) pages: Option<Arc<SitePages>>,
 }
 
+/// Every robots.txt of a site before, by what its name has behind that of the site.
+pub(super) type FormerSite = HashMap<String, Remembered>;
+
+/// The switch of a robots.txt that takes the place of one of these; a host that is new is off where all of them are.
+pub(super) fn switch_of<T>(before: &HashMap<String, T>, name: &str, of: fn(&T) -> Enforcement) -> Option<Enforcement> {
+    let was_off = || !before.is_empty() && before.values().all(|robots| of(robots) == Enforcement::Off);
+    before.get(name).map(of).or_else(|| was_off().then_some(Enforcement::Off))
+}
+
 impl SiteRobots {
     pub(super) fn new(kind: RobotsKind, parts: Option<AppendedParts>) -> Arc<Self> {
         Arc::new(Self { kind, parts, order: Arc::default() })
@@ -61,10 +70,7 @@ impl SiteRobots {
 
     /// [`SiteRobots::order`] where it is one robots.txt; the files of a directory are read side by side.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
-        match &self.kind {
-            RobotsKind::One(..) => Some(Arc::clone(&self.order)),
-            RobotsKind::Directory { .. } => None,
-        }
+        self.only().map(|_| Arc::clone(&self.order))
     }
 
     /// Every robots.txt of it, by the name of the site.
@@ -100,16 +106,18 @@ impl SiteRobots {
         }
     }
 
-    /// Turns the switches as in the robots.txt that this one replaces; a host that is new is off where all of them are.
-    /// Blocks: it writes to the state directory.
+    /// What is remembered of it, for one that takes its place.
+    pub(super) fn former(&self) -> FormerSite {
+        self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
+    }
+
+    /// Turns the switches as in the robots.txt that this one replaces. Blocks: it writes to the state directory.
     pub(super) fn take_switches(&self, before: &Self) {
-        let before: HashMap<_, _> =
+        let before: HashMap<String, Enforcement> =
             before.lives("", &[]).into_iter().map(|live| (live.name, live.robots.status().switch)).collect();
-        let was_off = !before.is_empty() && before.values().all(|switch| *switch == Enforcement::Off);
         for LiveSite { name, robots, .. } in self.lives("", &[]) {
-            let own = robots.status().switch;
-            let switch = before.get(&name).copied().unwrap_or(if was_off { Enforcement::Off } else { own });
-            if own != switch {
+            let switch = switch_of(&before, &name, |switch| *switch);
+            if let Some(switch) = switch.filter(|switch| *switch != robots.status().switch) {
                 // A failure to write it stands in the status.
                 let _ = robots.set_enforcement(switch);
             }
@@ -179,8 +187,7 @@ impl SiteRobots {
 impl HostCounts {
     /// The counts of a host. They stay when its file goes and comes again.
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
-        let mut counts = self.0.lock();
-        counts.entry(host.to_owned()).or_default().clone()
+        self.0.lock().entry(host.to_owned()).or_default().clone()
     }
 }
 

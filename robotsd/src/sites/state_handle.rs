@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateError};
 use tower_robots::source::LiveBuilder;
 
+use super::inheritance::Inheritance;
 use super::log_events;
 use super::site_robots::SiteRobots;
 use crate::config::Config;
@@ -80,10 +81,7 @@ impl StateHandle {
             Some(state) => builder.state(state, name),
             None => builder.kill_switch(&self.all),
         };
-        match &self.fleet {
-            Some(fleet) => fleet.join(builder, name),
-            None => builder,
-        }
+        self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
     /// Joins a robots.txt to the switch of its site. It stands as the one that joined before it, if that is still there. Blocks.
@@ -102,12 +100,13 @@ impl StateHandle {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// The sites that a config does not have and whose switch is off in the state directory: they were renamed, or are gone. It
-    /// reads the directory.
-    pub(super) fn switches_of_others(&self, config: &Config) -> Vec<String> {
+    /// The sites that a config does not have, from which no new one goes on, and whose switch is off in the state directory. It reads
+    /// the directory.
+    pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
         // `SITE/HOST`, where a site has a folder.
-        let is_known = |name: &str| config.sites.iter().any(|site| is_of(&site.name, name));
+        let is_known =
+            |name: &str| inheritance.has_heir(name) || config.sites.iter().any(|site| is_of(&site.name, name));
         let mut names = directory.site_names();
         names.retain(|name| !is_known(name) && directory.enforcement_of(name) == Enforcement::Off);
         names

@@ -93,6 +93,46 @@ fn a_site_that_a_running_process_gets_takes_no_replica_out() {
 }
 
 #[test]
+fn a_host_that_moves_into_a_new_site_keeps_its_file_until_the_new_one_is_accepted() {
+    let (folder, running) = config("hosts = [\"a.test\", \"b.test\"]").robots(OPEN).file("b.txt", SHUT).start();
+    let new = "hosts = [\"b.test\"]\nroot = \".\"\nrobots.path = \"b.txt\"";
+    folder.configure(config("hosts = [\"a.test\"]").site("b", new));
+    running.wait_for_message("config", "site \"b\" is new, has hosts of \"shop\" and goes on from its versions");
+    running.wait_for_event("gated", |line| line["site"] == "b");
+    for host in ["a.test", "b.test"] {
+        running.request("GET", "/robots.txt", &[("Host", host)]).comes_with(200, OPEN);
+    }
+}
+
+#[test]
+fn a_site_that_is_renamed_between_two_processes_keeps_its_file_and_its_switch() {
+    let named = |name: &str| {
+        let config = Config::refusing().keys("state_dir = \"state\"").site(name, "root = \".\"\nhosts = [\"a.test\"]");
+        config.admin().file("drafts/x.html", "hello")
+    };
+    let (folder, running) = named("shop").robots(OPEN).start();
+    let draft = [("Host", "a.test"), ("User-Agent", GPTBOT)];
+    assert_eq!(running.request("GET", "/drafts/x.html", &draft).status, 403);
+    running.command(&["enforce", "off", "--site", "shop"]).succeeded();
+    folder.write("robots.txt", SHUT);
+    gated(&running);
+    let kept = folder.at("state/sites/shop/state.json");
+    let is_kept = || std::fs::read_to_string(&kept).is_ok_and(|kept| kept.contains("objections"));
+    wait_until("what waits, and the hosts, to be written", || is_kept() && folder.at("state/hosts.json").exists());
+    drop(running);
+    folder.configure(named("store"));
+    let checked = folder.configured(["config", "check"]).error;
+    assert_has(&checked, &["enforcement is switched off: `robotsd enforce on --site store` turns it on"]);
+    assert_lacks(&checked, &["no site has this name"]);
+    let running = folder.start();
+    let want =
+        "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were";
+    running.wait_for_message("config", want);
+    running.request("GET", "/robots.txt", &[("Host", "a.test")]).comes_with(200, OPEN);
+    assert_eq!(running.request("GET", "/drafts/x.html", &draft).status, 200);
+}
+
+#[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
     let (folder, running) = config("").robots(OPEN).start();
     // The live version is written behind it, and the end of the process here waits for nothing.

@@ -220,6 +220,11 @@ impl WatchedPages {
         }
     }
 
+    /// The same pages, kept apart: what is set in one is not set in the other.
+    pub fn copied(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.lists())))
+    }
+
     /// The names of the lists, and how many pages each has.
     pub fn counts(&self) -> Vec<(String, usize)> {
         self.0.lock().iter().map(|list| (list.name.to_string(), list.pages.len())).collect()

@@ -32,7 +32,7 @@ pub(super) use self::disk::{Access, Disk};
 pub(crate) use self::error::TroubleListener;
 pub use self::error::{StateError, Trouble, TroubleEvent, TroubleKind};
 pub(super) use self::site::SiteState;
-pub use self::state_dir::{KeptVersions, StateDir};
+pub use self::state_dir::StateDir;
 
 #[cfg(test)]
 mod tests;

@@ -187,7 +187,9 @@ impl StateJob for SiteStore {
         if !entries.is_empty() {
             let (count, result) = self.append(&entries);
             self.unwritten.lock().are_written(begun + count);
-            self.report_history(result);
+            let cause = result.err().map(|error| error.cause.to_string());
+            // A different number of waiting entries is no event.
+            self.troubles.set_shown(TroubleKind::History, cause, |cause| self.waiting(cause));
         }
         drop(written);
         self.switch.write(&self.troubles);
@@ -325,12 +327,6 @@ impl SiteStore {
             let lines: Vec<_> = entries.iter().map(json::write_entry).collect();
             self.disk.append(&path, &lines)
         }
-    }
-
-    fn report_history(&self, result: Result<(), StateError>) {
-        let cause = result.err().map(|error| error.cause.to_string());
-        // A different number of waiting entries is no event.
-        self.troubles.set_shown(TroubleKind::History, cause, |cause| self.waiting(cause));
     }
 
     /// The trouble of the history on disk.

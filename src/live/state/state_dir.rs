@@ -11,7 +11,7 @@ use super::lock::{FolderLock, LockHold};
 use super::site::{SiteState, SiteStore};
 use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::{AcceptedVersion, Enforcement, KillSwitch, Mutex, Pending, Remembered, VersionHash};
+use crate::live::{Enforcement, KillSwitch, Mutex, Remembered};
 
 /// A folder in which sites remember the versions they accepted, the one that waits, their attempts, and the kill switch. Cheap to clone.
 ///
@@ -32,18 +32,6 @@ use crate::live::{AcceptedVersion, Enforcement, KillSwitch, Mutex, Pending, Reme
 #[derive(Clone)]
 pub struct StateDir {
     root: Arc<StateRoot>,
-}
-
-/// The versions that a state directory keeps of a site ([`StateDir::versions_of`]).
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct KeptVersions {
-    /// The one that is live, or was when the last process ended.
-    pub live: Option<VersionHash>,
-    /// The one that waits to be accepted.
-    pub pending: Option<Pending>,
-    /// All of them, with their bytes: those that were accepted in that order, then the one that waits.
-    pub kept: Vec<(VersionHash, Arc<[u8]>)>,
 }
 
 struct StateRoot {
@@ -175,13 +163,9 @@ impl StateDir {
         names
     }
 
-    /// The versions that the folder keeps of a site, whether a process serves it or not. It reads their files.
-    pub fn versions_of(&self, site: &str) -> KeptVersions {
-        let Remembered { versions, pending, .. } = self.site(site).load(SystemTime::now());
-        let waiting = pending.iter().map(|pending| &pending.version);
-        let kept = versions.iter().map(|accepted| &accepted.version).chain(waiting);
-        let kept = kept.map(|version| (version.hash(), version.bytes().clone())).collect();
-        KeptVersions { live: versions.current().map(AcceptedVersion::hash), pending, kept }
+    /// What the folder keeps of a site, whether a process serves it or not. It reads its files.
+    pub fn remembered(&self, site: &str) -> Remembered {
+        self.site(site).load(SystemTime::now())
     }
 
     /// Waits until the state of all sites is written: a thread writes it a moment after it is live. A site writes its own

@@ -265,13 +265,6 @@ pub(super) struct VerifiedPath {
     verified: Option<u64>,
 }
 
-impl VerifiedPath {
-    /// Whether a time of it is still to come: the clock was wrong then, or is wrong now.
-    fn is_ahead_of(&self, now: SystemTime) -> bool {
-        self.verified.max(self.signed) > Some(second(now + CLOCK_STEP))
-    }
-}
-
 /// How long what was learned is at most not saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
@@ -310,7 +303,8 @@ impl SavedPaths {
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
-        learned.paths.retain(|path| !path.is_ahead_of(now));
+        // A time that is still to come: the clock was wrong then, or is wrong now.
+        learned.paths.retain(|path| path.verified.max(path.signed) <= Some(second(now + CLOCK_STEP)));
         if learned.paths.len() < known {
             fs::remove_file(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
         }

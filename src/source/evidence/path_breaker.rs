@@ -234,7 +234,7 @@ impl RecentAddresses {
 
     /// How many were seen in the day before that hour, each once, at most [`MOST_ADDRESSES`].
     fn in_the_day_before(&self) -> usize {
-        self.seen.values().filter(|seen| seen.is_before_hour()).count().min(MOST_ADDRESSES)
+        self.seen.values().filter(|seen| seen.0 & !HOUR != 0).count().min(MOST_ADDRESSES)
     }
 
     /// The addresses of the day.
@@ -246,10 +246,6 @@ impl RecentAddresses {
 impl SeenSlots {
     const fn is_in_hour(self) -> bool {
         self.0 & HOUR != 0
-    }
-
-    const fn is_before_hour(self) -> bool {
-        self.0 & !HOUR != 0
     }
 
     /// How many slots ago the address was last seen.

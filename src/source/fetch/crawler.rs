@@ -122,7 +122,7 @@ impl CrawlerCache {
 
     /// The permission of the crawler now.
     pub fn reading(&self, now: SystemTime) -> CrawlerReading<'_> {
-        let Some(failing) = self.failing.filter(|_| !self.is_fresh(now)) else {
+        let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| now >= until)) else {
             return match &self.known {
                 CachedAnswer::Nothing => CrawlerReading::Unknown,
                 CachedAnswer::Nowhere => CrawlerReading::AllowAll,
@@ -178,10 +178,6 @@ impl CrawlerCache {
         let asked_for = retry_after.unwrap_or_default().min(DAY);
         let since = before.map_or(now, |failing| failing.since);
         self.failing = Some(Failing { since, failures, retry: later(now, pause.max(asked_for)) });
-    }
-
-    fn is_fresh(&self, now: SystemTime) -> bool {
-        self.fresh_until.is_some_and(|until| now < until)
     }
 }
 

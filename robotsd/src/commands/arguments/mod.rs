@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use tower_robots::source::HostMap;
 
-use crate::config::{Config, SiteConfig, host_patterns};
+use crate::config::{Config, SiteConfig, host_patterns, owners};
 use crate::input::named;
 use crate::names::quoted_list;
 use crate::render::printable_path;
@@ -124,14 +124,4 @@ impl SiteHosts {
 /// The site of each host.
 fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
     owners(config.sites.iter().flat_map(|site| host_patterns(&site.hosts).map(move |pattern| (pattern, site))))
-}
-
-/// The owner of a host, by patterns.
-pub(super) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
-    let mut map = HostMap::new();
-    for (pattern, owner) in patterns {
-        // A config with a host that is none, or that two sites have, was refused.
-        let _ = map.insert(pattern, owner);
-    }
-    map
 }

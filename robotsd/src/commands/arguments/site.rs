@@ -11,13 +11,13 @@ use std::{io, slice};
 
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{FileKind, Finding};
-use tower_robots::live::{KeptVersions, LiveRobots, StateDir, VersionHash, VersionHashPrefix};
+use tower_robots::live::{LiveRobots, Remembered, StateDir, VersionHash, VersionHashPrefix};
 use tower_robots::rules::{Reading, RobotsTxt};
 use tower_robots::source::Directory;
 use tower_robots::source::evidence::ListCopy;
 
-use super::{SiteHosts, owners, sites_of};
-use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
+use super::{SiteHosts, sites_of};
+use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment, owners};
 use crate::date::rfc3339;
 use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES};
 use crate::exit::complain;
@@ -65,7 +65,7 @@ pub(in crate::commands) struct SelectedSite {
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
     /// What the state directory keeps of the site, once it is read.
-    kept: OnceLock<KeptVersions>,
+    kept: OnceLock<Remembered>,
 }
 
 /// The places of evidence about the senders of requests; none without a config.
@@ -262,10 +262,9 @@ impl SelectedSite {
 
     /// The version of the site that is live by the state directory, where it is another than that of this file, and a sentence about both.
     pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
-        let KeptVersions { live, pending, kept, .. } = self.kept();
-        let own = VersionHash::of(&file.bytes);
-        let (live, bytes) = kept.iter().find(|(hash, _)| Some(*hash) == *live && *hash != own)?;
-        let own = match pending.as_ref().filter(|pending| pending.hash() == own) {
+        let (kept, own) = (self.kept(), VersionHash::of(&file.bytes));
+        let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
+        let own = match kept.pending().filter(|pending| pending.hash() == own) {
             Some(pending) => format!("waits since {}", rfc3339(pending.since)),
             None => "is not live".to_owned(),
         };
@@ -275,18 +274,18 @@ impl SelectedSite {
 
     /// A version that the state directory keeps of the site.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
-        let found = self.kept().kept.iter().find(|(known, _)| hash.matches(known));
+        let found = self.kept().kept().find(|(known, _)| hash.matches(known));
         let missing =
             "the state_dir of the config keeps no version of the site, which this user may read, with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
 
-    fn kept(&self) -> &KeptVersions {
+    fn kept(&self) -> &Remembered {
         self.kept.get_or_init(|| {
             let folder = self.configured.as_ref().and_then(|configured| configured.state_dir.as_ref());
             let hosts = folder.and_then(|folder| Some((folder, self.own_hosts().ok()??)));
-            hosts.map(|(folder, hosts)| StateDir::read_only(folder).versions_of(&hosts.logged)).unwrap_or_default()
+            hosts.map(|(folder, hosts)| StateDir::read_only(folder).remembered(&hosts.logged)).unwrap_or_default()
         })
     }
 

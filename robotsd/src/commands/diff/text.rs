@@ -57,7 +57,7 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     };
     let crawlers = format!("{}{more}", names.join(", "));
     let verb = if loss.crawlers.len() == 1 { "loses" } else { "lose" };
-    let pages = format!("{crawlers} {verb} {} of {}", grouped(lost), pages_of(of));
+    let pages = format!("{crawlers} {verb} {} of {}", grouped(lost), counted(of, "page"));
     let excess = loss.permitted.map_or_else(String::new, |most| format!(", and --max-loss permits {most} %"));
     match loss.requests {
         Some(requests) => {
@@ -84,10 +84,6 @@ fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
         1 => format!("search engines do not lose the one page {list}"),
         _ => format!("search engines lose none of the {} pages {list}", grouped(count)),
     }
-}
-
-fn pages_of(count: u64) -> String {
-    counted(count, "page")
 }
 
 /// The effects, then lines of the new file that crawlers do not read as they look, which no effect shows.

@@ -218,7 +218,8 @@ impl PathTree {
         // One child alone stays as it is; most nodes have no more.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
-            let of_kind = |child: &&Self| child.is_value() && child.kind() == kind;
+            // One of many values that may stand here: a wildcard is all of them, and a bare slash is the page of a folder itself.
+            let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;
             }
@@ -260,12 +261,6 @@ impl PathTree {
             Some(first) if KINDS.contains(first) => *first,
             _ => b'/',
         }
-    }
-
-    /// Whether it is one of many values that may stand here: a wildcard is all of them, and a bare slash is the page of a
-    /// folder itself.
-    fn is_value(&self) -> bool {
-        !matches!(&*self.part, [_] | [_, b'*'])
     }
 }
 

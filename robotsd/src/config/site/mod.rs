@@ -105,6 +105,16 @@ pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     every.into_iter().chain(hosts.iter().map(String::as_str))
 }
 
+/// The owner of a host, by patterns.
+pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
+    let mut map = HostMap::new();
+    for (pattern, owner) in patterns {
+        // A config with a host that is none, or that two sites have, was refused.
+        let _ = map.insert(pattern, owner);
+    }
+    map
+}
+
 /// Every site has a name of its own.
 pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 use toml::value::{Datetime, Offset};
 use tower_robots::policy::{Mode, Override, PolicyBuilder, RateMode};
 use tower_robots::rules::ValueError;
@@ -57,7 +57,10 @@ impl Value for RawModes {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         let DeValue::Table(written) = value.get_ref() else { return reader.wrong::<Self>(place, value) };
         let (table, mut exceptions) = (place.path(), Vec::new());
-        for (key, value) in in_order(written) {
+        // As they stand in the file.
+        let mut entries: Vec<_> = written.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
             let key = Spanned::new(key.span(), key.get_ref().to_string());
             let place = Place { table: &table, key: key.get_ref() };
             let items: Vec<_> = match value.get_ref() {
@@ -81,13 +84,6 @@ impl Value for RawModes {
     fn absent() -> Option<Self> {
         Some(Self::default())
     }
-}
-
-/// The entries of a table as they stand in the file.
-fn in_order<'t, 'd>(table: &'t DeTable<'d>) -> Vec<(&'t Spanned<toml::de::DeString<'d>>, &'t Spanned<DeValue<'d>>)> {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    entries
 }
 
 impl RawMode {

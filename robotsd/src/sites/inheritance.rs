@@ -1,0 +1,110 @@
+//! What a site that is new goes on from: another name for a site, or a host that moves into a new one, publishes nothing that no gate
+//! has compared.
+//!
+//! 1. A site with a name that none had before goes on from the versions of the one that had the first of its hosts which any had, whether
+//!    that is gone or stays with what it has. A host is had by the same pattern: one that is named for the first time, out of a site for
+//!    every other host, begins anew, because it may not have been there.
+//! 2. It is off where any site is off that had one of its hosts: in doubt nobody is refused.
+//!
+//! The sites before are those of the config before. At a reload they are open. At a start, and for a command, the state directory has
+//! their hosts, as the last process that served wrote them, and what is kept under their names; a site that has accepted something under
+//! its own name goes on from that.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tower_robots::live::{Enforcement, Remembered, StateDir};
+
+use super::served_site::ServedSite;
+use super::site_robots::{FormerSite, SiteRobots, switch_of};
+use crate::config::{Config, host_patterns};
+use crate::files;
+use crate::render::shell_word;
+use crate::report::is_of;
+
+/// The file of the state directory that has the hosts of the sites that were served last.
+const KEPT: &str = "hosts.json";
+
+/// The hosts of each site, by its name.
+pub(super) type HostsBySite = BTreeMap<String, Vec<String>>;
+
+/// The sites before that had hosts of each new site of a config, in the order of these hosts, by the name of the new one.
+#[derive(Debug, Default)]
+pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
+
+impl Inheritance {
+    /// With these sites before, each of which `find` has by its name.
+    pub(super) fn new(config: &Config, before: &HostsBySite, find: impl Fn(&str) -> FormerSite) -> Self {
+        let owners: HashMap<&str, &String> = patterns(before).collect();
+        let new = config.sites.iter().filter(|site| !before.contains_key(&site.name));
+        let former = new.map(|site| {
+            let had = host_patterns(&site.hosts).filter_map(|host| owners.get(host).copied());
+            let mut had: Vec<&String> = had.collect();
+            had.dedup();
+            (site.name.clone(), had.into_iter().map(|name| (name.clone(), find(name))).collect())
+        });
+        Self(former.collect())
+    }
+
+    /// With the sites that were served last, as a state directory has them. Blocks.
+    pub(super) fn kept(state: Option<&StateDir>, config: &Config) -> Self {
+        let Some(state) = state else { return Self::default() };
+        let hosts = files::read(&state.path().join(KEPT)).unwrap_or_default();
+        let before: HostsBySite = serde_json::from_slice(&hosts).unwrap_or_default();
+        let names = state.site_names();
+        let of = |site: &str| -> FormerSite {
+            let names = names.iter().filter(|name| is_of(site, name));
+            names.filter_map(|name| Some((name.strip_prefix(site)?.to_owned(), state.remembered(name)))).collect()
+        };
+        let mut all = Self::new(config, &before, of);
+        all.0.retain(|site, former| !former.is_empty() && of(site).values().all(|own| own.kept().next().is_none()));
+        all
+    }
+
+    /// The site whose versions a new one goes on from.
+    pub(super) fn predecessor(&self, site: &str) -> Option<&str> {
+        self.0.get(site)?.first().map(|(name, _)| name.as_str())
+    }
+
+    /// What the robots.txt of this name goes on from.
+    pub(super) fn robots(&self, site: &str, name: &str) -> Option<&Remembered> {
+        self.0.get(site)?.first()?.1.get(name.strip_prefix(site)?)
+    }
+
+    /// Whether a new site goes on from this robots.txt, or is off with it.
+    pub(super) fn has_heir(&self, name: &str) -> bool {
+        self.0.values().flatten().any(|(site, _)| is_of(site, name))
+    }
+
+    /// Turns off what takes the place of what is off. Blocks: it writes to the state directory.
+    pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
+        let Some(former) = self.0.get(site) else { return };
+        for live in robots.lives("", &[]) {
+            let mut switches = former.iter().filter_map(|(_, site)| switch_of(site, &live.name, Remembered::switch));
+            if switches.any(|switch| switch == Enforcement::Off) {
+                // A failure to write it stands in the status.
+                let _ = live.robots.set_enforcement(Enforcement::Off);
+            }
+        }
+    }
+
+    /// Says that a site is new, what it goes on from, and whether it is off with that.
+    pub(super) fn arrival(&self, made: &ServedSite) -> String {
+        let name = &*made.name;
+        let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
+        let word = shell_word(name);
+        let off = || format!(", switched off as its hosts were: `robotsd enforce on --site {word}` turns it on");
+        let off = made.is_off().then(off).unwrap_or_default();
+        format!("site {name:?} is new, has hosts of {from:?} and goes on from its versions{off}")
+    }
+}
+
+/// Writes down the hosts of the sites that are served, for the next start. Blocks.
+pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
+    // A directory that cannot be written has that among its troubles.
+    let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
+}
+
+/// The host patterns of all sites, each with the name of its site.
+pub(super) fn patterns(sites: &HostsBySite) -> impl Iterator<Item = (&str, &String)> {
+    sites.iter().flat_map(|(name, hosts)| host_patterns(hosts).map(move |pattern| (pattern, name)))
+}
