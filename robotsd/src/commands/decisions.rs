@@ -23,7 +23,7 @@ use crate::config::{AdminPlace, Config, StatePlace};
 use crate::exit::{self, complain};
 use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
-use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
+use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
 /// Makes a decision where no robotsd runs, with its config.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
@@ -278,6 +278,12 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
         let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
         let (of, written) = match &args.site {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
+            Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
+                return Err(format!(
+                    "no robotsd has served site {name:?} yet, and it begins switched off where it has hosts of one that is: start it, \
+                     then switch it on"
+                ));
+            }
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
             None => ("every site".to_owned(), state.set_enforcement(to)),
         };

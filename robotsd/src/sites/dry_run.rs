@@ -283,7 +283,7 @@ pub(crate) fn open_sitemap(
         SitemapSource::Url(url) => {
             let retriever = match retriever {
                 Some(known) => known,
-                unmade => unmade.insert(make().map_err(|error| error.to_string())?),
+                unmade => unmade.insert(make().map_err(|error| named(&error))?),
             };
             retriever.document(url, MOST_OCTETS).map_err(|error| named(&error))
         }

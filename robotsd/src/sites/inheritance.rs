@@ -7,16 +7,16 @@
 //! 2. It is off where any site is off that had one of its hosts: in doubt nobody is refused.
 //!
 //! The sites before are those of the config before. At a reload they are open. At a start, and for a command, the state directory has
-//! their hosts, as the last process that served wrote them, and what is kept under their names; a site that has accepted something under
-//! its own name goes on from that.
+//! their hosts, as the last process that served wrote them, or the last command that decided about a version while none did, and what is
+//! kept under their names.
 
 use std::collections::{BTreeMap, HashMap};
 
 use tower_robots::live::{Enforcement, Remembered, StateDir};
 
 use super::served_site::ServedSite;
-use super::site_robots::{FormerSite, SiteRobots, switch_of};
-use crate::config::{Config, host_patterns};
+use super::site_robots::{FormerSite, SiteRobots};
+use crate::config::{Config, SiteConfig, host_patterns};
 use crate::files;
 use crate::render::shell_word;
 use crate::report::is_of;
@@ -48,16 +48,11 @@ impl Inheritance {
     /// With the sites that were served last, as a state directory has them. Blocks.
     pub(super) fn kept(state: Option<&StateDir>, config: &Config) -> Self {
         let Some(state) = state else { return Self::default() };
-        let hosts = files::read(&state.path().join(KEPT)).unwrap_or_default();
-        let before: HostsBySite = serde_json::from_slice(&hosts).unwrap_or_default();
         let names = state.site_names();
-        let of = |site: &str| -> FormerSite {
+        Self::new(config, &kept_hosts(state), |site| {
             let names = names.iter().filter(|name| is_of(site, name));
             names.filter_map(|name| Some((name.strip_prefix(site)?.to_owned(), state.remembered(name)))).collect()
-        };
-        let mut all = Self::new(config, &before, of);
-        all.0.retain(|site, former| !former.is_empty() && of(site).values().all(|own| own.kept().next().is_none()));
-        all
+        })
     }
 
     /// The site whose versions a new one goes on from.
@@ -65,9 +60,10 @@ impl Inheritance {
         self.0.get(site)?.first().map(|(name, _)| name.as_str())
     }
 
-    /// What the robots.txt of this name goes on from.
+    /// What the robots.txt of this name goes on from: one file of a folder and the only one of a site are not the same.
     pub(super) fn robots(&self, site: &str, name: &str) -> Option<&Remembered> {
-        self.0.get(site)?.first()?.1.get(name.strip_prefix(site)?)
+        let before = self.0.get(site)?.first()?.1.get(name.strip_prefix(site)?);
+        before.filter(|before| before.kept().next().is_some())
     }
 
     /// Whether a new site goes on from this robots.txt, or is off with it.
@@ -79,8 +75,13 @@ impl Inheritance {
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
         let Some(former) = self.0.get(site) else { return };
         for live in robots.lives("", &[]) {
-            let mut switches = former.iter().filter_map(|(_, site)| switch_of(site, &live.name, Remembered::switch));
-            if switches.any(|switch| switch == Enforcement::Off) {
+            let is_off = |robots: &Remembered| robots.switch() == Enforcement::Off;
+            // A host that is new, and one file in place of a folder, is off with any.
+            let was_off = |(_, site): &(String, FormerSite)| match site.get(&live.name) {
+                Some(same) => is_off(same),
+                None => site.values().any(is_off),
+            };
+            if former.iter().any(was_off) {
                 // A failure to write it stands in the status.
                 let _ = live.robots.set_enforcement(Enforcement::Off);
             }
@@ -94,14 +95,40 @@ impl Inheritance {
         let word = shell_word(name);
         let off = || format!(", switched off as its hosts were: `robotsd enforce on --site {word}` turns it on");
         let off = made.is_off().then(off).unwrap_or_default();
-        format!("site {name:?} is new, has hosts of {from:?} and goes on from its versions{off}")
+        let has_versions = made.lives().iter().any(|live| self.robots(name, &live.name).is_some());
+        let begins =
+            if has_versions { "goes on from its versions" } else { "begins anew: nothing is kept of such a file" };
+        format!("site {name:?} is new, has hosts of {from:?} and {begins}{off}")
     }
+}
+
+fn kept_hosts(state: &StateDir) -> HostsBySite {
+    let hosts = files::read(&state.path().join(KEPT)).unwrap_or_default();
+    serde_json::from_slice(&hosts).unwrap_or_default()
 }
 
 /// Writes down the hosts of the sites that are served, for the next start. Blocks.
 pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
     // A directory that cannot be written has that among its troubles.
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
+}
+
+/// Writes down that a site has its hosts now, and no other has them: what is decided about it while no process serves is its own. Blocks.
+pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
+    let own: Vec<_> = host_patterns(&site.hosts).map(str::to_owned).collect();
+    let others = kept_hosts(state).into_iter().map(|(name, hosts)| {
+        let left = host_patterns(&hosts).filter(|host| !own.iter().any(|own| own == host));
+        (name, left.map(str::to_owned).collect::<Vec<_>>())
+    });
+    let mut hosts: HostsBySite = others.filter(|(_, left)| !left.is_empty()).collect();
+    hosts.insert(site.name.clone(), own);
+    keep(state, &hosts);
+}
+
+/// Whether a site has what is kept under its name, by the config that was served last, if one was.
+pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
+    let hosts = kept_hosts(state);
+    hosts.is_empty() || hosts.contains_key(site)
 }
 
 /// The host patterns of all sites, each with the name of its site.

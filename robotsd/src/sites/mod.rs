@@ -36,6 +36,7 @@ mod site_report;
 pub(crate) use self::appended_parts::parts_at_hand;
 pub(crate) use self::backend::SiteBackend;
 pub(crate) use self::dry_run::{DryRun, Problem, open_sitemap, rehearse};
+pub(crate) use self::inheritance::is_settled;
 pub(crate) use self::operator_changes::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 pub(crate) use self::renewal::{Renewal, UnusableSource, in_parallel};
 pub(crate) use self::sender_evidence::EVIDENCE_FOLDER;

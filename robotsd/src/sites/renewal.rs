@@ -113,9 +113,11 @@ impl Sites {
     fn renew_with(&self, opener: RobotsOpener, config: &Config) -> Result<Renewal, String> {
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &SiteConfig| before.get(&*site.name).copied();
-        let inheritance = Arc::new(Inheritance::new(config, &self.hosts(), |name| {
-            before.get(name).map(|site| site.robots.former()).unwrap_or_default()
-        }));
+        let inherited = || {
+            let find = |name: &str| before.get(name).map(|site| site.robots.former()).unwrap_or_default();
+            Inheritance::new(config, &self.hosts(), find)
+        };
+        let inheritance = Arc::new(inherited());
         let opener = opener.inheriting(&inheritance);
 
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
@@ -148,6 +150,8 @@ impl Sites {
             });
         }
 
+        // With the switches as they are by now.
+        let inheritance = inherited();
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
         let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
@@ -164,7 +168,10 @@ impl Sites {
             }
             match before {
                 Some(before) => altered.extend(difference(before, &made)),
-                None => come_and_gone.push(inheritance.arrival(&made)),
+                None => {
+                    inheritance.turn_off(&made.name, &made.robots);
+                    come_and_gone.push(inheritance.arrival(&made));
+                }
             }
             renewed.push(made);
         }
@@ -323,10 +330,11 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R +
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use tower_robots::live::Enforcement;
+    use tower_robots::live::{Attribution, Enforcement};
 
     use super::super::dry_run::{DryRun, rehearse};
     use super::super::inheritance::keep;
+    use super::super::operator_changes::accept_at_rest;
     use super::*;
     use crate::log::Log;
 
@@ -581,6 +589,7 @@ mod tests {
         let _ = served.lives().next().unwrap().robots.reload_blocking();
         keep(served.state.directory.as_ref().unwrap(), &served.hosts());
         drop(served);
+        let mut waiting = String::new();
         for name in ["b", "b", "c"] {
             // The second start finds what the first has made of it.
             config.sites[0].name = name.to_owned();
@@ -595,6 +604,19 @@ mod tests {
                 (live.robots.status(), live.robots.snapshot().content.as_ref().map(|of| of.body().to_vec()));
             assert!(body.unwrap().ends_with(b"/cart/\n") && status.pending.is_some(), "{status:?}");
             assert_eq!((&*live.name, status.switch), (name, Enforcement::Off));
+            waiting = status.pending.unwrap().hash().short().to_string();
+            keep(started.state.directory.as_ref().unwrap(), &started.hosts());
+        }
+        // What is decided about a new name while no process serves is that name's, also for one that was had long before.
+        let hash = waiting.parse().unwrap();
+        config.sites[0].name = "e".to_owned();
+        let _ = accept_at_rest(&config, "e", &hash, &Attribution::default()).unwrap();
+        for name in ["e", "a"] {
+            config.sites[0].name = name.to_owned();
+            let started = Sites::open(&config, false, &Log::nowhere()).unwrap();
+            let live = started.lives().next().unwrap().robots;
+            let body = live.snapshot().content.as_ref().map(|of| of.body().to_vec());
+            assert!(body.unwrap().ends_with(b"Disallow: /\n") && live.status().pending.is_none(), "{name}");
             keep(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
         // Without the hosts of before a name is all there is.

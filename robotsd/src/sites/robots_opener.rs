@@ -17,7 +17,7 @@ use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, S
 
 use super::appended_parts::{AppendedParts, FIRST_FETCH, FollowedRegistry, fetcher_trusting};
 use super::gate_settings::GateSettings;
-use super::inheritance::Inheritance;
+use super::inheritance::{self, Inheritance};
 use super::log_events;
 use super::site_pages::{SavedPages, SitePages};
 use super::site_robots::{HostCounts, LiveSite, ReloadCounts, RobotsKind, SiteRobots, SiteSettings, host_name};
@@ -193,7 +193,10 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        self.inheritance.upgrade().iter().for_each(|all| all.turn_off(&site.name, &robots));
+        // At a reload, the switches of the sites before may be turned until these take their place.
+        if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
+            all.turn_off(&site.name, &robots);
+        }
         Ok(robots)
     }
 
@@ -306,6 +309,7 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
     let settings = opener.site_settings(site, opener.gate_settings(site, None).gate(&opener.registry)?);
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
+    opener.state.directory.iter().for_each(|state| inheritance::settle(state, site));
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
     live.ok_or_else(|| "its folder has no such file".to_owned())
 }

@@ -124,9 +124,12 @@ impl Sites {
 
     /// These sites are served from now on, which the next start knows: a live version that was not announced is announced. Blocks.
     pub(crate) fn announce(&self) {
+        if let Some(publish) = self.opener().publish {
+            publish.serves(
+                self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))),
+            );
+        }
         self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
-        let Some(publish) = self.opener().publish else { return };
-        publish.serves(self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))));
     }
 
     /// Another process announces what goes live, until these sites are renewed.

@@ -302,10 +302,10 @@ mod tests {
     #[test]
     fn the_pages_of_a_site_that_goes_on_from_another_are_kept_apart() {
         let before = SitePages::new("a", &Log::nowhere());
-        before.set_sitemaps(vec![Page::new("/x")]);
+        before.set_sitemaps(vec![Page::new("/x")], 1);
         let heir = before.of_heir("b");
         assert_eq!(heir.of_sitemaps(), 1);
-        heir.set_sitemaps(Vec::new());
+        heir.set_sitemaps(Vec::new(), 0);
         assert_eq!((before.of_sitemaps(), heir.of_sitemaps()), (1, 0));
     }
 

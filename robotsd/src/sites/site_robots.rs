@@ -57,12 +57,6 @@ pub(crate) struct LiveSite {
 /// Every robots.txt of a site before, by what its name has behind that of the site.
 pub(super) type FormerSite = HashMap<String, Remembered>;
 
-/// The switch of a robots.txt that takes the place of one of these; a host that is new is off where all of them are.
-pub(super) fn switch_of<T>(before: &HashMap<String, T>, name: &str, of: fn(&T) -> Enforcement) -> Option<Enforcement> {
-    let was_off = || !before.is_empty() && before.values().all(|robots| of(robots) == Enforcement::Off);
-    before.get(name).map(of).or_else(|| was_off().then_some(Enforcement::Off))
-}
-
 impl SiteRobots {
     pub(super) fn new(kind: RobotsKind, parts: Option<AppendedParts>) -> Arc<Self> {
         Arc::new(Self { kind, parts, order: Arc::default() })
@@ -111,13 +105,16 @@ impl SiteRobots {
         self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
-    /// Turns the switches as in the robots.txt that this one replaces. Blocks: it writes to the state directory.
+    /// Turns the switches as in the robots.txt that this one replaces; a host that is new is off where all of them are.
+    /// Blocks: it writes to the state directory.
     pub(super) fn take_switches(&self, before: &Self) {
-        let before: HashMap<String, Enforcement> =
+        let before: HashMap<_, _> =
             before.lives("", &[]).into_iter().map(|live| (live.name, live.robots.status().switch)).collect();
+        let was_off = !before.is_empty() && before.values().all(|switch| *switch == Enforcement::Off);
         for LiveSite { name, robots, .. } in self.lives("", &[]) {
-            let switch = switch_of(&before, &name, |switch| *switch);
-            if let Some(switch) = switch.filter(|switch| *switch != robots.status().switch) {
+            let own = robots.status().switch;
+            let switch = before.get(&name).copied().unwrap_or(if was_off { Enforcement::Off } else { own });
+            if own != switch {
                 // A failure to write it stands in the status.
                 let _ = robots.set_enforcement(switch);
             }
