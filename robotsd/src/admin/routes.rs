@@ -291,7 +291,7 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
 
 /// Brings the version of `?site=` live that was accepted before; with `?fleet=` on every replica, `?hash=` if that is known.
 async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
-    query.only(&["site", "fleet", "hash"])?;
+    query.only(if query.value("fleet").is_some() { &["site", "fleet", "hash"] } else { &["site"] })?;
     let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
     match query.value("fleet") {
         Some(_) => fleet_changes::accept(serving(&state)?, &site, hash.map(|hash| hash.to_string()), &by).await,

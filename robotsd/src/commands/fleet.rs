@@ -191,7 +191,7 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     let synced = format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica"));
     let seconds = FOLLOWED.as_secs();
     let late = format!("{synced} after {seconds} s: `robotsd status --fleet --wait 30s` waits for the others");
-    page.title(if report.is_synced() { &synced } else { &late });
+    page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
 /// Asks for the fleet until every replica is synced, or the time is over.
