@@ -114,7 +114,7 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     match access {
         Access::Allow => SiteExtent::is_open_at_large(selection),
         Access::Disallow => {
-            SiteExtent::of(selection) == SiteExtent::Shut && shut().is_some_and(|by| by.extent == reach::Extent::All)
+            SiteExtent::of(selection) == SiteExtent::Shut && matches!(shut(), Some((_, reach::Extent::All)))
         }
     }
 }

@@ -4,14 +4,8 @@ use std::fmt;
 
 use crate::rules::{Access, Group, Reading, Rule, priority};
 
-/// The rule that shuts a crawler out, and how much it covers.
-#[derive(Clone, Copy)]
-pub(super) struct Shut<'r> {
-    pub(super) rule: Rule<'r>,
-    pub(super) extent: Extent,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How much of a site is closed, the most first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     All,
     /// `Allow: /$`.
@@ -59,19 +53,16 @@ impl<'r> Reach<'r> {
     }
 
     pub(super) fn merge(self, other: Self) -> Self {
-        let closes = match (self.closes, other.closes) {
-            (Some((first, _)), Some((second, _))) if second > first => other.closes,
-            (None, _) => other.closes,
-            _ => self.closes,
-        };
+        let closing = [self.closes, other.closes].into_iter().flatten();
+        let closes = closing.reduce(|first, second| if second.0 > first.0 { second } else { first });
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// The rule that leaves nothing to fetch but the home page: an allow rule of equal priority would win against it.
-    pub(super) fn shut_by(self) -> Option<Shut<'r>> {
+    /// The rule that leaves nothing to fetch but the home page, and how much it closes: an allow rule of equal priority would win
+    /// against it.
+    pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
-        let extent = if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage };
-        Some(Shut { rule, extent })
+        Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))
     }
 }
 

@@ -154,19 +154,12 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     let Some((known, at)) = own.filter_map(|read| Some((read, before(read)?))).max_by_key(|(_, at)| *at) else {
         return Judgement::Unread;
     };
-    let mut candidates = vec![Candidate { version: known.version, at, is_seen: true }];
+    let candidate = |version, at: Second, is_seen| Candidate { version, at: at.min(case.last), is_seen };
+    let mut candidates = vec![candidate(known.version, at, true)];
     let later = reads.iter().filter(concerns).filter(|read| read.last >= at);
-    candidates.extend(later.map(|read| Candidate {
-        version: read.version,
-        at: read.last.min(case.last),
-        is_seen: true,
-    }));
+    candidates.extend(later.map(|read| candidate(read.version, read.last, true)));
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
-    candidates.extend(missed.map(|gap| Candidate {
-        version: gap.version.as_deref(),
-        at: gap.to.min(case.last),
-        is_seen: false,
-    }));
+    candidates.extend(missed.map(|gap| candidate(gap.version.as_deref(), gap.to, false)));
 
     let is_in = |versions: &[String], candidate: &Candidate<'_>| {
         candidate.version.is_some_and(|read| versions.iter().any(|version| version == read))

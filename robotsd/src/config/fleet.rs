@@ -18,7 +18,6 @@ tables! {
         name: Option<Spanned<String>>,
         /// What this replica is called.
         replica: Option<Spanned<String>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         store: Option<Spanned<StoreText>>,
         cluster: bool,
         password_file: Option<Spanned<PathBuf>>,

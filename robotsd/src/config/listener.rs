@@ -17,9 +17,7 @@ tables! {
         name: Option<Spanned<String>>,
         address: Spanned<SocketAddr>,
         kind: ListenerKind,
-        #[serde(skip_serializing_if = "Option::is_none")]
         on_error: Option<Spanned<OnError>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         unknown_host: Option<Spanned<UnknownHost>>,
         trusted_proxies: Vec<Spanned<String>>,
         agent_header: Option<Spanned<String>>,

@@ -13,7 +13,6 @@ use crate::store::{StoreNodes, StoreSettings, StoreUrl};
 
 tables! {
     RawRateStore {
-        #[serde(skip_serializing_if = "Option::is_none")]
         store: Option<Spanned<StoreText>>,
         cluster: bool,
         password_file: Option<Spanned<PathBuf>>,

@@ -88,11 +88,8 @@ pub(crate) struct KeyPlace {
     at: u16,
 }
 
-#[derive(Debug)]
-struct KeyedCounter<K> {
-    key: OnceLock<K>,
-    count: Counter,
-}
+/// A key, once there is one, and its count.
+type KeyedCounter<K> = (OnceLock<K>, Counter);
 
 impl<K> KeyedCounters<K> {
     /// Counts one for the key that `is` accepts, whose hash this is; `make` makes it where there is none yet, and may decline. Says
@@ -100,10 +97,10 @@ impl<K> KeyedCounters<K> {
     #[inline]
     pub(crate) fn count(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> Option<K>) -> bool {
         // Nearly every key is in its place in the first table.
-        if let Some(entry) = self.tables[0].get().and_then(|table| table.get(hash as usize & (SIZES[0] - 1)))
-            && entry.key.get().is_some_and(&is)
+        if let Some((key, count)) = self.tables[0].get().and_then(|table| table.get(hash as usize & (SIZES[0] - 1)))
+            && key.get().is_some_and(&is)
         {
-            entry.count.add_one();
+            count.add_one();
             return true;
         }
         let place = self.place(hash, is, make);
@@ -119,14 +116,15 @@ impl<K> KeyedCounters<K> {
         make: impl FnOnce() -> Option<K>,
     ) -> Option<KeyPlace> {
         for (number, (table, size)) in self.tables.iter().zip(SIZES).enumerate() {
-            let table = table.get_or_init(|| (0..size).map(|_| KeyedCounter::default()).collect());
+            let table = table.get_or_init(|| (0..size).map(|_| KeyedCounter::<K>::default()).collect());
             for near in 0..NEAR {
                 let at = (hash as usize).wrapping_add(near) & (size - 1);
-                match table[at].key.get() {
+                let (entry, _) = &table[at];
+                match entry.get() {
                     Some(key) if is(key) => {}
                     Some(_) => continue,
                     // One thread writes, so no other key has come meanwhile.
-                    None => _ = table[at].key.set(make()?),
+                    None => _ = entry.set(make()?),
                 }
                 return Some(KeyPlace { table: number as u8, at: at as u16 });
             }
@@ -137,27 +135,21 @@ impl<K> KeyedCounters<K> {
     /// Counts one for the key at a place.
     pub(crate) fn count_at(&self, place: KeyPlace) {
         let table = self.tables.get(usize::from(place.table)).and_then(OnceLock::get);
-        if let Some(entry) = table.and_then(|table| table.get(usize::from(place.at))) {
-            entry.count.add_one();
+        if let Some((_, count)) = table.and_then(|table| table.get(usize::from(place.at))) {
+            count.add_one();
         }
     }
 
     /// Every key with its count.
     pub(crate) fn totals(&self) -> impl Iterator<Item = (&K, u64)> {
         let entries = self.tables.iter().filter_map(OnceLock::get).flat_map(|table| table.iter());
-        entries.filter_map(|entry| Some((entry.key.get()?, entry.count.total())))
+        entries.filter_map(|(key, count)| Some((key.get()?, count.total())))
     }
 }
 
 impl<K> Default for KeyedCounters<K> {
     fn default() -> Self {
         Self { tables: Default::default() }
-    }
-}
-
-impl<K> Default for KeyedCounter<K> {
-    fn default() -> Self {
-        Self { key: OnceLock::new(), count: Counter::default() }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Sends the requests of hooks, on a thread of its own, and records which version each announced last.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use std::{fmt, fs};
 
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
@@ -466,11 +466,7 @@ impl HookStatus {
     }
 }
 
-impl fmt::Debug for PublishHooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishHooks").field("sites", &self.settings.lock().len()).finish_non_exhaustive()
-    }
-}
+tower_robots::internals::debug_as!(|it| PublishHooks { sites: it.settings.lock().len() });
 
 /// Octets of a file of it.
 const MOST: u64 = 200;

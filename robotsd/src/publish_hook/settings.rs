@@ -139,7 +139,7 @@ impl HookTarget {
 }
 
 /// A version that is live, or an event, which hooks send.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Notice {
     /// `None`: a version is live.
     pub(crate) event: Option<NotifyEvent>,
@@ -172,18 +172,12 @@ impl Notice {
     pub(crate) fn new(event: Option<NotifyEvent>, name: &str, version: &str) -> Self {
         Self {
             event,
-            site: String::new(),
             name: name.to_owned(),
-            hosts: Vec::new(),
             version: version.to_owned(),
             mark: version.to_owned(),
-            occasion: String::new(),
-            is_of_fleet: false,
             is_news: true,
-            message: String::new(),
-            next: String::new(),
-            replica: String::new(),
             time: rfc3339(SystemTime::now()),
+            ..Self::default()
         }
     }
 

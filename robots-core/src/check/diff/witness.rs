@@ -164,18 +164,14 @@ impl Paths {
             self.add(fill(&body[..=index], FILLER));
             self.add(fill(&body[..=index], b""));
         }
-        for filler in [&b""[..], FILLER] {
+        let other = self.other_filler.clone();
+        for (filler, end) in [(&b""[..], FILLER), (FILLER, FILLER), (&other[..], &other[..])] {
             let path = fill(body, filler);
             if !anchored {
-                self.add([&path, FILLER].concat());
+                self.add([&path, end].concat());
             }
             self.add(path);
         }
-        let path = fill(body, &self.other_filler);
-        if !anchored {
-            self.add([&path, &*self.other_filler].concat());
-        }
-        self.add(path);
     }
 
     /// The shortest path that both patterns match, and one that goes on where both allow it.

@@ -208,10 +208,7 @@ impl BatchQuestion {
         let target = String::from_utf8_lossy(url.path());
         let message = MessageHead::new(&self.method, scheme, authority, &target, &fields);
         let request = IdentityRequest::new(agents, address).signed(&message, signers);
-        let found = match &self.evidence {
-            Some(evidence) => request.identify(evidence, now),
-            None => request.identify(&EmbeddedEvidence, now),
-        };
+        let found = request.identify(self, now);
         let signer = found.signer.and_then(Agent::crawler).map(str::to_owned);
         Some((IdentitySummary { identity: found.identity, crawler: found.crawler.map(str::to_owned) }, signer))
     }
@@ -322,10 +319,6 @@ struct OfflineEvidence {
     allow_test_keys: bool,
 }
 
-/// The copies of lists that are compiled in, for a question without evidence: they verify and never refute.
-#[derive(Debug)]
-struct EmbeddedEvidence;
-
 fn directories<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<DirectoryUrl, Option<KeySet>>, D::Error> {
     let entries = HashMap::<String, Option<Value>>::deserialize(deserializer)?;
     let read = |(url, keys): (String, Option<Value>)| {
@@ -352,16 +345,22 @@ fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-impl ClaimEvidence for OfflineEvidence {
+/// The evidence that stands in the question; without any, the copies of lists that are compiled in, which verify and never refute.
+impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let lists =
-            crawler.ranges.iter().map(|url| self.ranges.get(url).map(|set| ListEvidence { set, confirmed: Some(now) }));
-        (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))
+        let list = |url: &String| match &self.evidence {
+            Some(evidence) => evidence.ranges.get(url).map(|set| ListEvidence { set, confirmed: Some(now) }),
+            None => {
+                let list = EmbeddedList::all().iter().find(|list| list.url == url)?;
+                Some(ListEvidence { set: &list.list.set, confirmed: None })
+            }
+        };
+        (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(crawler.ranges.iter().map(list), address, None, now))
     }
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
         let patterns = name_patterns(crawler)?;
-        let Some(names) = &self.names else {
+        let Some(OfflineEvidence { names: Some(names), forward, .. }) = &self.evidence else {
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
         };
         let mut check = RdnsCheck::new(address, patterns);
@@ -373,7 +372,7 @@ impl ClaimEvidence for OfflineEvidence {
                 }
                 ControlFlow::Continue(RdnsQuestion::A(name) | RdnsQuestion::Aaaa(name)) => {
                     let is_meant = |(known, _): &(&String, _)| in_one_form(known) == in_one_form(name);
-                    let addresses = self.forward.iter().find(is_meant);
+                    let addresses = forward.iter().find(is_meant);
                     addresses.map_or(DnsAnswer::NoSuchName, |(_, addresses)| DnsAnswer::Addresses(addresses.clone()))
                 }
             };
@@ -382,29 +381,10 @@ impl ClaimEvidence for OfflineEvidence {
     }
 
     fn keys(&self, directory: &DirectoryUrl, _: &str, _: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
-        let keys = self.directories.get(directory).ok_or(UndecidedReason::DirectoryNotConfigured)?;
+        let evidence = self.evidence.as_ref().ok_or(UndecidedReason::DirectoryUnavailable)?;
+        let keys = evidence.directories.get(directory).ok_or(UndecidedReason::DirectoryNotConfigured)?;
         let mut keys = keys.clone().ok_or(UndecidedReason::DirectoryUnavailable)?;
-        keys.accepts_test_key = self.allow_test_keys;
+        keys.accepts_test_key = evidence.allow_test_keys;
         Ok(Arc::new(keys))
-    }
-}
-
-impl ClaimEvidence for EmbeddedEvidence {
-    fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let list = |url: &str| EmbeddedList::all().iter().find(|list| list.url == url);
-        let lists = crawler
-            .ranges
-            .iter()
-            .map(|url| list(url).map(|list| ListEvidence { set: &list.list.set, confirmed: None }));
-        (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))
-    }
-
-    fn rdns(&self, crawler: &Crawler, _: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
-        let has_names = !crawler.reverse_dns.is_empty();
-        has_names.then_some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver))
-    }
-
-    fn keys(&self, _: &DirectoryUrl, _: &str, _: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
-        Err(UndecidedReason::DirectoryUnavailable)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tower_robots::agent::{Agent, Class, Identity, NamedAs, Obeys};
 use tower_robots::policy::{Action, HumanEvidence, RateMode, Reason};
 use tower_robots::rules::{
-    Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
+    Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Trace, Verdict,
 };
 
 use crate::commands::agents::AgentSummary;
@@ -31,19 +31,12 @@ impl Requester {
     /// takes it as given.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let (_, agents) = evaluator.resolve(token);
-        let name = token.to_owned();
         let agent = agents.first();
-        match agent.registered().filter(|_| evaluator.reading != Reading::Reference) {
-            Some(crawler) => Self::Token {
-                name,
-                tokens: crawler.tokens.to_vec(),
-                fallback: agent.fallback(),
-                crawler: Some(crawler.name.to_owned()),
-            },
-            None => {
-                Self::Token { name, tokens: vec![ProductToken::new(token)], fallback: Fallback::Star, crawler: None }
-            }
-        }
+        let crawler = agent.registered().filter(|_| evaluator.reading != Reading::Reference);
+        let tokens = crawler.map_or_else(|| vec![ProductToken::new(token)], |crawler| crawler.tokens.to_vec());
+        let fallback = crawler.map_or(Fallback::Star, |_| agent.fallback());
+        let (name, crawler) = (token.to_owned(), crawler.map(|crawler| crawler.name.to_owned()));
+        Self::Token { name, tokens, fallback, crawler }
     }
 
     /// The text that a person writes: the name of a crawler, or a `User-Agent` field.
@@ -238,15 +231,11 @@ impl<'e> Explanation<'e> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
         // The policy has chosen one of these; the line of the deciding group shows which.
-        let chain = [own, &own[..own.len().min(1)], &[]];
-        let fallbacks = [Fallback::Nothing, Fallback::Nothing, Fallback::Star];
-        let selected = |(tokens, fallback): (&[ProductToken], Fallback)| self.evaluator.rules.select(tokens, fallback);
-        chain
-            .into_iter()
-            .zip(fallbacks)
-            .map(selected)
-            .find(|selection: &Selection<'_>| selection.groups().any(|group| group.line() == decider))
-            .map(|selection| selection.trace(path))
+        let first = &own[..own.len().min(1)];
+        let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
+        let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));
+        let selection = selections.find(|selection| selection.groups().any(|group| group.line() == decider))?;
+        Some(selection.trace(path))
     }
 
     /// The token for which the groups of a trace were chosen; `None` where they are those of `*`.

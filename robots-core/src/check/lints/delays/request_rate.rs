@@ -17,18 +17,11 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let value = field.value;
-    let span = field.range();
-    let finding = if RequestRate::parse(value).is_none() {
-        sink.report_at(
-            Severity::Warning,
-            span,
-            format_args!("{} is not a number of pages, a slash and a time", Quoted(value)),
-        )
-    } else {
-        sink.report(span, "few crawlers read Request-rate, and no large search engine")
+    let (severity, message) = match RequestRate::parse(field.value) {
+        Some(_) => (LINT.severity, "few crawlers read Request-rate, and no large search engine".to_owned()),
+        None => (Severity::Warning, format!("{} is not a number of pages, a slash and a time", Quoted(field.value))),
     };
-    finding.help("write \"Crawl-delay\" with a number of seconds");
+    sink.report_at(severity, field.range(), message).help("write \"Crawl-delay\" with a number of seconds");
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

@@ -16,16 +16,11 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let value = field.value;
-    let span = field.range();
-    let finding = if TimeWindow::parse(value).is_none() {
-        sink.report_at(
-            Severity::Warning,
-            span,
-            format_args!("{} is not two times of the day such as \"0600-0845\"", Quoted(value)),
-        )
-    } else {
-        sink.report(span, "few crawlers read Visit-time, and no large search engine")
+    let value = Quoted(field.value);
+    let (severity, message) = match TimeWindow::parse(field.value) {
+        Some(_) => (LINT.severity, "few crawlers read Visit-time, and no large search engine".to_owned()),
+        None => (Severity::Warning, format!("{value} is not two times of the day such as \"0600-0845\"")),
     };
-    finding.help("to spread a crawler's requests over the day, give its group a Crawl-delay");
+    let help = "to spread a crawler's requests over the day, give its group a Crawl-delay";
+    sink.report_at(severity, field.range(), message).help(help);
 }

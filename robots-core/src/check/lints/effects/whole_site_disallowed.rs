@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::check::lint::*;
-use crate::check::reach::{Extent, Reach, Shut};
+use crate::check::reach::{Extent, Reach};
 
 pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
@@ -35,40 +35,32 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         }
     }
     let everyone = everyone.shut_by();
-    if let Some(everyone) = everyone {
-        sink.report(
-            everyone.rule.range(),
-            format_args!("{} is disallowed for every crawler without a group of its own", everyone.extent),
-        )
-        .help(HELP);
+    if let Some((rule, extent)) = everyone {
+        let message = format_args!("{extent} is disallowed for every crawler without a group of its own");
+        sink.report(rule.range(), message).help(HELP);
     }
     // One finding for all of them: a list of unwanted crawlers is ordinary, and often long.
-    let mut shut: Vec<(Name<'_>, Shut<'_>)> = named
+    let mut shut: Vec<(Name<'_>, Rule<'_>, Extent)> = named
         .into_values()
-        .filter_map(|(name, reach)| Some((name, reach.shut_by()?)))
-        .filter(|(_, shut)| everyone.is_none_or(|everyone| everyone.rule.range() != shut.rule.range()))
+        .filter_map(|(name, reach)| reach.shut_by().map(|(rule, extent)| (name, rule, extent)))
+        .filter(|(_, rule, _)| everyone.is_none_or(|(of_everyone, _)| of_everyone.range() != rule.range()))
         .collect();
-    shut.sort_by_key(|(name, _)| name.range().start);
-    let is_search = |(name, _): &(Name<'_>, Shut<'_>)| {
+    shut.sort_by_key(|(name, ..)| name.range().start);
+    let is_search = |(name, ..): &(Name<'_>, Rule<'_>, Extent)| {
         let crawler = file.crawlers.named(*name);
         crawler.is_some_and(|crawler| crawler.category == Category::Search && crawler.is_index_engine)
     };
     let (search, others): (Vec<_>, Vec<_>) = shut.into_iter().partition(is_search);
     for (shut, severity) in [(search, Severity::Warning), (others, Severity::Note)] {
-        let Some((first, by)) = shut.first() else { continue };
-        let names = quoted_list(shut.iter().map(|(name, _)| name.value()));
+        let Some((first, rule, extent)) = shut.first() else { continue };
+        let names = quoted_list(shut.iter().map(|(name, ..)| name.value()));
         let effect = if severity == Severity::Warning { ": the site will leave the index" } else { "" };
-        let all = extent(&shut);
-        let draft = sink.report_at(severity, by.rule.range(), format_args!("{all} is disallowed for {names}{effect}"));
+        // The extent that holds for all of them.
+        let all = shut.iter().fold(*extent, |all, (.., extent)| all.max(*extent));
+        let draft = sink.report_at(severity, rule.range(), format_args!("{all} is disallowed for {names}{effect}"));
         let draft = draft.of_agent(first.value());
         if severity == Severity::Warning {
             draft.help(HELP);
         }
     }
-}
-
-/// The extent that holds for all of them.
-fn extent(shut: &[(Name<'_>, Shut<'_>)]) -> Extent {
-    let is_all = shut.iter().all(|(_, shut)| shut.extent == Extent::All);
-    if is_all { Extent::All } else { Extent::AllButHomePage }
 }

@@ -11,7 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: /page#part\n"),
     good: Example::new(b"User-agent: *\nDisallow: /page # and its parts\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(fix)),
+    fix: Some(LintFix::new(|_, finding| Some(vec![Edit::insert(finding.span.start, " ")]))),
 };
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -21,8 +21,4 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value)))
         .help("put a blank before a comment, and write \"%23\" for a \"#\" in a path");
-}
-
-fn fix(_: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![Edit::insert(finding.span.start, " ")])
 }

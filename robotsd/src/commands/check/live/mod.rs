@@ -16,8 +16,7 @@ use std::net::IpAddr;
 
 use tower_robots::check::Severity;
 use tower_robots::live::LiveRobots;
-use tower_robots::rules::Reading;
-use tower_robots::rules::ValueError;
+use tower_robots::rules::{Reading, ValueError};
 use tower_robots::source::fetch::FetchUrl;
 
 use self::report::{AnswerSummary, FrontPage, LiveReport, SameFile};
