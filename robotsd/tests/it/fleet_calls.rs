@@ -139,7 +139,7 @@ fn versions_that_differ_are_a_fault_though_each_replica_is_well() {
     fleet(&operator, &["status"]).succeeded();
     let live = |running: &Running| running.json(&["status"])["sites"][0]["hash"].take();
     let before = live(&second.1);
-    second.0.replace("robots.txt", &format!("{ROBOTS}Disallow: /more/\n"));
+    second.0.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("the other version", || live(&second.1) != before);
     let said = fleet(&operator, &["status"]).ends_with(1).out;
     assert_has(unfolded(&said), &["site \"shop\": replicas serve different versions: ", "2 of 2 replicas confirmed"]);
