@@ -275,7 +275,6 @@ def main():
     parser.add_argument("--into", type=Path, help="a folder with the minutes so far")
     parser.add_argument("--robotsd", default=str(PROJECT / "target/release/robotsd"))
     parser.add_argument("--idle", type=int, default=10_000, help="connections that are idle")
-    parser.add_argument("--write", action="store_true", help="put the plot beside this file")
     options = parser.parse_args()
     options.robotsd = os.path.realpath(options.robotsd)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
@@ -287,9 +286,7 @@ def main():
         piece(options, rows, into)
     lines, is_well = verdict(rows)
     print("\n".join(lines))
-    picture = plot(rows, lines)
-    for path in [into / "soak.svg", *([Path(__file__).with_name("soak.svg")] if options.write else [])]:
-        path.write_text(picture)
+    (into / "soak.svg").write_text(plot(rows, lines))
     print(f"{into}/soak.svg" if options.into else "", "holds" if is_well else "does not hold")
     sys.exit(not is_well)
 
