@@ -39,7 +39,7 @@ enum CliCommand {
     Serve(ServeArgs),
     /// Show what a running robotsd does, and which of its sites need a hand
     Status(StatusArgs),
-    /// Reload robots.txt in a running robotsd, and show the result
+    /// Read the config, every robots.txt and what belongs to them again in a running robotsd, and show the result
     Reload(ReloadArgs),
     /// Replace a running robotsd with a new process of the program
     Upgrade(UpgradeArgs),

@@ -92,9 +92,10 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Whether its command is for the robotsd that runs: another one reads a file, and names it.
+    /// Whether its command is for the robotsd that runs: others read a file, and name it.
     pub(crate) fn is_for_running(&self) -> bool {
-        self.command.get(1).is_some_and(|command| !matches!(&**command, "check" | "config"))
+        let words = self.command.iter().map(String::as_str).take(2);
+        matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
     /// The first step of a fleet with a name.

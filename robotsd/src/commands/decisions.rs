@@ -138,7 +138,7 @@ fn text(page: &mut Page, report: &ChangeReport, note: Option<&str>, running: &Ru
             page.text(&step.what);
         } else {
             page.text(&format!("{}:", step.what));
-            page.command(&step.command);
+            page.command(&running.step(step));
         }
     }
 }
@@ -219,12 +219,12 @@ pub(crate) fn rollback(RollbackArgs { of, reason, diff, fleet }: &RollbackArgs) 
     if *diff {
         let target = query("/rollback/effect", &[("site", &of.site)]);
         let report: ChangeReport = asked(&of.running, (&Method::GET, &target))?;
-        let text = |page: &mut Page| {
-            page.text(&report.message);
-            page.text("to go back to it:");
-            page.command(&of.running.command(&["robotsd", "rollback", &of.site]));
-        };
-        return say_report(&report, of.running.json, text, exit::answer(false));
+        return say_report(
+            &report,
+            of.running.json,
+            |page| text(page, &report, None, &of.running),
+            exit::answer(false),
+        );
     }
     let decision = Decision { path: "/rollback", pairs: vec![("site", &*of.site)], reason };
     if fleet.fleet {

@@ -19,7 +19,7 @@ use crate::admin::client::{AdminQuestion, ask};
 use crate::config::{AdminPlace, AdminSettings, USUAL_CONFIG, config_if_any};
 use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
-use crate::report::{HistoryReport, RecordedReload, UpgradeReport};
+use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
 /// For a connection on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -85,6 +85,11 @@ impl Running {
             command.extend(["--admin".to_owned(), place.to_string()]);
         }
         command
+    }
+
+    /// The command of a step that an answer names, likewise.
+    pub(in crate::commands) fn step(&self, step: &NextStep) -> Vec<String> {
+        if step.is_for_running() { self.command(&step.command) } else { step.command.clone() }
     }
 }
 

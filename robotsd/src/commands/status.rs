@@ -160,7 +160,7 @@ impl<'a> StatusText<'a> {
     }
 
     fn command(&self, step: &NextStep) -> String {
-        if step.is_for_running() { shell_line(self.running.command(&step.command)) } else { shell_line(&step.command) }
+        shell_line(self.running.step(step))
     }
 
     /// The command that shows what the check notes about a file.

@@ -59,7 +59,9 @@ impl Sites {
         let (before, effect) = found.map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
         let message =
             format!("site {name:?}: a rollback would bring version {} live again{}", before.short(), changes(effect));
+        let command = log_events::command(&["rollback", &name], self.fleet_flags()[0]);
         Ok(ChangeReport {
+            next: vec![NextStep::command("to go back to it", command)],
             site: Some(name),
             hash: robots.status().live.map(|hash| hash.to_string()),
             before: Some(before.to_string()),
