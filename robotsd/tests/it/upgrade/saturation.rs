@@ -110,9 +110,14 @@ fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
         let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()
     });
-    // Each is made, by whichever process is there when it is asked, or refused because one is under way. None is lost.
+    // Each is made, by whichever process is there when it is asked, or refused because one is under way; one that reaches a process in
+    // the moment in which that ends has no answer, and says so.
     let mut made = Vec::new();
     for output in &asked {
+        if output.error.contains("no answer: connection closed") {
+            assert_eq!(output.code, Some(2), "{output:?}");
+            continue;
+        }
         let said = output.json();
         let message = message(&said);
         match said["state"].as_str().unwrap() {
