@@ -155,10 +155,18 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut seen = HashSet::new();
         agents
             .retain(|agent| seen.insert(agent.tokens().first()) && !is_as_wanted(select(file.rules(), agent), access));
-        let lines = group_lines(file.robots).0;
-        let own = agents.iter().filter_map(|agent| agent.tokens().first().cloned()).collect();
-        let (stay, changed, new, edits, removed, added) = Default::default();
-        let mut draft = Self { file, access, lines, own, stay, changed, new, edits, removed, added };
+        let mut draft = Self {
+            file,
+            access,
+            lines: group_lines(file.robots).0,
+            own: agents.iter().filter_map(|agent| agent.tokens().first().cloned()).collect(),
+            stay: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            new: BTreeMap::new(),
+            edits: Vec::new(),
+            removed: BTreeSet::new(),
+            added: BTreeMap::new(),
+        };
         draft.find_followers();
         agents.into_iter().for_each(|agent| draft.place(agent));
         draft

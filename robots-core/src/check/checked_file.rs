@@ -46,10 +46,18 @@ pub(super) struct AlikeGroups<'a> {
 
 impl<'a> CheckedFile<'a> {
     pub(super) fn new(robots: &'a RobotsTxt, site: &'a SiteContext, codes: &'a [&'static str]) -> Self {
-        let first_name = robots.groups().next().and_then(|group| group.names().next());
-        let crawlers = CrawlersByToken::new(&site.registry);
-        let (lines, groups, rules, own_origin, hosts_with_tls) = Default::default();
-        Self { robots, site, codes, first_name, crawlers, lines, groups, rules, own_origin, hosts_with_tls }
+        Self {
+            robots,
+            site,
+            codes,
+            first_name: robots.groups().next().and_then(|group| group.names().next()),
+            crawlers: CrawlersByToken::new(&site.registry),
+            lines: OnceCell::new(),
+            groups: OnceCell::new(),
+            rules: OnceCell::new(),
+            own_origin: OnceCell::new(),
+            hosts_with_tls: OnceCell::new(),
+        }
     }
 
     pub(super) fn bytes(&self) -> &'a [u8] {

@@ -64,9 +64,17 @@ pub(super) enum NoteAbout {
 impl SitePages {
     /// No pages yet; sitemaps are read after a while for the first time.
     pub(super) fn new(site: &str, log: &Log) -> Self {
-        let (watched, urls, notes, whole, held, reading) = Default::default();
-        let (site, due, log) = (site.into(), Mutex::new(Instant::now() + FIRST), log.clone());
-        Self { site, watched, urls, notes, whole, held, due, reading, log }
+        Self {
+            site: site.into(),
+            watched: WatchedPages::default(),
+            urls: Mutex::default(),
+            notes: Mutex::default(),
+            whole: Mutex::default(),
+            held: AtomicUsize::new(0),
+            due: Mutex::new(Instant::now() + FIRST),
+            reading: Arc::default(),
+            log: log.clone(),
+        }
     }
 
     /// The same pages, for a site that goes on from this one.
@@ -135,7 +143,7 @@ impl SitePages {
     }
 
     /// Notes that a list which is read anew has less than half of the pages that it had, until it has half of them again or
-    /// everything is read on request. A gate that hardly sees anything holds nothing back, and nobody would know.
+    /// everything is read on request. A gate that hardly sees anything holds nothing back.
     fn compare(&self, about: NoteAbout, of: &str, count: usize) {
         let mut whole = self.whole.lock();
         let had = whole.entry(of.to_owned()).or_insert_with(|| self.count_of(of));

@@ -80,9 +80,15 @@ impl Subject {
         }
     }
 
-    pub(super) fn unnamed() -> Self {
-        let (name, category, is_index_engine, named, tokens) = Default::default();
-        Self { name, category, is_index_engine, named, tokens, fallback: Fallback::Star }
+    pub(super) const fn unnamed() -> Self {
+        Self {
+            name: None,
+            category: None,
+            is_index_engine: false,
+            named: false,
+            tokens: Vec::new(),
+            fallback: Fallback::Star,
+        }
     }
 }
 
