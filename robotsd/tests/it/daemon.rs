@@ -1,7 +1,6 @@
 //! Servers of this machine that a test starts: where they are, their ports, and their end.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,10 +17,9 @@ pub(super) fn find(name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{name} is not in PATH"))
 }
 
-/// Ports that were free a moment ago, no two alike.
+/// Ports of loopback for servers that begin later, no two alike.
 pub(super) fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+    (0..count).map(|_| free().port()).collect()
 }
 
 /// A process that ends when it is dropped.

@@ -291,7 +291,13 @@ impl Script {
     }
 }
 
-/// An address of loopback that was free a moment ago.
+/// An address of loopback for a server that begins later. Its port is below those that Linux gives for port 0, so that no socket of
+/// another test comes there meanwhile, and each is given once.
 pub(crate) fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    // Another process begins at another port.
+    let first = std::process::id() as usize * 61;
+    let next = || u16::try_from(10_000 + (first + GIVEN.fetch_add(1, Ordering::Relaxed)) % 12_000).unwrap();
+    let mut places = std::iter::repeat_with(next).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    places.find(|place| TcpListener::bind(place).is_ok()).unwrap()
 }

@@ -144,7 +144,12 @@ impl Running {
             }
         });
         let mut running = Self { child, address: ([127, 0, 0, 1], 0).into(), log };
-        let listening = running.event("listening");
+        let listening = wait_for("a line of the log that says where robotsd listens", || {
+            let is_alive = is_alive(running.id());
+            let found = running.all("listening").into_iter().next();
+            assert!(found.is_some() || is_alive, "robotsd has ended before it listened");
+            found
+        });
         running.address = listening["message"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
         running
     }
