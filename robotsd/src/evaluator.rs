@@ -11,7 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tower_robots::agent::{Agent, Agents, Identity, NamedAs, Recognizer, Registry};
 use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
-use tower_robots::policy::{Decision, Policy, RequestFacts};
+use tower_robots::internals::Grace;
+use tower_robots::policy::{Action, Decision, Policy, Reason, RequestFacts};
 use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::config::{self, Config, ConfigError};
@@ -53,6 +54,10 @@ pub(crate) struct Evaluator {
     recognizer: Recognizer,
     pub(crate) reading: Reading,
     pub(crate) settings: EvaluatorSettings,
+    /// The grace of its rules, where one runs.
+    pub(crate) grace: Option<Arc<Grace>>,
+    /// Whether enforcement is switched off.
+    pub(crate) is_off: bool,
     /// Made on first use.
     report: OnceLock<Report>,
 }
@@ -66,6 +71,8 @@ impl Evaluator {
             recognizer: Recognizer::new(registry.clone(), &robots),
             reading,
             settings: settings.clone(),
+            grace: None,
+            is_off: false,
             report: OnceLock::new(),
         }
     }
@@ -128,7 +135,14 @@ impl Evaluator {
         facts.identity = sender.identity;
         facts.address = Some(&address);
         facts.clock = Some(&SystemTime::now);
-        self.settings.policy.decide(&self.rules, agents, facts)
+        let mut decision = self.settings.policy.decide_with_grace(&self.rules, self.grace.as_deref(), agents, facts);
+        if self.is_off {
+            decision.pace = None;
+            if decision.reason > Reason::Allowed {
+                (decision.action, decision.reason) = (Action::Pass, Reason::KillSwitch);
+            }
+        }
+        decision
     }
 
     pub(crate) fn check(&self) -> &Report {

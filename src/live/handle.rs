@@ -167,7 +167,7 @@ impl LiveRobots {
             }
         }
         #[cfg(feature = "tracing")]
-        super::reload::trace_misspelled(Cause::Policy, &self.site.origin, &self.site.current.load());
+        super::reload::trace_troubles(Cause::Policy, &self.site.origin, &self.site.current.load());
     }
 
     /// Replaces the registry: the live version is compiled again for it, and later ones are, unless it is the same registry.

@@ -14,6 +14,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use robots_core::internals::Grace;
+
 use super::compile_cache::CompileSettings;
 use super::grace::GracePeriod;
 use super::reload::History;
@@ -26,7 +28,7 @@ use super::{
 };
 use crate::agent::Registry;
 use crate::check;
-use crate::rules::RobotsTxt;
+use crate::rules::{RobotsTxt, RuleSet};
 
 /// The published version of a site, the one that waits, and those accepted before. Compiling goes through a cache, in
 /// which every version that is held here is found again.
@@ -412,6 +414,20 @@ impl Remembered {
         let waiting = self.pending.iter().map(|pending| &pending.version);
         let kept = self.versions.iter().map(|accepted| &accepted.version).chain(waiting);
         kept.map(|version| (version.hash(), version.bytes()))
+    }
+
+    /// Whether any of the versions is from here: a path or a URL.
+    pub fn is_from(&self, origin: &str) -> bool {
+        let waiting = self.pending.iter().map(Pending::origin);
+        self.versions.iter().map(|accepted| &*accepted.version.origin).chain(waiting).any(|own| own == origin)
+    }
+
+    /// The grace of the version that is live, if one of this length runs, with the rules of what is compiled for it.
+    #[doc(hidden)]
+    pub fn grace(&self, length: Duration, compile: impl Fn(&[u8]) -> Arc<RuleSet>) -> Option<Arc<Grace>> {
+        let mut grace = GracePeriod::new(length);
+        grace.run(&self.versions, SystemTime::now(), |version| compile(version.bytes()));
+        grace.running
     }
 
     /// The site's own switch.

@@ -281,13 +281,15 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
     } else {
         tracing::info!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{reload}");
     }
-    trace_misspelled(reload.cause, &reload.origin, snapshot);
+    trace_troubles(reload.cause, &reload.origin, snapshot);
 }
 
-/// A name of no crawler in the policy has no effect, which nothing else would show.
+/// Why less is done about requests than the policy looks like, which nothing else would show.
 #[cfg(feature = "tracing")]
-pub(super) fn trace_misspelled(cause: Cause, origin: &str, snapshot: &Snapshot) {
-    for trouble in snapshot.misspelled_overrides() {
+pub(super) fn trace_troubles(cause: Cause, origin: &str, snapshot: &Snapshot) {
+    let is_off = snapshot.enforcement() == super::Enforcement::Off;
+    let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
+    for trouble in snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule()).chain(off) {
         tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {trouble}");
     }
 }

@@ -14,9 +14,9 @@ use super::switch::{Enforcement, Switches};
 use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
-use crate::policy::{Decision, Policy, Reason, RequestFacts};
+use crate::policy::{Decision, Override, Policy, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
-use crate::rules::{LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
+use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
 ///
@@ -96,10 +96,22 @@ impl Snapshot {
         let misspelled = self.policy.named_crawlers().filter_map(|(place, name)| {
             let meant = registry.meant(&name.to_string(), content.robots())?;
             Some(format!(
-                "the {place} for \"{name}\" has no effect, because no crawler and no group has this name: did you mean {meant:?}?"
+                "the {place} for \"{name}\" has no effect, because no crawler and no group has this name: did you mean {meant}?"
             ))
         });
         misspelled.collect()
+    }
+
+    /// Overrides of the policy for a rule that the file does not have: a line each. They have no effect.
+    pub fn overrides_without_rule(&self) -> Vec<String> {
+        let Some(content) = &self.content else { return Vec::new() };
+        let rules =
+            || content.robots().groups().flat_map(Group::rules).filter(|rule| rule.access() == Access::Disallow);
+        let is_idle =
+            |over: &&Override| over.rule_pattern().is_some() && !rules().any(|rule| over.is_for_rule(rule.pattern()));
+        let idle = self.policy.overrides.iter().filter(is_idle);
+        idle.map(|over| format!("the override for {over} has no effect, because no Disallow line has this pattern"))
+            .collect()
     }
 
     /// Whether anything is enforced. Off, every request passes unjudged; `/robots.txt` is served as before.

@@ -115,6 +115,27 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     }
 }
 
+/// An override for a path that is no rule of the file decides nothing, and a switch that is off since before makes everything pass.
+#[test]
+fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
+    let of = |pattern: &str| Policy::builder().with_override(Override::pattern(pattern, Mode::Refuse).unwrap()).build();
+    let open = |policy| LiveRobots::inline("User-agent: *\nDisallow: /drafts\nAllow: /open\n").policy(policy);
+    for pattern in ["/drafts/", "/open"] {
+        let events = events(|| drop(open(of(pattern)).open().unwrap()));
+        let [_, (Level::WARN, "tower_robots::reload", text)] = &events[..] else { panic!("{events:?}") };
+        let want =
+            format!("the override for pattern \"{pattern}\" has no effect, because no Disallow line has this pattern");
+        assert!(text.contains(&want), "{text}");
+    }
+    assert_eq!(events(|| drop(open(of("/%64rafts")).open().unwrap())).len(), 1);
+
+    let switch = KillSwitch::default();
+    switch.set(Enforcement::Off);
+    let events = events(|| drop(open(of("/drafts")).kill_switch(&switch).open().unwrap()));
+    let [_, (Level::WARN, _, text)] = &events[..] else { panic!("{events:?}") };
+    assert!(text.contains("enforcement is switched off: every request passes unjudged"), "{text}");
+}
+
 /// Both change the answers to crawlers at once.
 #[test]
 fn another_mode_and_a_turn_of_the_kill_switch_are_events() {

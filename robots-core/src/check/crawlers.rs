@@ -16,6 +16,9 @@ const SHORTEST_BRAND: usize = 3;
 /// The endings of the names of such crawlers.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
+/// Crawlers of an operator that are proposed for its name.
+const OF_OPERATOR: usize = 3;
+
 /// Unknown names of one file that are compared with the known ones: a bound on the cost.
 const GUESSES: usize = 64;
 
@@ -79,7 +82,12 @@ impl<'r> CrawlersByToken<'r> {
     fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
         let named = |ending: &&str| self.by_token().get(&*[token.as_bytes(), ending.as_bytes()].concat());
         let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| crawler.name.as_str()).collect();
-        if of_brand.is_empty() { self.nearest(token).map(|nearest| vec![nearest]) } else { Some(of_brand) }
+        let is_operators = |crawler: &&Crawler| crawler.operator.as_bytes().eq_ignore_ascii_case(token.as_bytes());
+        let of_operator =
+            || self.registry.crawlers().filter(is_operators).map(|crawler| &*crawler.name).take(OF_OPERATOR);
+        let likely = if of_brand.is_empty() { self.nearest(token).into_iter().collect() } else { of_brand };
+        let likely = if likely.is_empty() { of_operator().collect() } else { likely };
+        Some(likely).filter(|likely| !likely.is_empty())
     }
 
     /// The crawler whose name is nearly this token.
@@ -114,9 +122,10 @@ impl<'r> CrawlersByToken<'r> {
 }
 
 impl Registry {
-    /// The crawler that was probably meant by a name, where neither a crawler nor a group of the file has it.
+    /// The crawlers that were probably meant by a name, where neither a crawler nor a group of the file has it, as in
+    /// `"ClaudeBot" or "Claude-User"`.
     #[doc(hidden)]
-    pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<&str> {
+    pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;
         let mut names = robots.groups().flat_map(|group| group.names());
         // Every group is looked at only for a name that no crawler has.
@@ -125,8 +134,13 @@ impl Registry {
         if self.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
             return None;
         }
-        crawlers.nearest(&token)
+        crawlers.likely(&token).map(|likely| any_of(&likely))
     }
+}
+
+/// As in `"ClaudeBot" or "Claude-User"`.
+pub(super) fn any_of(names: &[&str]) -> String {
+    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }
 
 /// How many letters of a name may be wrong.

@@ -121,7 +121,7 @@ impl Expectations {
         let recognizer = Recognizer::new(self.registry.clone(), robots);
         let misspelled = self.agents().collect::<BTreeSet<_>>().into_iter().filter_map(|agent| {
             let meant = self.registry.meant(agent, robots)?;
-            Some(format!("no crawler and no group is called {agent:?}: did you mean {meant:?}?"))
+            Some(format!("no crawler and no group is called {agent:?}: did you mean {meant}?"))
         });
         let mut outcome = ExpectationOutcome { misspelled: misspelled.collect(), ..ExpectationOutcome::default() };
         for (at, expectation) in self.list.iter().enumerate() {
@@ -199,6 +199,17 @@ mod tests {
         let slip = outcome(shut, "Goglebot");
         assert!(slip.unmet.is_empty() && !slip.is_met());
         assert_eq!(slip.to_string(), "no crawler and no group is called \"Goglebot\": did you mean \"Googlebot\"?\n");
+        // The everyday name of a crawler, and that of an operator.
+        for (name, meant) in
+            [("Google", "\"Googlebot\""), ("Claude", "\"ClaudeBot\" or \"Claude-User\" or \"Claude-SearchBot\"")]
+        {
+            assert_eq!(
+                outcome(shut, name).to_string(),
+                format!("no crawler and no group is called {name:?}: did you mean {meant}?\n")
+            );
+        }
+        let operator = outcome(shut, "Anthropic").to_string();
+        assert!(operator.contains("did you mean \"anthropic-ai\" or \"Claude-"), "{operator}");
         // A crawler of one's own, one that a group names, and a header.
         let own = "User-agent: Goglebot\nAllow: /\n";
         for (file, agent) in [(shut, "HouseBot"), (shut, "*"), (own, "Goglebot"), (shut, "Mozilla/5.0 (X11) Firefox/1")]

@@ -11,6 +11,7 @@ use super::quote::{pieces, write_piece};
 
 // The items that lints are written with.
 pub(super) use super::checked_file::CheckedFile;
+pub(super) use super::crawlers::any_of;
 pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
 pub(super) use super::finding::{Finding, Severity, Sink};
 pub(super) use super::fixes::Edit;

@@ -33,8 +33,9 @@ enum OverrideFor {
 }
 
 impl Override {
-    /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. If a pattern without a
-    /// leading slash counts ([`Reading::Legacy`]), it is written with one here.
+    /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. It is the rule as the file has it, and no
+    /// path: to let a path pass, exempt it ([`PolicyBuilder::exempt_paths`](super::PolicyBuilder::exempt_paths)) or write an `Allow`
+    /// line. If a pattern without a leading slash counts ([`Reading::Legacy`]), it is written with one here.
     ///
     /// # Errors
     ///
@@ -102,10 +103,15 @@ impl<M: Copy> Override<M> {
             OverrideFor::Agent(name) => is_called(agent, name),
             OverrideFor::Category(category) => agent.category() == Some(*category),
             OverrideFor::IndexEngines => agent.is_index_engine(),
-            OverrideFor::Pattern(pattern, compared) => rule.is_some_and(|rule| {
-                *rule == **pattern || PathPattern::new(rule, Reading::Legacy).is_spelling_of(compared)
-            }),
+            OverrideFor::Pattern(..) => rule.is_some_and(|rule| self.is_for_rule(rule)),
         }
+    }
+
+    /// Whether it is for a rule with this pattern.
+    #[doc(hidden)]
+    pub fn is_for_rule(&self, rule: &[u8]) -> bool {
+        matches!(&self.covers, OverrideFor::Pattern(pattern, compared)
+            if *rule == **pattern || PathPattern::new(rule, Reading::Legacy).is_spelling_of(compared))
     }
 }
 

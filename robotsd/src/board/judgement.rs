@@ -150,9 +150,11 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
         (true, false) => Some(read.first),
         (false, false) => None,
     };
-    let own = reads.iter().filter(concerns).filter(|read| read.reader == Reader::Chain && read.version.is_some());
-    let Some((known, at)) = own.filter_map(|read| Some((read, before(read)?))).max_by_key(|(_, at)| *at) else {
-        return Judgement::Unread;
+    let own = || reads.iter().filter(concerns).filter(|read| read.reader == Reader::Chain && read.version.is_some());
+    let Some((known, at)) = own().filter_map(|read| Some((read, before(read)?))).max_by_key(|(_, at)| *at) else {
+        // Of a read and a request in one second it is not known which came first.
+        let is_open = own().any(|read| read.first == case.first);
+        return if is_open { Judgement::Undecided } else { Judgement::Unread };
     };
     let candidate = |version, at: Second, is_seen| Candidate { version, at: at.min(case.last), is_seen };
     let mut candidates = vec![candidate(known.version, at, true)];
@@ -227,7 +229,7 @@ mod tests {
     fn a_read_at_another_origin_or_of_the_same_second_accuses_no_crawler() {
         let elsewhere = Reading { origin: "https://b.test", ..read("2", 40) };
         assert_eq!(judge(&case(50), &[elsewhere], &[]), Judgement::Unread);
-        assert_eq!(judge(&case(50), &[read("2", 50)], &[]), Judgement::Unread);
+        assert_eq!(judge(&case(50), &[read("2", 50)], &[]), Judgement::Undecided);
         let unknown = Reading { origin: ANY_ORIGIN, version: None, ..read("2", 45) };
         assert_eq!(judge(&case(50), &[read("2", 40), unknown], &[]), Judgement::Undecided);
     }

@@ -162,11 +162,11 @@ impl Row {
 
     /// Adds disallowed requests, which are counted already.
     pub(crate) fn disallow(&mut self, case: &Case) {
-        // A read that begins between two requests may be what only the later one has to be judged by.
+        // A read that begins between two requests, or in the second of one of them, may be what only the later one has to be judged by.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
-            self.reads.iter().filter(of).any(|read| from < read.first && read.first <= to)
+            self.reads.iter().filter(of).any(|read| from < to && (from..=to).contains(&read.first))
         };
         let is_alike = |own: &Case| own.is_of(case) && !begins(own.first.min(case.first), own.last.max(case.last));
         if let Some(at) = self.cases.iter().rposition(is_alike) {

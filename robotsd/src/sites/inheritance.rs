@@ -2,8 +2,8 @@
 //! has compared.
 //!
 //! 1. A site with a name that none had before goes on from the versions of the one that had the first of its hosts which any had, whether
-//!    that is gone or stays with what it has. A host is had by the same pattern: one that is named for the first time, out of a site for
-//!    every other host, begins anew, because it may not have been there.
+//!    that is gone or stays with what it has. A host is had by the same pattern, and out of a wider one, or a site for every other
+//!    host, where both have the same robots.txt; with another one it begins anew, because the host may not have been there.
 //! 2. It is off where any site is off that had one of its hosts: in doubt nobody is refused.
 //!
 //! The sites before are those of the config before. At a reload they are open. At a start, and for a command, the state directory has
@@ -16,7 +16,7 @@ use tower_robots::live::{Enforcement, Remembered, StateDir};
 
 use super::served_site::ServedSite;
 use super::site_robots::{FormerSite, SiteRobots};
-use crate::config::{Config, SiteConfig, host_patterns};
+use crate::config::{Config, SiteConfig, host_patterns, owners};
 use crate::files;
 use crate::render::shell_word;
 use crate::report::is_of;
@@ -34,10 +34,15 @@ pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 impl Inheritance {
     /// With these sites before, each of which `find` has by its name.
     pub(super) fn new(config: &Config, before: &HostsBySite, find: impl Fn(&str) -> FormerSite) -> Self {
-        let owners: HashMap<&str, &String> = patterns(before).collect();
+        let named: HashMap<&str, &String> = patterns(before).collect();
+        let answered = owners(patterns(before));
         let new = config.sites.iter().filter(|site| !before.contains_key(&site.name));
         let former = new.map(|site| {
-            let had = host_patterns(&site.hosts).filter_map(|host| owners.get(host).copied());
+            let place = site.robots.place();
+            let is_of_place = |kept: &Remembered| place.as_deref().is_some_and(|place| kept.is_from(place));
+            let by_pattern = |host| answered.get(host).copied().filter(|name| find(name).values().any(is_of_place));
+            let had =
+                host_patterns(&site.hosts).filter_map(|host| named.get(host).copied().or_else(|| by_pattern(host)));
             let mut had: Vec<&String> = had.collect();
             had.dedup();
             (site.name.clone(), had.into_iter().map(|name| (name.clone(), find(name))).collect())
@@ -93,7 +98,10 @@ impl Inheritance {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
         let word = shell_word(name);
-        let off = || format!(", switched off as its hosts were: `robotsd enforce on --site {word}` turns it on");
+        let off = || {
+            let was = "as its hosts were, or as a site of this name was before";
+            format!(", switched off {was}: `robotsd enforce on --site {word}` turns it on")
+        };
         let off = made.is_off().then(off).unwrap_or_default();
         let has_versions = made.lives().iter().any(|live| self.robots(name, &live.name).is_some());
         let begins =

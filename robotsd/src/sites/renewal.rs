@@ -441,7 +441,7 @@ mod tests {
             served.enforce(Some("shop"), Enforcement::Off).unwrap();
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
-            let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were: \
+            let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were, or as a site of this name was before: \
                         `robotsd enforce on --site store` turns it on";
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
@@ -559,7 +559,7 @@ mod tests {
             ]);
             let renewal = served.renew(&moved).unwrap();
             let want = [
-                "site \"mixed\" is new, has hosts of \"one\" and goes on from its versions, switched off as its hosts were: \
+                "site \"mixed\" is new, has hosts of \"one\" and goes on from its versions, switched off as its hosts were, or as a site of this name was before: \
                  `robotsd enforce on --site mixed` turns it on",
                 "site \"third\" is new",
             ];

@@ -128,7 +128,7 @@ impl Gate {
         let must_allow = self.must_allow.iter().fold(Expectations::new(registry.clone()), |expectations, must| {
             expectations.expect(Access::Allow, must.agents.iter().cloned(), must.paths.iter().cloned())
         });
-        let misspelled = |(kind, name)| Some(Objection::misspelled(kind, name, registry.meant(name, robots)?));
+        let misspelled = |(kind, name)| Some(Objection::misspelled(kind, name, &registry.meant(name, robots)?));
         objections.extend(self.names().filter_map(misspelled));
         let unmet = must_allow.evaluate(robots);
         objections.extend(Objection::unmet(ObjectionKind::MustAllow, &unmet.unmet));

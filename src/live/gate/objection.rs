@@ -83,7 +83,7 @@ impl Objection {
             ObjectionKind::Guard => "which a guard names",
             _ => "which an expectation names",
         };
-        Self::new(kind, format!("no crawler and no group is called {name:?}, {of}: did you mean {meant:?}?"))
+        Self::new(kind, format!("no crawler and no group is called {name:?}, {of}: did you mean {meant}?"))
     }
 
     pub(super) fn breach(breach: &Breach) -> Self {

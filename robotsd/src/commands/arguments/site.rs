@@ -11,7 +11,7 @@ use std::{io, slice};
 
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{FileKind, Finding};
-use tower_robots::live::{LiveRobots, Remembered, StateDir, VersionHash, VersionHashPrefix};
+use tower_robots::live::{Enforcement, LiveRobots, Remembered, StateDir, VersionHash, VersionHashPrefix};
 use tower_robots::rules::{Reading, RobotsTxt};
 use tower_robots::source::Directory;
 use tower_robots::source::evidence::ListCopy;
@@ -281,11 +281,25 @@ impl SelectedSite {
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
 
+    /// Lets the file of the site decide as a server does now, by the state directory: with the grace of its rules, if it is the live
+    /// version, and not at all while enforcement is switched off.
+    pub(in crate::commands) fn bring_in_force(&self, evaluator: &mut Evaluator) {
+        let (Some(configured), kept) = (&self.configured, self.kept()) else { return };
+        let is_live = kept.live() == Some(VersionHash::of(evaluator.robots().bytes()));
+        let compile = |bytes: &[u8]| Evaluator::new(bytes.to_vec(), evaluator.reading, &self.settings).rules.into();
+        evaluator.grace = kept.grace(configured.site.grace, compile).filter(|_| is_live);
+        let of_all = self.state().map_or(Enforcement::On, |state| state.enforcement());
+        evaluator.is_off = [of_all, kept.switch()].contains(&Enforcement::Off);
+    }
+
+    fn state(&self) -> Option<StateDir> {
+        self.configured.as_ref()?.state_dir.as_ref().map(StateDir::read_only)
+    }
+
     fn kept(&self) -> &Remembered {
         self.kept.get_or_init(|| {
-            let folder = self.configured.as_ref().and_then(|configured| configured.state_dir.as_ref());
-            let hosts = folder.and_then(|folder| Some((folder, self.own_hosts().ok()??)));
-            hosts.map(|(folder, hosts)| StateDir::read_only(folder).remembered(&hosts.logged)).unwrap_or_default()
+            let hosts = self.state().and_then(|state| Some((state, self.own_hosts().ok()??)));
+            hosts.map(|(state, hosts)| state.remembered(&hosts.logged)).unwrap_or_default()
         })
     }
 

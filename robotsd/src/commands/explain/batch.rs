@@ -263,9 +263,12 @@ impl EvaluatorCache<'_> {
                 self.evaluators.clear();
                 self.octets = cost;
             }
-            let evaluator = file
+            let mut evaluator = file
                 .evaluator(question.reading, &self.site.settings, OtherFiles::Take)
                 .map_err(|error| error.to_string())?;
+            if question.robots.is_none() && question.robots_base64.is_none() {
+                self.site.bring_in_force(&mut evaluator);
+            }
             self.evaluators.insert(key.clone(), evaluator);
         }
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())

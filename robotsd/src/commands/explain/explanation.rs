@@ -1,7 +1,7 @@
 //! Why a request is allowed or disallowed: the decision, how it came about, and the host that it holds for.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tower_robots::agent::{Agent, Class, Identity, NamedAs, Obeys};
 use tower_robots::policy::{Action, HumanEvidence, RateMode, Reason};
@@ -146,6 +146,8 @@ pub(super) struct Explanation<'e> {
     pub(super) reason: Reason,
     /// The action of the policy; `None` for a token, which makes no request.
     pub(super) action: Option<Action>,
+    /// Until when, at the latest, the request is only observed, because the rule is new.
+    pub(super) grace_end: Option<SystemTime>,
     /// The delay that the policy keeps its requests to, and what becomes of one that comes sooner.
     pub(super) pace: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
@@ -165,7 +167,7 @@ impl<'e> Explanation<'e> {
         path: &RequestPath<'_>,
         evidence: &HumanEvidence<'_>,
     ) -> Self {
-        let mut pace = None;
+        let (mut pace, mut grace_end) = (None, None);
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
                 // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
@@ -182,6 +184,7 @@ impl<'e> Explanation<'e> {
             Requester::Agents { agents, .. } => {
                 let decision = evaluator.decide_for_sender(agents, sender, method, path);
                 let decision = evaluator.settings.policy.weigh(decision, evidence);
+                grace_end = decision.grace_end;
                 pace = decision.pace.map(|pace| (pace.interval, pace.mode));
                 let agent = agents.get(decision.agent).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
                 let fallback = if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing };
@@ -197,6 +200,7 @@ impl<'e> Explanation<'e> {
             verdict,
             reason,
             action,
+            grace_end,
             pace,
             agent,
             tokens,

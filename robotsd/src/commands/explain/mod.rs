@@ -140,7 +140,10 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     let live = is_of_site.then(|| site.live_beside(&robots)).flatten();
     let live = live.map(|(about, live)| (about, Evaluator::new(live.bytes, args.reading, &site.settings)));
     let file = robots.name.clone();
-    let evaluator = robots.evaluator(args.reading, &site.settings, OtherFiles::Refuse)?;
+    let mut evaluator = robots.evaluator(args.reading, &site.settings, OtherFiles::Refuse)?;
+    if is_of_site {
+        site.bring_in_force(&mut evaluator);
+    }
     let requesters = args.requesters(&evaluator);
     args.refuse_near_names(&evaluator)?;
     for name in args.token.iter().chain(&args.user_agent) {

@@ -12,6 +12,7 @@ use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
 use super::explanation::{ExplainedRequest, Explanation};
 use crate::commands::agents::AgentSummary;
 use crate::commands::claim::CheckedClaim;
+use crate::date::rfc3339;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
@@ -99,6 +100,9 @@ struct ExplanationJson<'a> {
     crawl_delay: Option<ExplainedDelay>,
     reason: Reason,
     action: Option<Action>,
+    /// Until when, at the latest, the request is only observed, because the rule is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grace_end: Option<String>,
     /// The result of checking the claim, if an address was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
@@ -157,6 +161,7 @@ pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> 
         }),
         reason: explanation.reason,
         action: explanation.action,
+        grace_end: explanation.grace_end.map(rfc3339),
         identity: request.sender.claim.as_ref(),
     };
     write_json(out, &json)

@@ -13,6 +13,7 @@ use tower_robots::policy::{Action, RateMode, Reason};
 use tower_robots::rules::{Access, Fallback, FormTrace, Group, Line, PathForm, ProductToken, Rule, Trace, Verdict};
 
 use super::explanation::{ExplainedRequest, Requester};
+use crate::date::rfc3339;
 use crate::render::printable;
 
 /// Matching rules that are shown, and forms of the path.

@@ -90,6 +90,15 @@ pub(crate) enum RobotsSource {
 }
 
 impl RobotsSource {
+    /// The file or the URL, where every host has this one.
+    pub(crate) fn place(&self) -> Option<String> {
+        match self {
+            Self::File(path) => Some(path.display().to_string()),
+            Self::Url { url, .. } => Some(url.clone()),
+            Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
+        }
+    }
+
     /// The word for it in `source = "…"`.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {

@@ -18,10 +18,9 @@ pub(crate) const LINT: Lint = Lint {
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let names = file.names();
     for (name, likely) in file.crawlers.misspelled(names) {
-        let likely = likely.iter().map(|name| Quoted(name.as_bytes()).to_string()).collect::<Vec<_>>().join(" or ");
         sink.report(name.range(), format_args!("no known crawler is called {}", Quoted(name.value())))
             .of_agent(name.value())
-            .help(format_args!("did you mean {likely}?"));
+            .help(format_args!("did you mean {}?", any_of(&likely)));
     }
 }
 
