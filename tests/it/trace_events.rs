@@ -130,7 +130,7 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     assert_eq!(events(|| drop(open(of("/%64rafts")).open().unwrap())).len(), 1);
 
     let switch = KillSwitch::default();
-    switch.set(Enforcement::Off);
+    switch.set_enforcement(Enforcement::Off);
     let events = events(|| drop(open(of("/drafts")).kill_switch(&switch).open().unwrap()));
     let [_, (Level::WARN, _, text)] = &events[..] else { panic!("{events:?}") };
     assert!(text.contains("enforcement is switched off: every request passes unjudged"), "{text}");

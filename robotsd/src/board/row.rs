@@ -314,6 +314,13 @@ mod tests {
         row.disallow(&case("2", 60));
         let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
+        // A request in the second of a read stands apart from those after both.
+        let mut row_of_a_second = Row::default();
+        row_of_a_second.read(&read("2", 10));
+        [10, 10, 15, 16].iter().for_each(|at| row_of_a_second.disallow(&case("2", *at)));
+        let of_a_second: Vec<_> =
+            row_of_a_second.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
+        assert_eq!(of_a_second, [(10, 10, 2), (15, 16, 2)]);
         // In whatever pieces it comes.
         let mut pieces = Row::default();
         let mut piece = |fill: &dyn Fn(&mut Row)| {

@@ -578,6 +578,45 @@ mod tests {
     }
 
     #[test]
+    fn a_host_out_of_a_wider_pattern_goes_on_from_it_where_both_have_the_same_robots_txt() {
+        const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
+        for (state, wide) in [("", "hosts = [\"*.a.test\"]\n"), ("state_dir = \"state\"\n", "")] {
+            let folder = tempfile::tempdir().unwrap();
+            let of = |sites: &[(&str, &str, &str)]| {
+                let site = |(name, hosts, file): &(&str, &str, &str)| {
+                    format!("[[site]]\nname = {name:?}\nroot = \".\"\n{hosts}robots.path = {file:?}\n")
+                };
+                let sites: String = sites.iter().map(site).collect();
+                let path = folder.path().join("robotsd.toml");
+                std::fs::write(&path, format!("{state}[gate]\n[[listener]]\naddress = \"127.0.0.1:0\"\n{sites}"))
+                    .unwrap();
+                Config::load(&path).unwrap()
+            };
+            let stands = |sites: &Sites, name: &str| {
+                let robots = sites.live(name).unwrap().1.robots;
+                let body = robots.snapshot().content.as_ref().map(|content| content.body().to_vec());
+                (body.map(|body| String::from_utf8(body).unwrap()), robots.status().pending.is_some())
+            };
+            for file in ["one", "two"] {
+                std::fs::write(folder.path().join(file), OPEN).unwrap();
+            }
+            let served = Sites::open(&of(&[("wide", wide, "one")]), false, &Log::nowhere()).unwrap();
+            std::fs::write(folder.path().join("one"), "User-agent: *\nDisallow: /\n").unwrap();
+            let _ = served.lives().next().unwrap().robots.reload_blocking();
+            let (own, other) = ("hosts = [\"own.a.test\"]\n", "hosts = [\"other.a.test\"]\n");
+            let parted = of(&[("wide", wide, "one"), ("own", own, "one"), ("other", other, "two")]);
+            let renewal = served.renew(&parted).unwrap();
+            let want =
+                ["site \"own\" is new, has hosts of \"wide\" and goes on from its versions", "site \"other\" is new"];
+            assert_eq!(renewal.come_and_gone, want);
+            for name in ["wide", "own"] {
+                assert_eq!(stands(&renewal.sites, name), (Some(OPEN.to_owned()), true), "{name}");
+            }
+            assert_eq!(stands(&renewal.sites, "other"), (Some(OPEN.to_owned()), false));
+        }
+    }
+
+    #[test]
     fn a_name_that_changes_between_two_processes_keeps_what_waits_and_its_switch_and_the_check_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.txt");

@@ -544,6 +544,42 @@ fn the_policy_of_a_config_decides_and_its_override_is_named() {
     folder.with_config(&["explain", "--site", "x", "--token", "a", "/x"]).failed(2);
 }
 
+/// As the server decides at this moment: while a rule is new, and while enforcement is switched off.
+#[test]
+fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() {
+    const OLD: &str = "User-agent: *\nDisallow: /cart/\n";
+    let config = Config::refusing().keys("state_dir = \"state\"\ngrace = \"24h\"").files_of("shop").admin().robots(OLD);
+    let (folder, mut running) = config.start();
+    folder.replace("robots.txt", format!("{OLD}Disallow: /new\n"));
+    running.command(&["reload"]).succeeded();
+    let end = running.json(&["status"])["sites"][0]["grace_end"].as_str().unwrap().to_owned();
+    let agent = [("User-Agent", GPTBOT)];
+    let explain =
+        |more: &[&str]| folder.with_config(&[&["explain", "--user-agent", GPTBOT, "/new"], more].concat()).out;
+    let policy = |text: &str| text.lines().last().unwrap().to_owned();
+    assert_eq!(running.request("GET", "/new", &agent).status, 404);
+    let want = format!("  policy: let pass, and record, until {end} at the latest (the rule is new, and in its grace)");
+    assert_eq!(policy(&explain(&[])), want);
+    let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
+    assert_eq!((&json["action"], &json["reason"], &json["grace_end"]), (&json!("pass"), &json!("grace"), &json!(end)));
+    // Another file is no version of the site, so nothing is said about its age.
+    folder.write("other.txt", format!("{OLD}Disallow: /new\nDisallow: /x\n"));
+    assert_eq!(policy(&explain(&["--robots", folder.at("other.txt").to_str().unwrap()])), "  policy: refuse");
+
+    for site in [&["--site", "shop"][..], &[]] {
+        running.command(&[&["enforce", "off"], site].concat()).succeeded();
+        assert_eq!(policy(&explain(&[])), "  policy: let pass (enforcement is switched off)");
+        let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
+        assert_eq!(
+            (&json["access"], &json["action"], &json["reason"]),
+            (&json!("disallow"), &json!("pass"), &json!("kill-switch"))
+        );
+        running.command(&[&["enforce", "on"], site].concat()).succeeded();
+    }
+    running.end();
+    assert_eq!(policy(&explain(&[])), want);
+}
+
 #[test]
 fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named() {
     const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
