@@ -1,12 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// Debugs a value by what a reader wants to know of it, because its fields are many, large, secret or functions.
+/// Debugs a value by what a reader wants to know of it, because its fields are many, large, secret or functions. The parameters of a
+/// generic type stand in brackets: `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as {
-    (|$this:ident| $type:ident $(:: <$life:lifetime>)? { $($name:ident: $value:expr),* $(,)? }) => {
-        impl std::fmt::Debug for $type $(<$life>)? {
+    (|$this:ident| $([$($param:tt)+])? $type:ident $(::<$($arg:tt),+>)? { $($name:ident: $value:expr),* $(,)? }) => {
+        impl $(<$($param)+>)? std::fmt::Debug for $type $(<$($arg),+>)? {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let $this = self;
                 f.debug_struct(stringify!($type))$(.field(stringify!($name), &$value))*.finish_non_exhaustive()

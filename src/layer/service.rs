@@ -1,6 +1,5 @@
 //! The service the layer makes, with the future and the body of its responses: ours, or those of the inner service.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,11 +42,7 @@ where
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Robots<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Robots").field("inner", &self.inner).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner });
 
 pin_project! {
     /// The future of [`Robots`](super::Robots).

@@ -1,6 +1,5 @@
 //! The layer judges by evidence about a sender, and a layer in front of it waits a moment for that.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::Pin;
@@ -259,21 +258,11 @@ where
 
 robots_core::debug_as!(|it| VerifyLayer { wait: it.wait.as_ref().map(|wait| wait.longest) });
 
-impl<S: fmt::Debug> fmt::Debug for Verify<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verify")
-            .field("wait", &self.wait.as_ref().map(|wait| wait.longest))
-            .field("inner", &self.inner)
-            .finish()
-    }
-}
+robots_core::debug_as!(|it| [S: std::fmt::Debug] Verify::<S> {
+    wait: it.wait.as_ref().map(|wait| wait.longest),
+    inner: it.inner
+});
 
-impl<S, B> fmt::Debug for VerifyFuture<S, B>
-where
-    S: Service<Request<B>>,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_waiting = matches!(self.state, State::Waiting { .. });
-        f.debug_struct("VerifyFuture").field("is_waiting", &is_waiting).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| [S: Service<Request<B>>, B] VerifyFuture::<S, B> {
+    is_waiting: matches!(it.state, State::Waiting { .. })
+});

@@ -1,7 +1,6 @@
 //! The clocks of a site, the system's unless a test sets another; and dates as HTTP writes them, of times that may be
 //! any: a clock or a file may say 1969, or the year 10000.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -80,11 +79,7 @@ fn coarse_time() -> SystemTime {
     SystemTime::now()
 }
 
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Clock").field(&self.now()).finish()
-    }
-}
+robots_core::debug_as!(|it| Clock { now: it.now() });
 
 /// Seconds from 1970 to the year 10000, for which there is no date of four digits.
 const END: u64 = 253_402_300_800;

@@ -1,6 +1,5 @@
 //! The builder of a live robots.txt, with the settings that every source has; and the source that is a text.
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -198,14 +197,7 @@ impl<S: SiteSource> LiveBuilder<S> {
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for LiveBuilder<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveBuilder")
-            .field("source", &self.source)
-            .field("policy", &self.settings.policy)
-            .finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| [S: std::fmt::Debug] LiveBuilder::<S> { source: it.source, policy: it.settings.policy });
 
 impl LiveRobots {
     /// A robots.txt given as text; [`LiveRobots::publish`] replaces it.

@@ -102,14 +102,12 @@ impl<T> HostMap<T> {
         // Text that is split at an ASCII octet stays text.
         let host = std::str::from_utf8(authority.host).unwrap_or_default();
         if host == "*" && port == Port::Absent && !wildcard {
-            return match self.any {
-                None => {
-                    self.any = Some(place);
-                    self.values.push(value);
-                    Ok(())
-                }
-                Some(_) => Err(error(REPEATED)),
-            };
+            if self.any.is_some() {
+                return Err(error(REPEATED));
+            }
+            self.any = Some(place);
+            self.values.push(value);
+            return Ok(());
         }
         if !cfg!(feature = "idn") && !host.is_ascii() {
             return Err(error(OTHER_SCRIPT));
@@ -125,12 +123,10 @@ impl<T> HostMap<T> {
         if wildcard && (port.is_some() || address.is_some()) {
             return Err(error(MALFORMED));
         }
+        let names = if wildcard { &mut self.wildcard } else { &mut self.exact };
         let ports = match address {
             Some(address) => self.addresses.entry(address).or_default(),
-            None => {
-                let names = if wildcard { &mut self.wildcard } else { &mut self.exact };
-                names.entry(name.as_bytes().into()).or_default()
-            }
+            None => names.entry(name.as_bytes().into()).or_default(),
         };
         ports.add(port, place).map_err(|()| error(REPEATED))?;
         if wildcard {
@@ -139,7 +135,6 @@ impl<T> HostMap<T> {
         // A client may send the name in its own script, whatever the standards say.
         #[cfg(feature = "idn")]
         if let Some(name) = unicode(&name) {
-            let names = if wildcard { &mut self.wildcard } else { &mut self.exact };
             let _ = names.entry(name.as_bytes().into()).or_default().add(port, place);
         }
         self.values.push(value);

@@ -147,10 +147,7 @@ impl Agents {
 
     /// The agent that the line names first: the one to call its sender by.
     pub fn first(&self) -> &Agent {
-        match &self.0 {
-            List::One(agent) => agent,
-            List::Several(agents) => &agents[0],
-        }
+        &self[0]
     }
 }
 

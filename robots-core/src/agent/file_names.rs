@@ -95,12 +95,8 @@ fn is_costume(token: &ProductToken) -> bool {
 
 /// Names that are everyday words, or so short that they turn up as languages and the like.
 fn is_general(token: &ProductToken) -> bool {
-    token.as_bytes().len() <= 3 || kinds_of(token).has(Kinds::GENERIC)
-}
-
-fn kinds_of(token: &ProductToken) -> Kinds {
     let bytes = token.as_bytes();
-    if bytes.contains(&b' ') { Kinds::default() } else { kinds(bytes, WordHash::of(bytes)) }
+    bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
 }
 
 impl Registry {

@@ -29,7 +29,7 @@ pub struct RangeSet {
 }
 
 /// Starts and ends are apart, so that a search touches starts only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges<T> {
     starts: Box<[T]>,
     ends: Box<[T]>,
@@ -91,12 +91,6 @@ impl FromIterator<Network> for RangeSet {
         let v6_upper: Box<[u64]> = v6.starts.iter().map(|start| (start >> 64) as u64).collect();
         let (v4_index, v6_index) = (SearchIndex::of(&v4.starts), SearchIndex::of(&v6_upper));
         Self { v4, v4_index, v6, v6_upper, v6_index }
-    }
-}
-
-impl<T> Default for Ranges<T> {
-    fn default() -> Self {
-        Self { starts: Box::default(), ends: Box::default() }
     }
 }
 

@@ -216,13 +216,11 @@ fn is_last_group_open(robots: &RobotsTxt) -> bool {
 
 /// Whether a line is a rule by the letter of RFC 9309, section 2.2: strict readers know no other spelling and no path without `/`.
 fn is_rule_to_all(field: &Field<'_>) -> bool {
-    let is_spelled = match field.directive {
-        directive @ (Directive::Allow | Directive::Disallow) => {
-            directive.spelling().is_some_and(|spelling| field.name.eq_ignore_ascii_case(spelling.as_bytes()))
-        }
-        _ => false,
-    };
-    is_spelled && field.has_colon && matches!(field.value, [] | [b'/', ..])
+    let is_spelled = |spelling: &str| field.name.eq_ignore_ascii_case(spelling.as_bytes());
+    matches!(field.directive, Directive::Allow | Directive::Disallow)
+        && field.directive.spelling().is_some_and(is_spelled)
+        && field.has_colon
+        && matches!(field.value, [] | [b'/', ..])
 }
 
 /// The appended groups: the names that are not yet `named`, each once, with the groups that are for each; and the names left out.

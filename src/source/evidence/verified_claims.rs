@@ -67,8 +67,8 @@ impl ClaimKey {
         Self { path, client: bits(client), minute: minute(now), version }
     }
 
-    const fn words(&self, method: u64) -> [u64; 5] {
-        [self.path, (self.client >> 64) as u64, self.client as u64, self.minute << 2 | method, self.version]
+    const fn words(&self, method: IdentityMethod) -> [u64; 5] {
+        [self.path, (self.client >> 64) as u64, self.client as u64, self.minute << 2 | method as u64, self.version]
     }
 }
 
@@ -82,20 +82,15 @@ impl VerifiedClaims {
     /// How this claim was verified within this minute, if it was.
     pub(super) fn find(&self, key: &ClaimKey) -> Option<IdentityMethod> {
         let found = self.slot(key)?.read()?;
-        [(1, IdentityMethod::Range), (2, IdentityMethod::Rdns)]
-            .into_iter()
-            .find_map(|(number, method)| (found == key.words(number)).then_some(method))
+        [IdentityMethod::Range, IdentityMethod::Rdns].into_iter().find(|method| found == key.words(*method))
     }
 
     /// Remembers that a claim was verified; by its address alone, because a signature is of one request.
     pub(super) fn note(&self, key: &ClaimKey, method: IdentityMethod) {
-        let number = match method {
-            IdentityMethod::Range => 1,
-            IdentityMethod::Rdns => 2,
-            _ => return,
-        };
-        if let Some(slot) = self.slot(key) {
-            slot.write(key.words(number));
+        if method != IdentityMethod::Signature
+            && let Some(slot) = self.slot(key)
+        {
+            slot.write(key.words(method));
         }
     }
 

@@ -103,20 +103,17 @@ impl CrawlerCache {
                 let is_storable = freshness.is_storable();
                 self.learn(CachedAnswer::Copy { bytes, validators, is_storable }, freshness, now);
             }
-            FetchOutcome::NotModified(freshness) => match std::mem::take(&mut self.known) {
-                copy @ CachedAnswer::Copy { .. } => self.learn(copy, freshness, now),
-                // The request had no condition.
-                known => {
-                    self.known = known;
-                    self.fail(None, now);
-                }
-            },
+            FetchOutcome::NotModified(freshness) if matches!(self.known, CachedAnswer::Copy { .. }) => {
+                let copy = std::mem::take(&mut self.known);
+                self.learn(copy, freshness, now);
+            }
             FetchOutcome::Redirected => self.learn(CachedAnswer::Nowhere, Freshness::default(), now),
             FetchOutcome::Status { status, freshness, .. } if is_client_error(status) => {
                 self.learn(CachedAnswer::Nowhere, freshness, now);
             }
             FetchOutcome::Status { retry_after, .. } => self.fail(retry_after, now),
-            FetchOutcome::Failed(_) => self.fail(None, now),
+            // Without a copy the request had no condition, so a 304 is no answer to it.
+            FetchOutcome::NotModified(_) | FetchOutcome::Failed(_) => self.fail(None, now),
         }
     }
 

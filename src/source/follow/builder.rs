@@ -1,8 +1,8 @@
 //! Starting to follow.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
-use std::{fmt, io};
 
 use super::published::PublishedSettings;
 use super::{Document, FollowError, Following, Published, PublishedEvent, SavedDocuments};
@@ -105,8 +105,4 @@ impl<D: Document> FollowBuilder<PublishedSettings<D>> {
     }
 }
 
-impl<F> fmt::Debug for FollowBuilder<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FollowBuilder").field("folder", &self.folder).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| [F] FollowBuilder::<F> { folder: it.folder });

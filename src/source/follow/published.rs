@@ -296,11 +296,7 @@ impl<D: Document> Published<D> {
     }
 }
 
-impl<D: Document> fmt::Debug for Published<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Published").field("url", &self.followed.url.to_string()).finish_non_exhaustive()
-    }
-}
+robots_core::debug_as!(|it| [D: Document] Published::<D> { url: it.followed.url.to_string() });
 
 /// No document is used for longer without a question: a time further ahead is from a clock that was wrong.
 const LONGEST_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);

@@ -34,15 +34,9 @@ pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
 /// The robots.txt of a site. Its owner may drop it at any time; then there is nothing left to do.
 pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
-impl SiteTarget {
-    fn gone() -> Rejection {
-        Rejection::new(RejectionKind::Missing, &"".into())
-    }
-}
-
 impl Target for SiteTarget {
     fn read(&self) -> ReadResult {
-        self.0.upgrade().ok_or_else(Self::gone)?.load()
+        self.0.upgrade().ok_or_else(|| Rejection::new(RejectionKind::Missing, &"".into()))?.load()
     }
 
     fn known(&self) -> Option<Fingerprint> {

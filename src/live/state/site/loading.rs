@@ -1,12 +1,13 @@
 //! Loading the state of a site.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::super::json;
 use super::{HISTORY, RECORD, STATE, SavedState, SiteStore, Written};
 use crate::live::state::error::TroubleKind;
-use crate::live::state::record_file::LiveRecord;
+use crate::live::state::record_file::{self, LiveRecord};
 use crate::live::{
     AcceptedVersion, AcceptedVersions, Durability, History, Pending, Remembered, Standing, Version, VersionHash,
     WasLive,
@@ -45,18 +46,9 @@ impl SiteStore {
 
     fn load_versions(&self, written: &mut Written, mut remembered: Remembered, now: SystemTime) -> Remembered {
         let path = self.folder.join(STATE);
-        let bytes = self.disk.read(&path).unwrap_or_else(|trouble| {
-            self.troubles.set(TroubleKind::Damaged, Some(trouble));
-            None
-        });
-        let listed = bytes.and_then(|bytes| {
-            let modified = self.disk.modified(&path);
-            let listed = json::read(&bytes, modified, now);
-            if listed.is_none() {
-                self.troubles
-                    .set(TroubleKind::Damaged, Some(format!("{}: this is damaged and ignored", path.display())));
-            }
-            listed
+        let listed = self.whole(self.disk.read(&path)).flatten().and_then(|bytes| {
+            let listed = json::read(&bytes, self.disk.modified(&path), now);
+            self.whole(listed.ok_or_else(|| damaged_file(&path)))
         });
         let stamp = listed.as_ref().map_or(0, |listed| listed.stamp);
         let mut damaged = WasLive::Unknown;
@@ -93,11 +85,7 @@ impl SiteStore {
         mut remembered: Remembered,
         now: SystemTime,
     ) -> Remembered {
-        let record =
-            super::super::record_file::read(&self.disk, &self.folder.join(RECORD), now).unwrap_or_else(|trouble| {
-                self.troubles.set(TroubleKind::Damaged, Some(trouble));
-                None
-            });
+        let record = self.whole(record_file::read(&self.disk, &self.folder.join(RECORD), now)).flatten();
         let newest = record.as_ref().map_or(0, |(stamp, _)| *stamp);
         written.stamp = written.stamp.max(newest).max(stamp);
         written.record = record.as_ref().map(|(_, record)| record.clone());
@@ -154,7 +142,7 @@ impl SiteStore {
     /// Another process has written here: it may have removed files, and its stamps may be newer than any of this one.
     pub(in crate::live::state) fn trust_nothing(&self) {
         let now = self.disk.now();
-        let record = super::super::record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
+        let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
         let listed = self.disk.read(&self.folder.join(STATE)).ok().flatten();
         let listed = listed.and_then(|bytes| json::read(&bytes, None, now)).map_or(0, |listed| listed.stamp);
         let mut written = self.written.lock();
@@ -165,34 +153,30 @@ impl SiteStore {
 
     pub(super) fn load_history(&self, now: SystemTime) -> History {
         let mut history = History::default();
-        let path = self.folder.join(HISTORY);
-        match self.disk.read(&path) {
-            Ok(bytes) => {
-                let bytes = bytes.unwrap_or_default();
-                let entries = bytes.split(|byte| *byte == b'\n').filter_map(|line| json::read_entry(line, now));
-                entries.for_each(|entry| history.push(entry));
-            }
-            Err(trouble) => self.troubles.set(TroubleKind::Damaged, Some(trouble)),
-        }
+        let bytes = self.whole(self.disk.read(&self.folder.join(HISTORY))).flatten().unwrap_or_default();
+        let entries = bytes.split(|byte| *byte == b'\n').filter_map(|line| json::read_entry(line, now));
+        entries.for_each(|entry| history.push(entry));
         history
     }
 
     /// A version, if its bytes are what their name says.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
-        match self.disk.read(&path) {
-            Ok(Some(bytes)) => {
-                let version = Version::new(bytes, &listed.origin, listed.modified);
-                if version.hash() == listed.hash {
-                    written.bytes.insert(listed.hash, Some(Durability::Process));
-                    return Some(version);
-                }
-                self.troubles
-                    .set(TroubleKind::Damaged, Some(format!("{}: this is damaged and ignored", path.display())));
-            }
-            Ok(None) => self.troubles.set(TroubleKind::Damaged, Some(format!("{}: this is missing", path.display()))),
-            Err(trouble) => self.troubles.set(TroubleKind::Damaged, Some(trouble)),
-        }
-        None
+        let bytes = self.whole(self.disk.read(&path))?;
+        let bytes = self.whole(bytes.ok_or_else(|| format!("{}: this is missing", path.display())))?;
+        let version = Version::new(bytes, &listed.origin, listed.modified);
+        let version = (version.hash() == listed.hash).then_some(version);
+        let version = self.whole(version.ok_or_else(|| damaged_file(&path)))?;
+        written.bytes.insert(listed.hash, Some(Durability::Process));
+        Some(version)
     }
+
+    /// What a file holds, if it is whole; else the damage is a trouble.
+    fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
+        read.inspect_err(|damage| self.troubles.set(TroubleKind::Damaged, Some(damage.clone()))).ok()
+    }
+}
+
+fn damaged_file(path: &Path) -> String {
+    format!("{}: this is damaged and ignored", path.display())
 }
