@@ -65,10 +65,8 @@ impl UpstreamState {
             0 | 1 => 0,
             count => self.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
-        let lease = candidates.list.get(first).filter(|_| !self.is_scarce()).and_then(|candidate| {
-            let ticket = candidate.server.health.admit()?;
-            Some(Lease { connection: candidate.take(requirement)?, candidate: Arc::clone(candidate), ticket })
-        });
+        let candidate = candidates.list.get(first).filter(|_| !self.is_scarce());
+        let lease = candidate.and_then(|candidate| candidate.lease(requirement, candidate.server.health.admit()?));
         lease.ok_or(first)
     }
 
