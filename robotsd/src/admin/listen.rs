@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use super::access_rule::AddressTerms;
 use super::connection_slots::ConnectionSlots;
-use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
-use crate::config::{connect_now, staging_socket};
+use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings, connect_now, staging_socket};
 
 /// As many connections as may wait to be accepted; the kernel's own bound may be lower.
 const BACKLOG: i32 = 4096;

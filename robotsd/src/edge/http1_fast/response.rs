@@ -16,8 +16,7 @@ use super::socket::{DateClock, FastSocket};
 use crate::edge::request::request_id::RequestId;
 use crate::edge::request::response_body::Framing;
 use crate::edge::request::trusted::X_REQUEST_ID;
-use crate::exchange::idle_timeout::Transfer;
-use crate::exchange::{fields, yield_before_write};
+use crate::exchange::{Transfer, fields, yield_before_write};
 
 /// A body up to this size is copied behind its head and written with it, which costs less than a
 /// vectored write.
