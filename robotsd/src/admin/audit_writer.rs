@@ -21,9 +21,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Where the audit is written.
 #[derive(Debug)]
 pub(crate) struct AuditWriter {
-    path: OnceLock<PathBuf>,
-    /// What this process is called.
-    replica: OnceLock<String>,
+    /// The file, if there is one, and what this process is called.
+    place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
     refusals: Mutex<Refusals>,
 }
@@ -38,25 +37,22 @@ struct Refusals {
 
 impl AuditWriter {
     pub(super) fn new(log: Log) -> Self {
-        Self { path: OnceLock::new(), replica: OnceLock::new(), log, refusals: Mutex::default() }
+        Self { place: OnceLock::new(), log, refusals: Mutex::default() }
     }
 
     /// Has it written to a file from now on, by the name of this replica.
     pub(crate) fn keep_in(&self, path: Option<PathBuf>, replica: String) {
-        let _ = self.replica.set(replica);
-        if let Some(path) = path {
-            let _ = self.path.set(path);
-        }
+        let _ = self.place.set((path, replica));
     }
 
     /// What this process is called.
     pub(super) fn replica(&self) -> String {
-        self.replica.get().cloned().unwrap_or_default()
+        self.place.get().map(|(_, replica)| replica.clone()).unwrap_or_default()
     }
 
     /// Writes a record to the file.
     pub(super) async fn append(&self, record: AuditRecord) -> Result<(), String> {
-        let Some(path) = self.path.get().cloned() else { return Ok(()) };
+        let Some((Some(path), _)) = self.place.get().cloned() else { return Ok(()) };
         let late = format!("{}: the audit cannot be written: no answer of the disk", path.display());
         match timeout(PATIENCE, spawn_blocking(move || append(&path, &record))).await {
             Ok(written) => written.unwrap_or_else(|error| Err(error.to_string())),

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use super::access_rule::AddressTerms;
 use super::connection_slots::ConnectionSlots;
-use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
-use crate::config::{connect_now, staging_socket};
+use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings, connect_now, staging_socket};
 
 /// As many connections as may wait to be accepted; the kernel's own bound may be lower.
 const BACKLOG: i32 = 4096;
@@ -19,9 +18,11 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug)]
 pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
-    Unix(UnixListener),
-    /// One whose file the process before made, which is not to be removed while that may go on.
-    OwnUnix(UnixListener),
+    Unix {
+        listener: UnixListener,
+        /// The process before made its file, which is not to be removed while that may go on.
+        is_predecessors: bool,
+    },
 }
 
 /// An admin listener, which accepts.
@@ -62,8 +63,7 @@ impl CommandPlace {
         for socket in passed {
             match socket {
                 InheritedSocket::Tcp(socket) => tcp = Some(socket),
-                InheritedSocket::Unix(socket) => unix = Some((socket, false)),
-                InheritedSocket::OwnUnix(socket) => unix = Some((socket, true)),
+                InheritedSocket::Unix { listener, is_predecessors } => unix = Some((listener, is_predecessors)),
             }
         }
         if settings.address.is_none() && tcp.is_some() {

@@ -129,14 +129,9 @@ impl ServerState {
         self.began_without.get().is_some_and(|names| names.contains(site))
     }
 
-    /// The listeners are open again.
-    pub(crate) fn serves_again(&self) {
-        *self.phase.lock() = Phase::Serving;
-    }
-
-    /// The listeners are closed.
-    pub(crate) fn is_draining(&self) {
-        *self.phase.lock() = Phase::Draining;
+    /// The listeners are closed, or open again.
+    pub(crate) fn enter(&self, phase: Phase) {
+        *self.phase.lock() = phase;
     }
 
     pub(crate) fn phase(&self) -> Phase {

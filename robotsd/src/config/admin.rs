@@ -16,6 +16,7 @@ use tower_robots::policy::Network;
 
 use super::admin_rights::{self, AdminRights, RawAdminToken, RawAdminUser};
 use super::listener::{RawCertificate, pairs};
+use super::published::trusted;
 use super::{ConfigError, Fault, Placed, USUAL_CONFIG, parsed, reader, salvage, tables, words};
 use crate::edge::{ClientAuthorities, LiveCertificates};
 use crate::files;
@@ -311,12 +312,10 @@ const FOR_PROXIES: &str = "from and user_header go with access = \"proxy\"";
 pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
-        let authorities = |file: &Spanned<PathBuf>| match Trust::file(&folder.join(file.get_ref())) {
-            Ok(Trust::File(path, roots)) => Ok(Some(ClientAuthorities { path, roots })),
-            Ok(Trust::System) => Ok(None),
-            Err(why) => Err(file.fault(why)),
+        let clients = match raw.client_ca.as_ref().map(|file| trusted(file, folder)).transpose()? {
+            Some(Trust::File(path, roots)) => Some(ClientAuthorities { path, roots }),
+            Some(Trust::System) | None => None,
         };
-        let clients = raw.client_ca.as_ref().map(authorities).transpose()?.flatten();
         let pairs = pairs(&raw.certificate, folder)?;
         if let Some(first) = raw.certificate.first() {
             let made = LiveCertificates::for_operators(pairs, clients);

@@ -50,10 +50,8 @@ pub(crate) fn translate(text: &str) -> Option<Translation> {
     for table in SWITCHED {
         translator.switch(table, document);
     }
-    let sites: Vec<_> = match document.get("site").map(Spanned::get_ref) {
-        Some(DeValue::Array(sites)) => sites.iter().filter_map(|site| as_table(site.get_ref())).collect(),
-        _ => Vec::new(),
-    };
+    let sites = document.get("site").and_then(|sites| sites.get_ref().as_array());
+    let sites: Vec<_> = sites.into_iter().flatten().filter_map(|site| site.get_ref().as_table()).collect();
     translator.graces(document, &sites);
     for site in sites {
         if let Some((key, value)) = table_of(site, "robots").and_then(|robots| entry(robots, "on_missing"))
@@ -67,15 +65,8 @@ pub(crate) fn translate(text: &str) -> Option<Translation> {
     translator.finish()
 }
 
-fn as_table<'d>(value: &'d DeValue<'d>) -> Option<&'d DeTable<'d>> {
-    match value {
-        DeValue::Table(table) => Some(table),
-        _ => None,
-    }
-}
-
 fn table_of<'d>(table: &'d DeTable<'d>, key: &str) -> Option<&'d DeTable<'d>> {
-    as_table(table.get(key)?.get_ref())
+    table.get(key)?.get_ref().as_table()
 }
 
 fn entry<'d>(table: &'d DeTable<'d>, key: &str) -> Option<Entry<'d>> {
@@ -219,7 +210,7 @@ impl Translator<'_> {
         let mut exceptions: Vec<(String, Vec<String>, String)> = Vec::new();
         let mut blocks = Vec::new();
         for item in items {
-            let Some(table) = as_table(item.get_ref()) else { return };
+            let Some(table) = item.get_ref().as_table() else { return };
             let known = [&SCOPES[..], &["index"], &MODES].concat();
             if let Some(unknown) = table.keys().find(|key| !known.contains(&&**key.get_ref())) {
                 let message = format!("an override has no key {:?}", unknown.get_ref());

@@ -27,7 +27,6 @@ pub(crate) struct ConnectionError {
 word_enum! {
     /// The kinds of [`ConnectionError`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[non_exhaustive]
     pub(crate) enum ConnectionErrorKind {
         /// A connection could not be accepted; often the process is out of file descriptors.
         Accept = "accept",

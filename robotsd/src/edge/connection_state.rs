@@ -19,9 +19,8 @@ use tokio::time::Instant;
 
 use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::listener_counts::ResponseCounts;
-use crate::exchange::idle_timeout::Transfer;
-use crate::exchange::interim::{InterimClient, InterimQueue};
 use crate::exchange::tunnel::PendingTunnel;
+use crate::exchange::{InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
 #[derive(Debug)]

@@ -229,7 +229,6 @@ impl Body for RequestStream {
 
 /// Why the body of a request ended early; the client always causes it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub(crate) enum RequestBodyError {
     /// Nothing came for too long.
     #[error("the client stopped sending its request body")]

@@ -36,7 +36,6 @@ const BLOCK: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
-    dropped: Arc<AtomicU64>,
     /// What is lost so far, also later on.
     pub(crate) lost: Arc<LostLines>,
 }
@@ -45,6 +44,8 @@ pub(crate) struct AccessLog {
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
+    /// Those that the queue had no room for, and that no event has been about.
+    dropped: AtomicU64,
     /// Why lines cannot be written now.
     pub(crate) trouble: Mutex<Option<String>>,
 }
@@ -61,7 +62,6 @@ impl AccessLog {
         let path = settings.path.clone();
         let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
-        let dropped = Arc::new(AtomicU64::new(0));
         let lost = Arc::<LostLines>::default();
         let writer = Writer {
             format: settings.format,
@@ -69,7 +69,6 @@ impl AccessLog {
             path,
             sink,
             log,
-            dropped: dropped.clone(),
             lines: Vec::with_capacity(BLOCK),
             lost: 0,
             lost_lines: lost.clone(),
@@ -78,7 +77,7 @@ impl AccessLog {
             .name("access-log".into())
             .spawn(move || writer.run(&messages))
             .map_err(|error| format!("no thread could be started for the access log: {error}"))?;
-        Ok(Self { queue, dropped, lost })
+        Ok(Self { queue, lost })
     }
 
     /// The observer that the edge calls for each request.
@@ -86,7 +85,7 @@ impl AccessLog {
         let log = self.clone();
         Arc::new(move |record| {
             if let Err(TrySendError::Full(_)) = log.queue.try_send(WriterMessage::Record(record)) {
-                log.dropped.fetch_add(1, Ordering::Relaxed);
+                log.lost.dropped.fetch_add(1, Ordering::Relaxed);
                 log.lost.count.fetch_add(1, Ordering::Relaxed);
             }
         })
@@ -114,7 +113,6 @@ struct Writer {
     path: Option<PathBuf>,
     sink: Box<dyn Write + Send>,
     log: Log,
-    dropped: Arc<AtomicU64>,
     /// Whole lines that are not written yet.
     lines: Vec<u8>,
     /// Lines that could not be written since the last event about it.
@@ -162,7 +160,7 @@ impl Writer {
     }
 
     fn write(&mut self) {
-        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let dropped = self.lost_lines.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             let message = format!("{dropped} requests were not logged: the log is slower than the requests");
             self.log.say(LogEvent::AccessLog, message);

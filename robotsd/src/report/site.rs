@@ -87,7 +87,6 @@ pub(crate) struct AppendReport {
     pub(crate) hash: Option<String>,
     pub(crate) trouble: Option<String>,
     /// The rules of it that no crawler obeys.
-    #[serde(default)]
     pub(crate) left_out: Option<String>,
 }
 
@@ -143,7 +142,6 @@ pub(crate) struct PendingReport {
     pub(crate) since: String,
     pub(crate) objections: Vec<String>,
     /// What it changes for crawlers, in one sentence.
-    #[serde(default)]
     pub(crate) effect: Option<String>,
     /// What the source holds in place of this version, and what that does; none where it holds this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -247,7 +247,7 @@ impl<'a> ControlLoop<'a> {
             AfterStep::Follow(status) => self.supervisor.follows(&status),
             AfterStep::Leave(process, summary) => {
                 self.supervisor.succeeded_by(process, &summary);
-                self.active.state.is_draining();
+                self.active.state.enter(Phase::Draining);
                 self.active.listeners.lock().drain();
             }
         }
@@ -258,7 +258,7 @@ impl<'a> ControlLoop<'a> {
         const DRAINING: &str = "no new connections; requests under way are finished";
         self.active.leaves();
         self.active.log.say(LogEvent::Stopping, DRAINING);
-        self.active.state.is_draining();
+        self.active.state.enter(Phase::Draining);
         self.supervisor.stopping(DRAINING);
         self.active.let_go();
         self.active.listeners.lock().drain();

@@ -42,11 +42,14 @@ pub(super) struct RejectedConfig {
     pub(super) changes: Option<Vec<SettingChange>>,
 }
 
+/// What a preparation ends with.
+type Prepared = Result<PreparedConfig, RejectedConfig>;
+
 /// A config that is being prepared. Dropping it abandons it: its thread ends as soon as its file system lets it, and changes
 /// nothing.
 #[derive(Debug)]
 pub(super) struct Preparation {
-    thread: JoinHandle<Result<PreparedConfig, RejectedConfig>>,
+    thread: JoinHandle<Prepared>,
     began: Instant,
     stage: Stage,
 }
@@ -104,7 +107,7 @@ impl Preparation {
         })
     }
 
-    fn of(work: impl FnOnce(&Stage) -> Result<PreparedConfig, RejectedConfig> + Send + 'static) -> Self {
+    fn of(work: impl FnOnce(&Stage) -> Prepared + Send + 'static) -> Self {
         let stage = Stage::default();
         let of_thread = stage.clone();
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
@@ -116,10 +119,7 @@ impl Preparation {
     }
 
     /// Waits for the end; none once it has taken longer than the limit and can be abandoned.
-    pub(super) async fn end_within(
-        &mut self,
-        limit: Option<Duration>,
-    ) -> Option<Result<PreparedConfig, RejectedConfig>> {
+    pub(super) async fn end_within(&mut self, limit: Option<Duration>) -> Option<Prepared> {
         let stage = self.stage.clone();
         let late = async {
             match limit {

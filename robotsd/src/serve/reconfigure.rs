@@ -209,7 +209,7 @@ impl ActiveConfig {
         let troubles = plan.changes.join("; ");
         let (config, watched, changes) = (Arc::clone(&self.config), Vec::new(), Vec::new());
         self.swap(PreparedConfig { config, watched, plan, renewal, changes });
-        self.state.serves_again();
+        self.state.enter(Phase::Serving);
         // The changes meanwhile; and a listener that could not be opened.
         self.change.again = Some(Instant::now());
         if troubles.is_empty() { Ok(()) } else { Err(troubles) }

@@ -44,13 +44,8 @@ impl InheritedSockets {
                     (InheritedSocket::Tcp(socket), local.to_string(), Some(local))
                 }
                 SocketPlace::AdminSocket { path, is_made } => {
-                    let place = path.display().to_string();
-                    let socket = if *is_made {
-                        InheritedSocket::OwnUnix(socket.into())
-                    } else {
-                        InheritedSocket::Unix(socket.into())
-                    };
-                    (socket, place, None)
+                    let socket = InheritedSocket::Unix { listener: socket.into(), is_predecessors: *is_made };
+                    (socket, path.display().to_string(), None)
                 }
             };
             sockets.push(PassedSocket { name: None, place, address, before: Some(before), socket });
@@ -73,7 +68,7 @@ impl InheritedSockets {
                 Ok(Some(socket)) => InheritedSocket::Tcp(socket),
                 Ok(None) => continue,
                 Err(_) => match passed.take_unix_listener(number) {
-                    Ok(Some(socket)) => InheritedSocket::Unix(socket),
+                    Ok(Some(listener)) => InheritedSocket::Unix { listener, is_predecessors: false },
                     Ok(None) => continue,
                     Err(_) => return Err(format!("{what} is not a stream socket")),
                 },
@@ -87,8 +82,8 @@ impl InheritedSockets {
                     let local = socket.local_addr().map_err(cannot)?;
                     (local.to_string(), Some(local))
                 }
-                InheritedSocket::Unix(socket) | InheritedSocket::OwnUnix(socket) => {
-                    let local = socket.local_addr().map_err(cannot)?;
+                InheritedSocket::Unix { listener, .. } => {
+                    let local = listener.local_addr().map_err(cannot)?;
                     (
                         local.as_pathname().map_or_else(|| "a Unix socket".into(), |path| path.display().to_string()),
                         None,
@@ -178,7 +173,7 @@ impl PassedSocket {
     fn tcp(self) -> Option<TcpListener> {
         match self.socket {
             InheritedSocket::Tcp(socket) => Some(socket),
-            InheritedSocket::Unix(_) | InheritedSocket::OwnUnix(_) => None,
+            InheritedSocket::Unix { .. } => None,
         }
     }
 }

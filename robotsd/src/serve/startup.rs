@@ -85,9 +85,7 @@ pub(super) async fn serve(
             Err(error) => return Err(error),
         }
         let followed = admin.follow_addresses(Some(settings));
-        if let Some(error) = followed.failures.into_iter().next() {
-            return Err(error);
-        }
+        followed.failures.into_iter().next().map_or(Ok(()), Err)?;
     }
 
     ListenerPlan::rehearse(config, &inherited)?;
@@ -204,19 +202,15 @@ pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
 
 /// The level of an error: behaviour of a client is ordinary, a fault that holds clients up is not.
 const fn level(kind: ConnectionErrorKind) -> LogLevel {
+    use ConnectionErrorKind::{
+        Aborted, Accept, Broken, Flood, Full, Handshake, Protocol, ProxyHeader, Recycled, Slow, Untrusted,
+    };
     match kind {
-        ConnectionErrorKind::Accept => LogLevel::Error,
-        ConnectionErrorKind::Full
-        | ConnectionErrorKind::Recycled
-        | ConnectionErrorKind::Flood
-        // Of the operator's own proxies, most likely: all of their connections may be refused.
-        | ConnectionErrorKind::Untrusted
-        | ConnectionErrorKind::ProxyHeader
-        | ConnectionErrorKind::Aborted => LogLevel::Warn,
-        ConnectionErrorKind::Slow
-        | ConnectionErrorKind::Handshake
-        | ConnectionErrorKind::Protocol
-        | ConnectionErrorKind::Broken => LogLevel::Info,
+        Accept => LogLevel::Error,
+        // Those that are not trusted, or send no PROXY header, are the operator's own proxies, most likely: all of their connections may be
+        // refused.
+        Full | Recycled | Flood | Untrusted | ProxyHeader | Aborted => LogLevel::Warn,
+        Slow | Handshake | Protocol | Broken => LogLevel::Info,
     }
 }
 

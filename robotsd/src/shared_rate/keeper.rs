@@ -11,8 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::breaker;
-use super::breaker::PROBE;
+use super::breaker::{self, PROBE};
 use super::bucket::{SCRIPT, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
 use super::state::{StoreCount, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreScript, StoreTrouble};

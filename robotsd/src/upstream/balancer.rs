@@ -42,6 +42,9 @@ pub(super) struct UpstreamState {
     pub(super) is_swept: AtomicBool,
 }
 
+/// The connection that a request gets, or why it gets none.
+type Leased = Result<Lease, UpstreamFailure>;
+
 impl UpstreamState {
     pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
         let (turn, is_swept, candidates) = Default::default();
@@ -65,19 +68,13 @@ impl UpstreamState {
             0 | 1 => 0,
             count => self.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
-        let lease = candidates.list.get(first).filter(|_| !self.is_scarce()).and_then(|candidate| {
-            let ticket = candidate.server.health.admit()?;
-            Some(Lease { connection: candidate.take(requirement)?, candidate: Arc::clone(candidate), ticket })
-        });
+        let candidate = candidates.list.get(first).filter(|_| !self.is_scarce());
+        let lease = candidate.and_then(|candidate| candidate.lease(requirement, candidate.server.health.admit()?));
         lease.ok_or(first)
     }
 
     /// A new connection for a request that `failed` did not answer; to another server, if there is one.
-    pub(super) async fn another(
-        &self,
-        failed: &Arc<CandidateServer>,
-        requirement: Requirement,
-    ) -> Result<Lease, UpstreamFailure> {
+    pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
         self.find(at.map_or(0, |at| at + 1), Pooled::Excluded, requirement).await
@@ -105,12 +102,7 @@ impl UpstreamState {
     }
 
     /// A connection, new or as it is pooled, to the server at `first` or to the first after it that can be reached.
-    pub(super) async fn find(
-        &self,
-        first: usize,
-        pooled: Pooled,
-        requirement: Requirement,
-    ) -> Result<Lease, UpstreamFailure> {
+    pub(super) async fn find(&self, first: usize, pooled: Pooled, requirement: Requirement) -> Leased {
         let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
         let connection_limit = &self.shared.connection_limit;

@@ -192,14 +192,6 @@ impl<T> ByStanding<T> {
 }
 
 impl ByStanding<AtomicUsize> {
-    pub(super) fn add(&self, standing: Standing) {
-        self.of(standing).fetch_add(1, Ordering::SeqCst);
-    }
-
-    pub(super) fn remove(&self, standing: Standing) {
-        self.of(standing).fetch_sub(1, Ordering::SeqCst);
-    }
-
     /// Those who come first, if there are any.
     pub(super) fn first(&self) -> Option<Standing> {
         [Standing::Within, Standing::Beyond].into_iter().find(|standing| self.of(*standing).load(Ordering::SeqCst) > 0)
@@ -303,16 +295,16 @@ impl QueuedRequest<'_> {
     }
 
     fn enter(&self, shares: &mut Shares) {
-        self.demand.waiting.add(self.standing);
-        self.demand.limit.waiting.add(self.standing);
+        self.demand.waiting.of(self.standing).fetch_add(1, Ordering::SeqCst);
+        self.demand.limit.waiting.of(self.standing).fetch_add(1, Ordering::SeqCst);
         if self.standing == Standing::Within {
             shares.wait(self.client);
         }
     }
 
     fn leave(&self, shares: &mut Shares) {
-        self.demand.waiting.remove(self.standing);
-        self.demand.limit.waiting.remove(self.standing);
+        self.demand.waiting.of(self.standing).fetch_sub(1, Ordering::SeqCst);
+        self.demand.limit.waiting.of(self.standing).fetch_sub(1, Ordering::SeqCst);
         if self.standing == Standing::Within {
             shares.stop_waiting(self.client);
         }

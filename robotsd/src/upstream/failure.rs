@@ -65,7 +65,6 @@ pub(crate) struct UpstreamEvent {
 
 /// The kinds of [`UpstreamEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub(crate) enum UpstreamEventKind {
     /// A server failed too often in a row: requests go elsewhere.
     Ejected,

@@ -12,7 +12,6 @@ use crate::word_enum::word_enum;
 word_enum! {
     /// The kinds of [`UpstreamFailure`](super::failure::UpstreamFailure).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[non_exhaustive]
     pub(crate) enum FailureKind {
         /// As many connections as allowed are in use.
         Busy = "busy",
@@ -118,7 +117,6 @@ impl Error for Cause {}
 
 /// Why a response body ended early. The client sees its connection or stream cut off, never a complete body.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub(crate) enum ResponseBodyError {
     /// Nothing came for too long.
     #[error("the upstream stopped sending its response body")]

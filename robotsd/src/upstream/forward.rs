@@ -24,11 +24,12 @@ use super::server_search::{ExchangeState, Lease, LeasedConnection, Pooled, Requi
 use super::usage::ClientKey;
 use crate::exchange::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
+/// The response of a server, or why there is none.
+type Forwarded = Result<Response<ResponseBody>, UpstreamFailure>;
+
 impl UpstreamState {
-    pub(super) async fn forward(
-        self: &Arc<Self>,
-        mut request: Box<Request<RequestBody>>,
-    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
+    pub(super) async fn forward(self: &Arc<Self>, mut request: Box<Request<RequestBody>>) -> Forwarded {
+        use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
         let ClientRequest { peer, interim, wants_websocket, accepts_trailers, announced, mut forwarded, .. } =
             request.extensions_mut().remove::<ClientRequest>().unwrap_or_default();
         let client = peer.as_ref().map(ClientKey::new).unwrap_or_default();
@@ -89,9 +90,7 @@ impl UpstreamState {
             if !state.is_reused
                 && state.nothing_received
                 && state.body_failure.is_none()
-                && let ExchangeError::Unsent(_, error)
-                | ExchangeError::Unanswered(_, error)
-                | ExchangeError::Broken(error) = &failed
+                && let Unsent(_, error) | Unanswered(_, error) | Broken(error) = &failed
                 && error.is_of_transport()
                 && lease.connection.is_first_to_blame()
             {
@@ -99,23 +98,18 @@ impl UpstreamState {
                 self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
             }
             request = match (failed, copy) {
-                (ExchangeError::Unsent(request, _), _) if !is_second => request,
-                (ExchangeError::Unanswered(request, _), _) if is_replayable && !is_second && state.is_reused => request,
-                (ExchangeError::Broken(_), Some(copy)) if state.nothing_received => copy,
-                (ExchangeError::Timeout, _) => {
+                (Unsent(request, _), _) if !is_second => request,
+                (Unanswered(request, _), _) if is_replayable && !is_second && state.is_reused => request,
+                (Broken(_), Some(copy)) if state.nothing_received => copy,
+                (Timeout, _) => {
                     let detail = format_args!("{lease}: no response in time");
                     return Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail));
                 }
-                (ExchangeError::GivenUp, _) => {
+                (GivenUp, _) => {
                     let detail = "the client did not go on with its request, and the connection was needed for others";
                     return Err(UpstreamFailure::new(FailureKind::RequestTimeout, format_args!("{lease}: {detail}")));
                 }
-                (
-                    ExchangeError::Unsent(_, error)
-                    | ExchangeError::Unanswered(_, error)
-                    | ExchangeError::Broken(error),
-                    _,
-                ) => {
+                (Unsent(_, error) | Unanswered(_, error) | Broken(error), _) => {
                     return Err(failure(&lease, state, &error));
                 }
             };
@@ -128,12 +122,7 @@ impl UpstreamState {
         }
     }
 
-    async fn receive(
-        &self,
-        mut response: Response<UnreadBody>,
-        lease: Lease,
-        wants_websocket: bool,
-    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
+    async fn receive(&self, mut response: Response<UnreadBody>, lease: Lease, wants_websocket: bool) -> Forwarded {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Box::pin(switch(response, lease, wants_websocket)).await;
         }
@@ -176,11 +165,7 @@ impl UpstreamState {
 }
 
 /// Turns a 101 into a tunnel, if the request asked for an upgrade.
-async fn switch(
-    response: Response<UnreadBody>,
-    lease: Lease,
-    wants_websocket: bool,
-) -> Result<Response<ResponseBody>, UpstreamFailure> {
+async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: bool) -> Forwarded {
     let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
         return Err(UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: switched protocols unasked")));

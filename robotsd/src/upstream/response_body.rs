@@ -332,11 +332,7 @@ impl StreamState {
 
     /// Ends the body early, at the next poll: hyper drops what it has not yet written when a body fails, and the client
     /// should get as far as the upstream did.
-    fn fail(
-        &mut self,
-        error: ResponseBodyError,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+    fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.connection = None;
         self.failed = Some(error);
         cx.waker().wake_by_ref();

@@ -212,15 +212,14 @@ pub(super) enum Pooled {
     Excluded,
 }
 
-/// Why there is no connection to a server.
-struct OpenFailure {
-    kind: FailureKind,
-    why: String,
-    /// Whether that is held against the server.
-    is_of_server: bool,
-}
+/// A server that can have the request. None where a server could be tried with a permit for a connection, which there is not; an error
+/// where no server could be reached.
+type Found = Result<Option<Lease>, UpstreamFailure>;
 
-impl OpenFailure {
+/// A new connection, or a place on one that others use too; none without a permit.
+type Opened = Result<Option<LeasedConnection>, ConnectFailure>;
+
+impl ConnectFailure {
     /// There was no time, which counts against no server.
     fn late(why: &str) -> Self {
         Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), is_of_server: false }
@@ -228,9 +227,8 @@ impl OpenFailure {
 }
 
 impl ServerSearch<'_> {
-    /// Tries every server once, beginning with the one at `first`. None where a server could be tried with a permit for a
-    /// connection, which there is not; an error where no server could be reached.
-    pub(super) async fn from(&self, first: usize) -> Result<Option<Lease>, UpstreamFailure> {
+    /// Tries every server once, beginning with the one at `first`.
+    pub(super) async fn from(&self, first: usize) -> Found {
         let candidates = self.candidates;
         let mut is_full = false;
         let mut failure = None;
@@ -274,12 +272,7 @@ impl ServerSearch<'_> {
     }
 
     /// A new connection, or a place on one; none without a permit.
-    async fn open(
-        &self,
-        candidate: &Arc<CandidateServer>,
-        ticket: Ticket,
-        left: usize,
-    ) -> Result<Option<Lease>, UpstreamFailure> {
+    async fn open(&self, candidate: &Arc<CandidateServer>, ticket: Ticket, left: usize) -> Found {
         let opened = match candidate.shared(self.requirement.versions) {
             None => self.connect(candidate, left).await,
             Some(http2) => self.join(candidate, http2, left).await,
@@ -295,7 +288,7 @@ impl ServerSearch<'_> {
     }
 
     /// A new connection, within a fair part of the time that is left for `left` servers.
-    async fn connect(&self, candidate: &CandidateServer, left: usize) -> Result<Option<LeasedConnection>, OpenFailure> {
+    async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
             // Rather the idle connection of another server than a new one in its place.
             Pooled::Allowed => {
@@ -329,24 +322,19 @@ impl ServerSearch<'_> {
             }
             Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned(), true),
         };
-        Err(OpenFailure { kind, why, is_of_server })
+        Err(ConnectFailure { kind, why, is_of_server })
     }
 
     /// A place on a connection that others use too; a new one where none has room. Requests that come while it is made wait for
     /// it, so that a burst makes one connection and no more.
-    async fn join(
-        &self,
-        candidate: &CandidateServer,
-        http2: &Arc<Http2Pool>,
-        left: usize,
-    ) -> Result<Option<LeasedConnection>, OpenFailure> {
+    async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         if http2.has_refused() {
             return self.connect(candidate, left).await;
         }
         let arrived = tokio::time::Instant::now();
         let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
             // That it connects so slowly is held against the server once, by the request that connects.
-            return Err(OpenFailure::late("no connection in time"));
+            return Err(ConnectFailure::late("no connection in time"));
         };
         if http2.has_refused() {
             // Found out meanwhile: then no connection can be shared, and those that waited connect side by side.
@@ -357,26 +345,23 @@ impl ServerSearch<'_> {
         match timeout(self.share(left)?, http2.settled_slot_since(since)).await {
             Ok(Some(slot)) => return Ok(Some(LeasedConnection::Http2(Box::new(slot)))),
             Ok(None) => {}
-            Err(_) => return Err(OpenFailure::late("no SETTINGS in time")),
+            Err(_) => return Err(ConnectFailure::late("no SETTINGS in time")),
         }
-        if let Some(failed) = turn.as_ref().filter(|failed| failed.at >= arrived) {
-            return Err(OpenFailure { kind: failed.kind, why: failed.why.clone(), is_of_server: false });
+        if let Some((_, failed)) = turn.as_ref().filter(|(at, _)| *at >= arrived) {
+            return Err(ConnectFailure { is_of_server: false, ..failed.clone() });
         }
         let opened = self.connect(candidate, left).await;
-        *turn = opened.as_ref().err().filter(|failed| failed.is_of_server).map(|failed| ConnectFailure {
-            at: tokio::time::Instant::now(),
-            kind: failed.kind,
-            why: failed.why.clone(),
-        });
+        let of_server = opened.as_ref().err().filter(|failed| failed.is_of_server);
+        *turn = of_server.map(|failed| (tokio::time::Instant::now(), failed.clone()));
         opened
     }
 
     /// A fair part of the time that is left for so many servers.
-    fn share(&self, left: usize) -> Result<Duration, OpenFailure> {
+    fn share(&self, left: usize) -> Result<Duration, ConnectFailure> {
         let time = self.deadline.saturating_duration_since(Instant::now());
         if time.is_zero() {
             // Nothing is known of this server, so nothing is held against it.
-            return Err(OpenFailure::late("no time left to connect"));
+            return Err(ConnectFailure::late("no time left to connect"));
         }
         Ok((time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time))
     }

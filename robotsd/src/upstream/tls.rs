@@ -20,16 +20,17 @@ use super::endpoint::HttpVersions;
 use crate::files;
 
 /// The certificate authorities that are trusted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Trust {
     /// All that the system trusts.
+    #[default]
     System,
     /// The authorities in a file, and no others.
     File(PathBuf, Arc<RootCertStore>),
 }
 
 /// The configuration of TLS for a site's upstreams.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TlsSettings {
     pub(crate) trust: Trust,
     /// The name that certificates must be for and that the handshake sends; by default the host of each URL.
@@ -84,12 +85,6 @@ impl PartialEq for Trust {
             (Self::File(path, roots), Self::File(other, others)) => path == other && roots.roots == others.roots,
             _ => false,
         }
-    }
-}
-
-impl Default for TlsSettings {
-    fn default() -> Self {
-        Self { trust: Trust::System, server_name: None }
     }
 }
 

@@ -28,7 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 
 use crate::edge::connection_state::{ConnectionState, IdleClose, Unsent};
-use crate::edge::http2::frame_accounting::{FrameAccounting, TooManyFrames};
+use crate::edge::http2::frame_accounting::FrameAccounting;
 use crate::edge::tls::SettledProtocol;
 use crate::exchange::{IdleTimeout, InterimClient, client_does_not_read, frames};
 use crate::socket::{LingeringClose, poll_write_slices};
@@ -244,7 +244,8 @@ enum Operation {
 /// The violation that ends a connection here.
 enum ProtocolViolation {
     Preface,
-    Flood(TooManyFrames),
+    /// Too many frames, of this type.
+    Flood(u8),
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
@@ -280,7 +281,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
         match this.received(octets) {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
-            Err(ProtocolViolation::Flood(TooManyFrames { kind })) => {
+            Err(ProtocolViolation::Flood(kind)) => {
                 // Nothing of this is read, and nothing more: the connection has to say why it ends.
                 buffer.set_filled(before);
                 this.state.flooded(kind);

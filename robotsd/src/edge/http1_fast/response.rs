@@ -1,6 +1,5 @@
 //! The response to a request of the fast path, written as HTTP/1.1 (RFC 9112).
 
-use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
 use std::pin::{Pin, pin};
@@ -11,13 +10,13 @@ use bytes::Bytes;
 use http::header::{CONNECTION, DATE};
 use http::{Response, response};
 use http_body::Body;
+use tower::BoxError;
 
 use super::socket::{DateClock, FastSocket};
 use crate::edge::request::request_id::RequestId;
 use crate::edge::request::response_body::Framing;
 use crate::edge::request::trusted::X_REQUEST_ID;
-use crate::exchange::idle_timeout::Transfer;
-use crate::exchange::{fields, yield_before_write};
+use crate::exchange::{Transfer, fields, yield_before_write};
 
 /// A body up to this size is copied behind its head and written with it, which costs less than a
 /// vectored write.
@@ -32,21 +31,16 @@ pub(crate) enum AfterResponse {
     /// The client has left.
     Gone,
     /// It is of no more use; the reader of half a response must see that it is one.
-    Broken(Box<dyn Error + Send + Sync>),
+    Broken(BoxError),
 }
 
 /// Waits for a response and writes it.
-pub(crate) async fn write<A, B>(
+pub(crate) async fn write<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut client: Box<FastSocket>,
-    answering: A,
+    answering: impl Future<Output = Response<B>>,
     is_head: bool,
     id: RequestId,
-) -> (Box<FastSocket>, AfterResponse)
-where
-    A: Future<Output = Response<B>>,
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) -> (Box<FastSocket>, AfterResponse) {
     let mut answering = pin!(answering);
     let answered = poll_fn(|cx| match answering.as_mut().poll(cx) {
         Poll::Ready(response) => Poll::Ready(Ok(Some(response))),
@@ -125,8 +119,7 @@ fn write_head(
 /// Writes the octets that wait to be written, and a body behind them.
 async fn write_body<B>(client: &mut FastSocket, mut body: Pin<&mut B>, framing: Framing) -> AfterResponse
 where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     let mut left = match framing {
         Framing::Absent { .. } | Framing::Length { octets: 0, .. } => {
@@ -192,7 +185,7 @@ where
 enum BodyStep {
     Data(Bytes),
     End,
-    Failed(Box<dyn Error + Send + Sync>),
+    Failed(BoxError),
     Left,
 }
 

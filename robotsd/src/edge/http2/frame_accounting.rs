@@ -45,12 +45,6 @@ struct OpenStream {
     has_content: bool,
 }
 
-/// The client has sent more frames than its requests explain, the last one of this type.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TooManyFrames {
-    pub(crate) kind: u8,
-}
-
 impl FrameAccounting {
     pub(crate) fn new() -> Self {
         Self {
@@ -65,8 +59,9 @@ impl FrameAccounting {
         }
     }
 
-    /// Looks at octets from the client.
-    pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), TooManyFrames> {
+    /// Looks at octets from the client. Where it has sent more frames than its requests explain, the error is the type of the first that
+    /// was one too many.
+    pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
         // A request is one once its field section is whole: the frames before that keep no connection open.
@@ -98,7 +93,7 @@ impl FrameAccounting {
         if received.is_between() {
             arrived(open, coming.take());
         }
-        flood.map_or(Ok(()), |kind| Err(TooManyFrames { kind }))
+        flood.map_or(Ok(()), Err)
     }
 
     /// Looks at octets that the client has taken.

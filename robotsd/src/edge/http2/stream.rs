@@ -1,6 +1,5 @@
 //! One request on a stream of HTTP/2, and its response (RFC 9113, section 8).
 
-use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,17 +19,13 @@ use crate::exchange::{InterimClient, interim};
 
 /// Waits for a response and sends it. A client that resets the stream ends both; one that has sent only a part of its request
 /// when the response is complete is told that the rest is not needed.
-pub(crate) async fn serve<A, B>(
-    answering: A,
+pub(crate) async fn serve<B: Body<Data = Bytes>>(
+    answering: impl Future<Output = Response<B>>,
     mut respond: SendResponse<Bytes>,
     consumer: StreamConsumer,
     is_head: bool,
     clock: Option<Arc<DateClock>>,
-) where
-    A: Future<Output = Response<B>>,
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) {
     let Some(response) = answer(answering, &mut respond, &consumer).await else { return };
     let (mut head, body) = response.into_parts();
     let framing = Framing::new(&mut head, &body, is_head);
@@ -98,7 +93,6 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let mut body = pin!(body);
     loop {

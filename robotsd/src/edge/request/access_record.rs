@@ -12,8 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use serde_json::Value;
 
 use super::ClientInfo;
-use super::request_id::trace_id;
-use crate::edge::request::request_id::RequestId;
+use super::request_id::{RequestId, trace_id};
 use crate::exchange::{AccessFields, AddedFields, AskedAbout};
 
 /// A request and how it was answered; of a question of another proxy, the request that it asks about, and how the question was

@@ -18,9 +18,8 @@ use super::access_record::PendingRecord;
 use crate::edge::connection_state::{ConnectionState, RequestInProgress};
 use crate::edge::http2::frame_accounting::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
-use crate::exchange::fields;
-use crate::exchange::idle_timeout::Transfer;
 use crate::exchange::trailers::{self, AnnouncedTrailers};
+use crate::exchange::{Transfer, fields};
 
 pin_project! {
     /// The body of a response on its way to the client.

@@ -36,11 +36,9 @@ use crate::edge::connection::settings::{Callers, ConnectionSettings};
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::tls::{Secured, SettledProtocol};
-use crate::exchange::idle_timeout::Transfer;
-use crate::exchange::interim::{InterimClient, InterimResponses};
 use crate::exchange::trailers::{self, AnnouncedTrailers};
 use crate::exchange::tunnel::{PendingTunnel, Tunnel};
-use crate::exchange::{ClientRequest, EdgeService, RequestBody, fields};
+use crate::exchange::{ClientRequest, EdgeService, InterimClient, InterimResponses, RequestBody, Transfer, fields};
 use crate::metrics::MethodLabel;
 
 /// How a connection came in.

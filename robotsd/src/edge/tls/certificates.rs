@@ -187,25 +187,21 @@ impl PartialEq for LiveCertificates {
     }
 }
 
+/// Pairs of a listener, with the files they were read from.
+type ReadPairs = Vec<(PairPaths, CertificatePair)>;
+
 impl LiveCertificates {
     /// The first pair is the default; fails where the system has no randomness to give.
-    pub(crate) fn new(pairs: Vec<(PairPaths, CertificatePair)>) -> Result<Self, Error> {
+    pub(crate) fn new(pairs: ReadPairs) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::new()?, None, pairs)
     }
 
     /// Those of an admin listener, whose clients need certificates where there are authorities of them.
-    pub(crate) fn for_operators(
-        pairs: Vec<(PairPaths, CertificatePair)>,
-        clients: Option<ClientAuthorities>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<ClientAuthorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
 
-    fn made_by(
-        making: HandshakeConfig,
-        clients: Option<ClientAuthorities>,
-        pairs: Vec<(PairPaths, CertificatePair)>,
-    ) -> Result<Self, Error> {
+    fn made_by(making: HandshakeConfig, clients: Option<ClientAuthorities>, pairs: ReadPairs) -> Result<Self, Error> {
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
         let reports = Mutex::new(vec![PairReport::default(); paths.len()]);

@@ -33,11 +33,7 @@ pub(super) enum UpgradeMessage {
     Take,
     /// From the new process: it serves, and listens at these places no more. None where it does not say, as versions that do not
     /// know [`UpgradeMessage::Leaves`] either: their end says nothing.
-    Serves {
-        summary: String,
-        #[serde(default)]
-        unused: Option<Vec<SocketPlace>>,
-    },
+    Serves { summary: String, unused: Option<Vec<SocketPlace>> },
     /// From the new process, once it serves: it is about to end, or to be followed by another, as it should.
     Leaves,
     /// From the new process: it cannot serve.

@@ -23,8 +23,8 @@ use crate::upstream::failure_kind::FailureKind;
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
-    /// Held by the request that connects; the last failure to do so.
-    pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<ConnectFailure>>,
+    /// Held by the request that connects; the last failure to do so, and when it was.
+    pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
     /// Whether the server preferred HTTP/1.1 when it was last asked.
     has_refused: AtomicBool,
     /// Whether a connection without requests waits for the next one.
@@ -33,12 +33,13 @@ pub(in crate::upstream) struct Http2Pool {
     demand: Arc<Demand>,
 }
 
-/// A failed attempt to connect, which counts for those too that waited for it.
+/// Why there is no connection to a server; it counts for those too that waited for the attempt.
 #[derive(Clone, Debug)]
 pub(in crate::upstream) struct ConnectFailure {
-    pub(in crate::upstream) at: Instant,
     pub(in crate::upstream) kind: FailureKind,
     pub(in crate::upstream) why: String,
+    /// Whether that is held against the server.
+    pub(in crate::upstream) is_of_server: bool,
 }
 
 /// A stream on a connection, for one request.
