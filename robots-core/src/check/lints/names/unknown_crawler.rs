@@ -7,7 +7,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "an unknown name that is nearly a known one",
     why: "A crawler looks for its own name, letter by letter, so a misspelled name is a group for no crawler, and the \
-          crawler that was meant follows \"*\" instead; so is the name of a search engine or an assistant (Bing for bingbot). Names that are far from all known ones are left alone: not \
+          crawler that was meant follows \"*\" instead; so is the name of a search engine, an assistant (Bing for bingbot) or an operator (Anthropic). Names that are far from all known ones are left alone: not \
           every crawler is known here.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
