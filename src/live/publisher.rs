@@ -416,12 +416,6 @@ impl Remembered {
         kept.map(|version| (version.hash(), version.bytes()))
     }
 
-    /// Whether any of the versions is from here: a path or a URL.
-    pub fn is_from(&self, origin: &str) -> bool {
-        let waiting = self.pending.iter().map(Pending::origin);
-        self.versions.iter().map(|accepted| &*accepted.version.origin).chain(waiting).any(|own| own == origin)
-    }
-
     /// The grace of the version that is live, if one of this length runs, with the rules of what is compiled for it.
     #[doc(hidden)]
     pub fn grace(&self, length: Duration, compile: impl Fn(&[u8]) -> Arc<RuleSet>) -> Option<Arc<Grace>> {

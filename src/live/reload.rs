@@ -287,7 +287,7 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
 /// Why less is done about requests than the policy looks like, which nothing else would show.
 #[cfg(feature = "tracing")]
 pub(super) fn trace_troubles(cause: Cause, origin: &str, snapshot: &Snapshot) {
-    let is_off = snapshot.enforcement() == super::Enforcement::Off;
+    let is_off = cause == Cause::Start && snapshot.enforcement() == super::Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
     for trouble in snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule()).chain(off) {
         tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {trouble}");

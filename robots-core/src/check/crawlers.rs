@@ -81,13 +81,20 @@ impl<'r> CrawlersByToken<'r> {
     /// The crawlers that are probably meant.
     fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
         let named = |ending: &&str| self.by_token().get(&*[token.as_bytes(), ending.as_bytes()].concat());
-        let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| crawler.name.as_str()).collect();
-        let is_operators = |crawler: &&Crawler| crawler.operator.as_bytes().eq_ignore_ascii_case(token.as_bytes());
-        let of_operator =
-            || self.registry.crawlers().filter(is_operators).map(|crawler| &*crawler.name).take(OF_OPERATOR);
+        let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| &*crawler.name).collect();
         let likely = if of_brand.is_empty() { self.nearest(token).into_iter().collect() } else { of_brand };
-        let likely = if likely.is_empty() { of_operator().collect() } else { likely };
+        let likely = if likely.is_empty() { self.of_operator(token).take(OF_OPERATOR).collect() } else { likely };
         Some(likely).filter(|likely| !likely.is_empty())
+    }
+
+    /// The crawlers of an operator that people mean by its name: those of search and of AI. Mozilla's is how headers begin.
+    fn of_operator(&self, token: &ProductToken) -> impl Iterator<Item = &'r str> {
+        const MEANT: [Category; 3] = [Category::Search, Category::AiTraining, Category::AiSearch];
+        let is_meant = |crawler: &&Crawler| {
+            let operator = crawler.operator.as_bytes();
+            operator.eq_ignore_ascii_case(token.as_bytes()) && operator != b"Mozilla" && MEANT.contains(&crawler.category)
+        };
+        self.registry.crawlers().filter(is_meant).map(|crawler| &*crawler.name)
     }
 
     /// The crawler whose name is nearly this token.

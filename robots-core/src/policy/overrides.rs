@@ -92,6 +92,7 @@ impl<M: Copy> Override<M> {
             _ => None,
         }
     }
+
     /// Whether it has not ended. The clock is looked at only for one that ends.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))

@@ -107,9 +107,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
         !is_registered(&registry, name.get_ref()) && !sites.iter().any(|site| may_name(site, name.get_ref()))
     };
     let fault = |(name, _): (Spanned<String>, _)| {
-        let known = registry.crawlers().map(|crawler| crawler.name.as_str());
-        let help =
-            did_you_mean(name.get_ref(), known).unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
+        let help = meant(&registry, name.get_ref()).unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
         name.fault(format!("no crawler is called {:?}, so this has no effect", name.get_ref())).help(help)
     };
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
@@ -195,6 +193,13 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
+/// The question for the crawler that is probably meant by a name.
+fn meant(registry: &Registry, name: &str) -> Option<String> {
+    let everyday = registry.meant(name, &RobotsTxt::parse(&b""[..]));
+    let everyday = everyday.map(|meant| format!("did you mean {meant}?"));
+    everyday.or_else(|| did_you_mean(name, registry.crawlers().map(|crawler| crawler.name.as_str())))
+}
+
 /// By its name, or by a product token that it obeys.
 fn is_registered(registry: &Registry, name: &str) -> bool {
     registry.crawler(name).is_some()
@@ -213,8 +218,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
         RobotsSource::Inline(text) => text.clone().into_bytes(),
         // A name that is nearly a crawler's is a slip all the same.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
-            let known = Registry::builtin().crawlers().map(|crawler| crawler.name.as_str());
-            return did_you_mean(name, known).is_none();
+            return meant(Registry::builtin(), name).is_none();
         }
     };
     let robots = RobotsTxt::parse(bytes);

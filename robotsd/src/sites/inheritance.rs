@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde::{Deserialize, Serialize};
 use tower_robots::live::{Enforcement, Remembered, StateDir};
 
 use super::served_site::ServedSite;
@@ -25,7 +26,24 @@ use crate::report::is_of;
 const KEPT: &str = "hosts.json";
 
 /// The hosts of each site, by its name.
-pub(super) type HostsBySite = BTreeMap<String, Vec<String>>;
+pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;
+
+/// The hosts of a site, and the file or the URL of its robots.txt, if each of them has the same.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct HostsOfSite {
+    pub(super) hosts: Vec<String>,
+    pub(super) robots: Option<String>,
+}
+
+impl HostsOfSite {
+    pub(super) fn of(site: &SiteConfig) -> Self {
+        Self { hosts: site.hosts.clone(), robots: site.robots.place() }
+    }
+
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &str> {
+        host_patterns(&self.hosts)
+    }
+}
 
 /// The sites before that had hosts of each new site of a config, in the order of these hosts, by the name of the new one.
 #[derive(Debug, Default)]
@@ -38,9 +56,9 @@ impl Inheritance {
         let answered = owners(patterns(before));
         let new = config.sites.iter().filter(|site| !before.contains_key(&site.name));
         let former = new.map(|site| {
-            let place = site.robots.place();
-            let is_of_place = |kept: &Remembered| place.as_deref().is_some_and(|place| kept.is_from(place));
-            let by_pattern = |host| answered.get(host).copied().filter(|name| find(name).values().any(is_of_place));
+            let robots = site.robots.place();
+            let is_same = |name: &&String| robots.is_some() && before.get(*name).is_some_and(|before| before.robots == robots);
+            let by_pattern = |host| answered.get(host).copied().filter(is_same);
             let had =
                 host_patterns(&site.hosts).filter_map(|host| named.get(host).copied().or_else(|| by_pattern(host)));
             let mut had: Vec<&String> = had.collect();
@@ -78,19 +96,23 @@ impl Inheritance {
 
     /// Turns off what takes the place of what is off. Blocks: it writes to the state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
-        let Some(former) = self.0.get(site) else { return };
         for live in robots.lives("", &[]) {
-            let is_off = |robots: &Remembered| robots.switch() == Enforcement::Off;
-            // A host that is new, and one file in place of a folder, is off with any.
-            let was_off = |(_, site): &(String, FormerSite)| match site.get(&live.name) {
-                Some(same) => is_off(same),
-                None => site.values().any(is_off),
-            };
-            if former.iter().any(was_off) {
+            if self.was_off(site, &live.name) {
                 // A failure to write it stands in the status.
                 let _ = live.robots.set_enforcement(Enforcement::Off);
             }
         }
+    }
+
+    /// Whether a robots.txt of a site before, in whose place one of a new site comes, is off. `file` is its name behind that of the site.
+    fn was_off(&self, site: &str, file: &str) -> bool {
+        let is_off = |robots: &Remembered| robots.switch() == Enforcement::Off;
+        // A host that is new, and one file in place of a folder, is off with any.
+        let was_off = |(_, before): &(String, FormerSite)| match before.get(file) {
+            Some(same) => is_off(same),
+            None => before.values().any(is_off),
+        };
+        self.0.get(site).is_some_and(|former| former.iter().any(was_off))
     }
 
     /// Says that a site is new, what it goes on from, and whether it is off with that.
@@ -98,12 +120,12 @@ impl Inheritance {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
         let word = shell_word(name);
-        let off = || {
-            let was = "as its hosts were, or as a site of this name was before";
-            format!(", switched off {was}: `robotsd enforce on --site {word}` turns it on")
-        };
+        let lives = made.lives();
+        let of_hosts = lives.iter().any(|live| live.name.strip_prefix(name).is_some_and(|file| self.was_off(name, file)));
+        let was = if of_hosts { "as its hosts were" } else { "as a site of this name was before" };
+        let off = || format!(", switched off {was}: `robotsd enforce on --site {word}` turns it on");
         let off = made.is_off().then(off).unwrap_or_default();
-        let has_versions = made.lives().iter().any(|live| self.robots(name, &live.name).is_some());
+        let has_versions = lives.iter().any(|live| self.robots(name, &live.name).is_some());
         let begins =
             if has_versions { "goes on from its versions" } else { "begins anew: nothing is kept of such a file" };
         format!("site {name:?} is new, has hosts of {from:?} and {begins}{off}")
@@ -123,12 +145,12 @@ pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
 
 /// Writes down that a site has its hosts now, and no other has them: what is decided about it while no process serves is its own. Blocks.
 pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
-    let own: Vec<_> = host_patterns(&site.hosts).map(str::to_owned).collect();
-    let others = kept_hosts(state).into_iter().map(|(name, hosts)| {
-        let left = host_patterns(&hosts).filter(|host| !own.iter().any(|own| own == host));
-        (name, left.map(str::to_owned).collect::<Vec<_>>())
+    let own = HostsOfSite::of(site);
+    let others = kept_hosts(state).into_iter().map(|(name, other)| {
+        let left = other.patterns().filter(|host| own.patterns().all(|own| own != *host)).map(str::to_owned);
+        (name, HostsOfSite { hosts: left.collect(), robots: other.robots.clone() })
     });
-    let mut hosts: HostsBySite = others.filter(|(_, left)| !left.is_empty()).collect();
+    let mut hosts: HostsBySite = others.filter(|(_, left)| !left.hosts.is_empty()).collect();
     hosts.insert(site.name.clone(), own);
     keep(state, &hosts);
 }
@@ -141,5 +163,5 @@ pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
 
 /// The host patterns of all sites, each with the name of its site.
 pub(super) fn patterns(sites: &HostsBySite) -> impl Iterator<Item = (&str, &String)> {
-    sites.iter().flat_map(|(name, hosts)| host_patterns(hosts).map(move |pattern| (pattern, name)))
+    sites.iter().flat_map(|(name, hosts)| hosts.patterns().map(move |pattern| (pattern, name)))
 }

@@ -441,7 +441,7 @@ mod tests {
             served.enforce(Some("shop"), Enforcement::Off).unwrap();
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
-            let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were, or as a site of this name was before: \
+            let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were: \
                         `robotsd enforce on --site store` turns it on";
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
@@ -559,7 +559,7 @@ mod tests {
             ]);
             let renewal = served.renew(&moved).unwrap();
             let want = [
-                "site \"mixed\" is new, has hosts of \"one\" and goes on from its versions, switched off as its hosts were, or as a site of this name was before: \
+                "site \"mixed\" is new, has hosts of \"one\" and goes on from its versions, switched off as its hosts were: \
                  `robotsd enforce on --site mixed` turns it on",
                 "site \"third\" is new",
             ];
@@ -597,9 +597,8 @@ mod tests {
                 let body = robots.snapshot().content.as_ref().map(|content| content.body().to_vec());
                 (body.map(|body| String::from_utf8(body).unwrap()), robots.status().pending.is_some())
             };
-            for file in ["one", "two"] {
-                std::fs::write(folder.path().join(file), OPEN).unwrap();
-            }
+            std::fs::write(folder.path().join("one"), OPEN).unwrap();
+            std::fs::write(folder.path().join("two"), "User-agent: *\nDisallow: /two/\n").unwrap();
             let served = Sites::open(&of(&[("wide", wide, "one")]), false, &Log::nowhere()).unwrap();
             std::fs::write(folder.path().join("one"), "User-agent: *\nDisallow: /\n").unwrap();
             let _ = served.lives().next().unwrap().robots.reload_blocking();
@@ -612,7 +611,7 @@ mod tests {
             for name in ["wide", "own"] {
                 assert_eq!(stands(&renewal.sites, name), (Some(OPEN.to_owned()), true), "{name}");
             }
-            assert_eq!(stands(&renewal.sites, "other"), (Some(OPEN.to_owned()), false));
+            assert_eq!(stands(&renewal.sites, "other"), (Some("User-agent: *\nDisallow: /two/\n".to_owned()), false));
         }
     }
 

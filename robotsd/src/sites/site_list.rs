@@ -9,7 +9,7 @@ use tower_robots::agent::Registry;
 use tower_robots::live::{Enforcement, StateDir};
 use tower_robots::source::Watcher;
 
-use super::inheritance::{self, HostsBySite, Inheritance, patterns};
+use super::inheritance::{self, HostsBySite, HostsOfSite, Inheritance, patterns};
 use super::log_events::{self, CommandFlags};
 use super::robots_opener::{PublishListener, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
@@ -119,7 +119,7 @@ impl Sites {
 
     /// The hosts of each site.
     pub(super) fn hosts(&self) -> HostsBySite {
-        self.iter().map(|site| (site.name.to_string(), site.hosts.clone())).collect()
+        self.iter().map(|site| (site.name.to_string(), HostsOfSite::of(&site.settings))).collect()
     }
 
     /// These sites are served from now on, which the next start knows: a live version that was not announced is announced. Blocks.
@@ -295,8 +295,8 @@ impl Drop for Sites {
 
 /// The sites whose patterns are others, and those whose patterns are the next to fit what a site has given up.
 fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
-    let set = |hosts: &[String]| -> BTreeSet<String> { host_patterns(hosts).map(str::to_owned).collect() };
-    let is_other = |(name, hosts): &(&String, &Vec<String>)| were.get(*name).map(|were| set(were)) != Some(set(hosts));
+    let set = |hosts: &HostsOfSite| -> BTreeSet<String> { hosts.patterns().map(str::to_owned).collect() };
+    let is_other = |(name, hosts): &(&String, &HostsOfSite)| were.get(*name).map(set) != Some(set(hosts));
     let owners = owners(patterns(are));
     let next = patterns(were).filter_map(|(pattern, name)| owners.get(pattern).copied().filter(|owner| *owner != name));
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
@@ -351,7 +351,10 @@ mod tests {
         ];
         for (were, are, want) in CASES {
             let sites = |sites: Hosts| -> HostsBySite {
-                let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect();
+                let hosts = |hosts: &[&str]| {
+                    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+                    HostsOfSite { hosts, robots: None }
+                };
                 sites.iter().map(|(name, of)| ((*name).to_owned(), hosts(of))).collect()
             };
             let changed = changed(&sites(were), &sites(are));

@@ -281,15 +281,19 @@ impl SelectedSite {
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
 
-    /// Lets the file of the site decide as a server does now, by the state directory: with the grace of its rules, if it is the live
-    /// version, and not at all while enforcement is switched off.
-    pub(in crate::commands) fn bring_in_force(&self, evaluator: &mut Evaluator) {
-        let (Some(configured), kept) = (&self.configured, self.kept()) else { return };
-        let is_live = kept.live() == Some(VersionHash::of(evaluator.robots().bytes()));
-        let compile = |bytes: &[u8]| Evaluator::new(bytes.to_vec(), evaluator.reading, &self.settings).rules.into();
-        evaluator.grace = kept.grace(configured.site.grace, compile).filter(|_| is_live);
-        let of_all = self.state().map_or(Enforcement::On, |state| state.enforcement());
-        evaluator.is_off = [of_all, kept.switch()].contains(&Enforcement::Off);
+    /// Lets a version of the site decide as a server does now, by the state directory: with the grace of its rules, if it is the live one,
+    /// and not at all while enforcement is switched off. Where that cannot be read, it is said.
+    pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
+        let (Some(configured), Some(state)) = (&self.configured, self.state()) else { return };
+        if let Some(trouble) = state.switch_trouble() {
+            return complain(&format_args!("{trouble}: whether enforcement is switched off, and what is in its grace, is left out"));
+        }
+        let kept = self.kept();
+        evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
+        if kept.live() == Some(VersionHash::of(evaluator.robots().bytes())) {
+            let compile = |bytes: &[u8]| Evaluator::new(bytes.to_vec(), evaluator.reading, &self.settings).rules.into();
+            evaluator.grace = kept.grace(configured.site.grace, compile);
+        }
     }
 
     fn state(&self) -> Option<StateDir> {

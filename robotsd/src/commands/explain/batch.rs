@@ -267,7 +267,7 @@ impl EvaluatorCache<'_> {
                 .evaluator(question.reading, &self.site.settings, OtherFiles::Take)
                 .map_err(|error| error.to_string())?;
             if question.robots.is_none() && question.robots_base64.is_none() {
-                self.site.bring_in_force(&mut evaluator);
+                self.site.decide_as_served(&mut evaluator);
             }
             self.evaluators.insert(key.clone(), evaluator);
         }

@@ -184,7 +184,7 @@ impl<'e> Explanation<'e> {
             Requester::Agents { agents, .. } => {
                 let decision = evaluator.decide_for_sender(agents, sender, method, path);
                 let decision = evaluator.settings.policy.weigh(decision, evidence);
-                grace_end = decision.grace_end;
+                grace_end = decision.grace_end.filter(|_| decision.reason == Reason::Grace);
                 pace = decision.pace.map(|pace| (pace.interval, pace.mode));
                 let agent = agents.get(decision.agent).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
                 let fallback = if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing };

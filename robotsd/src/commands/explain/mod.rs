@@ -141,8 +141,8 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     let live = live.map(|(about, live)| (about, Evaluator::new(live.bytes, args.reading, &site.settings)));
     let file = robots.name.clone();
     let mut evaluator = robots.evaluator(args.reading, &site.settings, OtherFiles::Refuse)?;
-    if is_of_site {
-        site.bring_in_force(&mut evaluator);
+    if args.robots.is_none() {
+        site.decide_as_served(&mut evaluator);
     }
     let requesters = args.requesters(&evaluator);
     args.refuse_near_names(&evaluator)?;

@@ -93,7 +93,8 @@ impl RobotsSource {
     /// The file or the URL, where every host has this one.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
-            Self::File(path) => Some(path.display().to_string()),
+            // By whatever path the config was named.
+            Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
             Self::Url { url, .. } => Some(url.clone()),
             Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
         }
