@@ -214,7 +214,7 @@ fn off_reaches_every_replica_within_two_seconds_and_one_that_is_new() {
         assert_has(status, &["an outage", "web-4: synced"]);
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
         let said = fleet.replicas[1].running.command(&["enforce", "on"]).out;
-        assert_has(said, &["; off still by the fleet: `robotsd enforce on --fleet`"]);
+        assert_has(unfolded(&said), &["; off still by the fleet: `robotsd enforce on --fleet`"]);
         assert_has(fleet.enforce("on").succeeded(), &["marks that were lifted: 1", "4 of 4 replicas synced"]);
         fleet.all(false);
         let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
@@ -235,7 +235,9 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         let mut fleet = Fleet::start(&store);
         fleet.says(&["enforce", "off", "--fleet", "--site", "shop"]).succeeded();
         fleet.all(true);
-        let own = |words: &[&str]| fleet.replicas[1].running.command(&[&["enforce", "on"][..], words].concat()).out;
+        let own = |words: &[&str]| {
+            unfolded(&fleet.replicas[1].running.command(&[&["enforce", "on"][..], words].concat()).out)
+        };
         let want = "`robotsd enforce on --site \"shop\" --fleet`";
         assert_has(own(&["--site", "shop"]), &["; off still by the fleet: ", want]);
         assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
