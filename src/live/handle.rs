@@ -359,9 +359,9 @@ pub struct Status {
     /// `RobotsLayer::new` in a nested axum router gets targets without their prefix, so the rules for `/blog/drafts/` do not
     /// meet `/drafts/`. `RobotsLayer::for_axum08` is the layer for that place. 0 without the feature `axum08`, which knows.
     pub stripped_targets: u64,
-    /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checks claims: the layer has
-    /// neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or a `Verifier` and no address
-    /// of the client, so no impostor is found.
+    /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checked the claim: the layer
+    /// has neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None`
+    /// for the request, or it has a `Verifier` and no address of the client. Impostors among them are not found.
     pub unchecked_claims: u64,
     /// How many requests to which a delay applies came without a client's address: unless their crawler is verified, they share one
     /// bucket. The layer has no [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), or it finds none.

@@ -272,14 +272,16 @@ impl Notices {
 /// A version that is live with errors is as much of a warning as one that is not taken.
 #[cfg(feature = "tracing")]
 fn trace(reload: &Reload, snapshot: &Snapshot) {
-    let is_warning = match &reload.outcome {
-        ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => true,
-        outcome => outcome.report().is_some_and(|report| report.faults().next().is_some()),
+    let (is_warning, hint) = match &reload.outcome {
+        ReloadOutcome::Kept { .. } => (true, ""),
+        ReloadOutcome::Gated { .. } => (true, "; if it is intended, LiveRobots::accept takes it"),
+        outcome => (outcome.report().is_some_and(|report| report.faults().next().is_some()), ""),
     };
+    let (cause, mode) = (reload.cause.as_str(), &snapshot.policy.mode);
     if is_warning {
-        tracing::warn!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{reload}");
+        tracing::warn!(target: "tower_robots::reload", cause, %mode, "{reload}{hint}");
     } else {
-        tracing::info!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{reload}");
+        tracing::info!(target: "tower_robots::reload", cause, %mode, "{reload}");
     }
     trace_troubles(reload.cause, &reload.origin, snapshot);
 }

@@ -276,12 +276,12 @@ impl Site {
         );
     }
 
-    /// Counts a request whose claim nothing checks.
+    /// Counts a request whose claim nothing has checked.
     pub(crate) fn count_unchecked_claim(&self) {
         self.count_mistake(
             &self.counts.unchecked_claims,
-            "the policy tags or refuses impostors, and nothing can refute a claim, so they pass: give the layer a Verifier \
-             (RobotsLayer::verifier) or RobotsLayer::identity_from",
+            "the policy tags or refuses impostors, and nothing has checked the claim of a request, so it passes: give the \
+             layer a Verifier (RobotsLayer::verifier), or a RobotsLayer::identity_from that answers for every request",
         );
     }
 

@@ -10,7 +10,7 @@ use http::Uri;
 use http::{Request, Response, StatusCode};
 use tower::{Layer, ServiceExt, service_fn};
 use tower_robots::layer::{OriginalRequest, RobotsLayer};
-use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
+use tower_robots::live::{Enforcement, Gate, KillSwitch, LiveRobots};
 use tower_robots::policy::{Impostors, Mode, Override, Policy, RateMode};
 use tower_robots::source::{Directory, HostMap};
 use tracing::field::{Field, Visit};
@@ -83,6 +83,28 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
         panic!("{events:?}");
     };
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
+}
+
+/// Whoever forgot the mode reads it at the start, and a version that waits comes with the call that takes it.
+#[test]
+fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
+    let events = events_with_fields(|| {
+        let live = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").gate(Gate::new()).open().unwrap();
+        live.publish("User-agent: *\nDisallow: /\n").unwrap_err();
+        live.set_policy(Policy::builder().mode(Mode::Refuse).build());
+        live.publish("User-agent: *\nDisallow: /cart\nDisallow: /x\n").unwrap();
+    });
+    let of = |word: &str| {
+        let has_word = |(_, _, Fields(fields)): &&Emitted<Fields>| fields["message"].contains(word);
+        let (level, _, Fields(fields)) = events.iter().rfind(has_word).unwrap();
+        (*level, fields["message"].clone(), fields.get("mode").cloned())
+    };
+    let (level, text, mode) = of("waits to be accepted");
+    assert!(text.ends_with("; if it is intended, LiveRobots::accept takes it"), "{text}");
+    assert_eq!((level, mode.as_deref()), (Level::WARN, Some("observe")));
+    let (level, text, mode) = of("is live");
+    assert!(text.ends_with("is live"), "{text}");
+    assert_eq!((level, mode.as_deref()), (Level::INFO, Some("refuse")));
 }
 
 /// Lines that no crawler reads as they are meant are a warning at the start, with their numbers, and so is an override for no crawler,
@@ -223,6 +245,10 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
             .filter(|(level, _, text)| *level == Level::WARN && text.contains("give the layer a Verifier"))
             .collect();
         assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
+        // One that says nothing of a request is not what is missing.
+        let unanswered = "nothing has checked the claim of a request, so it passes: ";
+        let answering = "or a RobotsLayer::identity_from that answers for every request";
+        assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");
     }
 }
 

@@ -301,6 +301,7 @@ mod tests {
     use super::*;
     use crate::board::report::NeverHit;
     use crate::board::row::Done;
+    use crate::report::OverrideReport;
 
     fn page(board: &BoardReport, sites: Vec<SiteReport>) -> String {
         let status: StatusReport = serde_json::from_value(serde_json::json!({
@@ -353,10 +354,20 @@ mod tests {
         let crawlers =
             vec![crawler("ai-training", "verified"), crawler("search", "verified"), crawler("search", "impostor")];
         let site = SiteBoard { site: "shop".into(), crawlers, ..SiteBoard::default() };
-        let report = SiteReport { name: "shop".into(), mode: "observe".into(), ..SiteReport::default() };
-        let text = page(&BoardReport { sites: vec![site], ..BoardReport::default() }, vec![report]);
+        let board = BoardReport { sites: vec![site], ..BoardReport::default() };
+        let report = || SiteReport { name: "shop".into(), mode: "observe".into(), ..SiteReport::default() };
+        let (of, mode) = ("agent \"gptbot\"".into(), "refuse".into());
+        let overrides = vec![OverrideReport { of, mode, until: None, ended: false }];
+        let overridden = SiteReport { overrides, ..report() };
+        let text = page(&board, vec![report()]);
         let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains("8 requests would have been refused. 4 more are by search engines"), "{said}");
+        let refused = "8 requests that went on would have been refused. 4 more are by search engines";
+        let want = format!("so disallowed requests go on. If this were <code>refuse</code>, {refused}");
+        assert!(said.contains(&want), "{said}");
+        // Those that an override refuses did not go on, and one may let others pass.
+        let said = page(&board, vec![overridden]).split_whitespace().collect::<Vec<_>>().join(" ");
+        let want = format!("go on where no override holds. If this were <code>refuse</code> for all, {refused}");
+        assert!(said.contains(&want), "{said}");
         let groups: Vec<_> =
             text.split("<h3>").skip(1).map(|part| (&part[..6], part.contains("class=\"engine\""))).collect();
         assert_eq!(groups, [("Search", true), ("AI tra", false), ("Impost", false)]);

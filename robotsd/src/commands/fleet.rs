@@ -54,6 +54,10 @@ const FOLLOWED: Duration = Duration::from_secs(3);
 /// What becomes of a replica that has not confirmed, in a fleet with a name.
 const FOLLOWS: &str = "; it follows the document of the fleet once it reads the store";
 
+/// The reason where none of the places that were asked is a replica.
+const UNASKED: &str =
+    "no place in fleet.replicas answers for it, so `enforce off --fleet` reaches it by the store alone";
+
 /// Turns enforcement off or on, on every replica. Each has the same mark, so that it is lifted from all.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
@@ -86,7 +90,7 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let change: ChangeReport = ask_any(running, &places, (&Method::POST, &format!("{target}&fleet=1")))?;
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
-    let differing = differing(&answers).remove(site);
+    let differing = differing(&report.replicas, &answers).remove(site);
     // The others have confirmed by what they say to the store.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
@@ -165,13 +169,34 @@ impl FleetStatus<'_> {
 
 /// With what each replica answers itself, where there is a judge of that.
 fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<StatusReport>>) -> io::Result<ExitCode> {
-    let report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
+    let mut report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
     let answers = judge.map_or_else(|| Ok(Vec::new()), |_| statuses(running))?;
-    let differing: Vec<_> = differing(&answers).into_values().collect();
+    if judge.is_some() {
+        show_answers(&mut report, &answers);
+    }
+    let differing: Vec<_> = differing(&report.replicas, &answers).into_values().collect();
     let judge = judge.unwrap_or(|_| (true, String::new()));
     let is_well = report.is_synced() && differing.is_empty() && answers.iter().all(|of| of.confirms(judge));
     let status = FleetStatus { report, answers, differing, judge, running };
     say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
+}
+
+/// Has the report show of each replica what that answers itself, which is newer than what was heard of it, and which has not answered.
+fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
+    for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
+        let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
+        match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
+            Some(status) => *sites = versions(status),
+            None if why.is_none() => *why = Some(UNASKED.to_owned()),
+            None => {}
+        }
+    }
+}
+
+/// The version that a replica serves of each site, by its own answer.
+fn versions(status: &StatusReport) -> BTreeMap<String, String> {
+    let sites = status.sites.iter();
+    sites.map(|site| (site.name.clone(), site.hash.as_deref().map_or("", short_hash).to_owned())).collect()
 }
 
 fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica) -> String {
@@ -190,7 +215,8 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     }
     let synced = format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica"));
     let seconds = FOLLOWED.as_secs();
-    let late = format!("{synced} after {seconds} s: `robotsd status --fleet --wait 30s` waits for the others");
+    let as_read = if report.state == ReplicaState::Stale { ", as last read," } else { "" };
+    let late = format!("{synced}{as_read} after {seconds} s: `robotsd status --fleet --wait 30s` waits for the others");
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
@@ -253,7 +279,9 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
 /// Rolls back every replica, where all serve the same version: it is the one that is left.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
-    if let Some(line) = differing(&answers).get(site) {
+    let fleets = answers.iter().filter_map(|of| of.answer.as_ref()?.fleet.as_ref());
+    let heard = fleets.min_by_key(|fleet| fleet.state == ReplicaState::Stale);
+    if let Some(line) = differing(heard.map_or(&[][..], |fleet| &fleet.replicas[..]), &answers).get(site) {
         let accept = shell_line(running.command(&["robotsd", "accept", site, "HASH", "--fleet"]));
         let how = match places(running)? {
             (true, _) => format!("bring one of them live on all with `{accept}`"),
@@ -290,7 +318,7 @@ pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitAr
         return document(running, wait, Some(judge));
     }
     let answers = statuses(running)?;
-    let differing: Vec<_> = differing(&answers).into_values().collect();
+    let differing: Vec<_> = differing(&[], &answers).into_values().collect();
     say_answers(running, &answers, judge, &differing)
 }
 
@@ -334,30 +362,26 @@ fn say_answers<T: Serialize>(
 }
 
 /// The sites of which replicas serve different versions, each with the line that says which: by their own answers, and of the others by
-/// what those have heard of them.
-fn differing(answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<&str, String> {
-    let statuses = || answers.iter().filter_map(|of| Some((&*of.replica, of.answer.as_ref()?)));
-    let heard = statuses().filter_map(|(_, status)| status.fleet.as_ref()).flat_map(|fleet| &fleet.replicas);
-    let mut replicas: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
-    for of in heard.filter(|of| of.state != ReplicaState::Missing) {
-        replicas.insert(&of.replica, of.sites.iter().map(|(site, hash)| (&**site, short_hash(hash))).collect());
+/// what one of them has heard of them. Another may have heard it earlier.
+fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
+    let heard = heard.iter().filter(|of| of.state != ReplicaState::Missing);
+    let mut replicas: BTreeMap<&str, _> = heard.map(|of| (&*of.replica, of.sites.clone())).collect();
+    for (place, status) in answers.iter().filter_map(|of| Some((&*of.replica, of.answer.as_ref()?))) {
+        replicas.insert(status.fleet.as_ref().map_or(place, |fleet| &*fleet.replica), versions(status));
     }
-    for (place, status) in statuses() {
-        let sites = status.sites.iter().map(|site| (&*site.name, site.hash.as_deref().map_or("", short_hash)));
-        replicas.insert(status.fleet.as_ref().map_or(place, |fleet| &*fleet.replica), sites.collect());
-    }
-    let mut versions: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    let mut served: BTreeMap<String, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
     for (replica, sites) in replicas {
         for (site, hash) in sites {
-            let hash = if hash.is_empty() { "none" } else { hash };
-            versions.entry(site).or_default().entry(hash).or_default().push(replica);
+            let hash = if hash.is_empty() { "none".to_owned() } else { short_hash(&hash).to_owned() };
+            served.entry(site).or_default().entry(hash).or_default().push(replica);
         }
     }
-    versions.retain(|_, of_site| of_site.len() > 1);
-    let on = |(hash, replicas): (&str, Vec<&str>)| format!("{hash} on {}", replicas.join(", "));
-    let lines = versions.into_iter().map(|(site, of_site)| {
+    served.retain(|_, of_site| of_site.len() > 1);
+    let on = |(hash, replicas): (String, Vec<&str>)| format!("{hash} on {}", replicas.join(", "));
+    let lines = served.into_iter().map(|(site, of_site)| {
         let shown = of_site.into_iter().map(on).collect::<Vec<_>>().join("; ");
-        (site, format!("site {site:?}: replicas serve different versions: {shown}"))
+        let line = format!("site {site:?}: replicas serve different versions: {shown}");
+        (site, line)
     });
     lines.collect()
 }

@@ -213,21 +213,24 @@ impl Keeper {
         }
         let fleet = Arc::clone(&self.fleet);
         self.accepting = Some(spawn_blocking(move || {
-            let lacking: Vec<_> = {
-                let member = fleet.member.lock();
-                member.lacking().map(|(site, accept)| (site.to_owned(), accept.clone())).collect()
-            };
-            let statuses = sites.statuses();
-            for (site, accept) in lacking {
-                let Some((_, of)) = statuses.iter().find(|(name, _)| *name == site) else { continue };
-                let by = Attribution { who: Some(accept.stamp.by.clone()), reason: accept.stamp.why.clone() };
-                let is = |hash: Option<VersionHash>| hash.is_some_and(|hash| accept.is_of(&hash.to_string()));
-                if is(of.live) {
-                    fleet.change(|member| of.live.iter().for_each(|live| member.serves(&site, &live.to_string())));
-                } else if is(of.pending.as_ref().map(Pending::hash)) {
-                    sites.accept(&site, &accept.hash, &by);
-                } else if is(of.before) {
-                    sites.roll_back(&site, &by);
+            // What the first round brings live is noted in the second, so that the next heartbeat says it.
+            for _ in 0..2 {
+                let lacking: Vec<_> = {
+                    let member = fleet.member.lock();
+                    member.lacking().map(|(site, accept)| (site.to_owned(), accept.clone())).collect()
+                };
+                let statuses = sites.statuses();
+                for (site, accept) in lacking {
+                    let Some((_, of)) = statuses.iter().find(|(name, _)| *name == site) else { continue };
+                    let by = Attribution { who: Some(accept.stamp.by.clone()), reason: accept.stamp.why.clone() };
+                    let is = |hash: Option<VersionHash>| hash.is_some_and(|hash| accept.is_of(&hash.to_string()));
+                    if is(of.live) {
+                        fleet.change(|member| of.live.iter().for_each(|live| member.serves(&site, &live.to_string())));
+                    } else if is(of.pending.as_ref().map(Pending::hash)) {
+                        sites.accept(&site, &accept.hash, &by);
+                    } else if is(of.before) {
+                        sites.roll_back(&site, &by);
+                    }
                 }
             }
         }));

@@ -154,17 +154,27 @@ impl Sites {
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// `enforce on` of one kind leaves the switches of the other kind as they are.
+    /// `enforce on` of one kind leaves the switches of the other kinds as they are.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
+        let fleet = self.state.fleet.as_deref();
         match site {
             Some(_) if self.state.switch() == Enforcement::Off => {
                 message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
+            }
+            _ if fleet.is_some_and(|fleet| fleet.is_off()) => {
+                message.push_str("; off still by the fleet: `robotsd enforce on --fleet`");
+            }
+            Some(live) if fleet.is_some_and(|fleet| !fleet.is_unknown()) && is_off(live) => {
+                let _ =
+                    write!(message, "; off still by the fleet: `robotsd enforce on --site {:?} --fleet`", live.name);
             }
             Some(_) => {}
             None => {
                 let off = self.switched_off();
                 if !off.is_empty() {
-                    let or = if self.state.fleet.is_some() { ", or by the fleet (`robotsd fleet status`)" } else { "" };
+                    let of_fleet =
+                        ", or by the fleet (`robotsd fleet status`; `robotsd enforce on --site SITE --fleet`)";
+                    let or = fleet.map_or("", |_| of_fleet);
                     let _ = write!(message, "; off still by a switch of their own{or}: {}", quoted_list(off));
                 }
             }

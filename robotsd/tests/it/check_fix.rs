@@ -38,6 +38,10 @@ fn unsafe_fixes_print_their_effect() {
     assert_has(&out, &["fixed 4 of 4 findings\n"]);
     assert!(error.starts_with("the effect of the fixes in robots.txt:\n"), "{error}");
     assert_has(&error, &["- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"]);
+    // An expression's sign for the beginning is what the slash is.
+    folder.replace("robots.txt", "User-agent: *\nDisallow: ^/y\n");
+    run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "").ends_with(0);
+    assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /y\n");
 }
 
 #[test]

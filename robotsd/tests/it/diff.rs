@@ -23,6 +23,17 @@ fn one_file_is_compared_with_that_of_the_folder() {
     }
 }
 
+/// As where `git show` of another file fails.
+#[test]
+fn an_empty_old_from_standard_input_is_said() {
+    let folder = folder(&[("new.txt", NEW)]);
+    let diff =
+        |old: &str| run_with(robotsd().current_dir(folder.path()).args(["diff", "-", "new.txt"]), old.as_bytes());
+    let ended = diff("").ends_with(0);
+    assert_has(ended.error, &["OLD, from standard input, is empty: it allows everything\n"]);
+    assert_lacks(diff(OLD).ends_with(0).error, &["is empty"]);
+}
+
 #[test]
 fn the_effect_is_listed_by_crawler() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);

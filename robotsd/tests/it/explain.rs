@@ -542,6 +542,9 @@ fn the_policy_of_a_config_decides_and_its_override_is_named() {
         assert!(text.ends_with(&format!("  policy: {want}\n")), "{text}");
     }
     folder.with_config(&["explain", "--site", "x", "--token", "a", "/x"]).failed(2);
+    // As other commands have it.
+    let short = folder.run(["explain", "-c", "robotsd.toml", "--user-agent", GPTBOT, "/x"]).out;
+    assert_eq!(short, folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out);
 }
 
 /// As the server decides at this moment: while a rule is new, and while enforcement is switched off.

@@ -31,7 +31,8 @@ use crate::source::watch::Watcher;
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
-/// Names that begin with a dot or do not end in `.txt` are left alone; other names that are no host are reported once and
+/// Names that begin with a dot or do not end in `.txt` are left alone, without an event: so are `example.com`, and `robots.txt` in a
+/// folder of that name. Other names that are no host are reported once and
 /// ignored, and so is a second name for a host (the first in the order of their octets counts).
 ///
 /// A file that cannot be used harms no other: as [`LiveRobots`] do, its site keeps the last good version, and one that

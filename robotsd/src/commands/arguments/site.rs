@@ -43,7 +43,7 @@ pub(in crate::commands) struct SiteArgs {
     ///
     /// Without it, $ROBOTSD_CONFIG is used where it is set, which is said on standard error. The usual file,
     /// /etc/robotsd/robotsd.toml, is used only where it is named or --site names a site of it.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     pub(in crate::commands) config: Option<PathBuf>,
 
     /// Which site of the config, by its name or one of its hosts; NAME/HOST for one file of a directory [default: the

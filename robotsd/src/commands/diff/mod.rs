@@ -131,6 +131,9 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
         beside_usual_file(new)?;
     }
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, site.named(new)?);
+    if old.name == "-" && old.bytes.is_empty() {
+        complain(&"OLD, from standard input, is empty: it allows everything");
+    }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
     // A page that was published by mistake is compared with what takes its place.

@@ -213,6 +213,8 @@ fn off_reaches_every_replica_within_two_seconds_and_one_that_is_new() {
         let status = fleet.says(&["fleet", "status"]).succeeded();
         assert_has(status, &["an outage", "web-4: synced"]);
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
+        let said = fleet.replicas[1].running.command(&["enforce", "on"]).out;
+        assert_has(unfolded(&said), &["; off still by the fleet: `robotsd enforce on --fleet`"]);
         assert_has(fleet.enforce("on").succeeded(), &["marks that were lifted: 1", "4 of 4 replicas synced"]);
         fleet.all(false);
         let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
@@ -233,6 +235,12 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         let mut fleet = Fleet::start(&store);
         fleet.says(&["enforce", "off", "--fleet", "--site", "shop"]).succeeded();
         fleet.all(true);
+        let own = |words: &[&str]| {
+            unfolded(&fleet.replicas[1].running.command(&[&["enforce", "on"][..], words].concat()).out)
+        };
+        let want = "`robotsd enforce on --site \"shop\" --fleet`";
+        assert_has(own(&["--site", "shop"]), &["; off still by the fleet: ", want]);
+        assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
         assert_has(fleet.enforce("on").out, &["marks that were lifted: 0; off still", "shop"]);
         fleet.all(true);
         assert_has(fleet.says(&["enforce", "off", "--fleet", "--site", "shp"]).ends_with(2).out, &["there is no site"]);
@@ -294,6 +302,7 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
         assert_has(unfolded(&said), &["the store does not have it yet: ", "NOT REACHED", "2 reached directly, 1 not"]);
+        assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
         // Whether the others are well is said too.
         let gone = fleet.replicas[2].running.admin().to_string();
         assert_has(fleet.says(&["status", "--fleet"]).ends_with(1).out, &[&format!("{gone}: NOT REACHED")]);
@@ -446,6 +455,30 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
         fleet.serves(&hash);
         fleet.synced();
         assert_lacks(fleet.says(&["status", "--fleet"]).succeeded(), &["different versions"]);
+    });
+}
+
+#[test]
+fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name() {
+    each_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        fleet.synced();
+        fleet.reach(&[0, 1]);
+        let unasked = "web-3: synced: no place in fleet.replicas answers for it, so `enforce off --fleet` reaches it \
+                       by the store alone, robotsd 0.1.0";
+        let said = unfolded(&fleet.says(&["status", "--fleet"]).succeeded());
+        assert_has(&said, &[unasked, "web-2: synced, robotsd 0.1.0"]);
+        let json = fleet.says(&["status", "--fleet", "--json"]).succeeded();
+        assert_has(json, &["no place in fleet.replicas answers for it"]);
+        // The second, which is asked last, goes on saying what it has heard of the third until then.
+        fleet.replicas[1].store.cut();
+        fleet.replicas[1].becomes("stale");
+        fleet.replicas[2].folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
+        let line = || unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out);
+        wait_until("the line", || {
+            let said = line();
+            said.contains("site \"shop\": replicas serve different versions: ") && said.contains(" on web-3")
+        });
     });
 }
 

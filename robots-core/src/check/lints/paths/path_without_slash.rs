@@ -31,14 +31,15 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let path = file.text_of(finding);
     Some(vec![match unquoted(path) {
-        Some(_) => Edit::new(finding.span.clone(), with_slash(path)),
-        None => Edit::insert(finding.span.start, "/"),
+        None if !path.starts_with(b"^/") => Edit::insert(finding.span.start, "/"),
+        _ => Edit::new(finding.span.clone(), with_slash(path)),
     }])
 }
 
-/// The path that is meant: quotes around it are none of it.
+/// The path that is meant: quotes around it are none of it, nor is the sign with which an expression begins.
 fn with_slash(path: &[u8]) -> Vec<u8> {
     let path = unquoted(path).unwrap_or(path);
+    let path = path.strip_prefix(b"^").filter(|rest| rest.starts_with(b"/")).unwrap_or(path);
     let is_whole = matches!(path, [b'/' | b'*', ..]) || is_url(path);
     if is_whole { path.to_vec() } else { [b"/", path].concat() }
 }

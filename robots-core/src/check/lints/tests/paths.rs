@@ -19,7 +19,10 @@ fn lints_about_paths() {
         .helps("Allow: \"/a/b\"", &["write \"/a/b\""])
         .helps("Allow: '/a/b'", &["write \"/a/b\""])
         .helps("Allow: \u{201c}/a/b\u{201d}", &["write \"/a/b\""])
-        .helps("Allow: \"\"", &["write \"/\\\"\\\"\""]);
+        .helps("Allow: \"\"", &["write \"/\\\"\\\"\""])
+        .helps("Allow: ^/y$", &["write \"/y$\""])
+        .helps("Allow: \"^/y\"", &["write \"/y\""])
+        .helps("Allow: ^y", &["write \"/^y\""]);
     let file = "Allow: /a*\nAllow: /*\nAllow: *\nAllow: /*.pdf$\nAllow: /a**b\nAllow: /a*$\nAllow: **\nAllow: /a%2A\n";
     Case("redundant-star", "stars at the end and in a row are found")
         .found(file, &["1:10", "5:11", "6:10"])

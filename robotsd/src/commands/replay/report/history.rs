@@ -104,7 +104,10 @@ impl PastJudgements {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {
             let versions = counted(self.versions.len() as u64, "version");
-            format!("judged by {versions}, the newest {} of {} ({})", newest.version, newest.since, newest.source)
+            format!(
+                "judged by {versions}, the newest {} of {} ({}); the counts below are by one robots.txt, whenever a request came",
+                newest.version, newest.since, newest.source
+            )
         });
         let lacking = (!self.lacking.is_empty()).then(|| {
             let (hours, times) = (counted(self.lacking_hours, "hour"), counted(self.lacking.len() as u64, "time"));
