@@ -577,10 +577,18 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
             (&json["access"], &json["action"], &json["reason"]),
             (&json!("disallow"), &json!("pass"), &json!("kill-switch"))
         );
+        assert!(json.get("grace_end").is_none(), "{json}");
         running.command(&[&["enforce", "on"], site].concat()).succeeded();
     }
     running.end();
     assert_eq!(policy(&explain(&[])), want);
+    // Whoever may not read the state is told so, and gets the answer of the policy alone.
+    let switch = folder.at("state/enforcement");
+    std::fs::remove_file(&switch).unwrap();
+    std::fs::create_dir(&switch).unwrap();
+    let unread = folder.with_config(&["explain", "--user-agent", GPTBOT, "/new"]);
+    assert_has(&unread.error, &["whether enforcement is switched off, and what is in its grace, is left out"]);
+    assert_eq!(policy(&unread.out), "  policy: refuse");
 }
 
 #[test]

@@ -45,6 +45,20 @@ fn a_store_that_no_request_asks_is_said() {
     }
 }
 
+/// An override is for one rule as the file has it. Of a folder of files each has its own.
+#[test]
+fn an_override_for_a_rule_that_the_file_does_not_have_is_said() {
+    let idle = "the override for pattern \"/private\" has no effect, because no Disallow line has this pattern";
+    for (pattern, is_idle) in [("/private", true), ("/private/", false)] {
+        let modes = format!("[site.modes]\n\"pattern:{pattern}\" = \"observe\"");
+        let folder = Config::refusing().admin_socket().files_of("shop").tables(modes).robots(ROBOTS).folder();
+        let check = folder.with_config(&["config", "check"]).said();
+        let _running = folder.start();
+        let status = folder.with_config(&["status"]).ends_with(i32::from(is_idle));
+        assert_eq!((status.out.contains(idle), check.contains(idle)), (is_idle, is_idle), "{}\n{check}", status.out);
+    }
+}
+
 #[test]
 fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     let origin = Origin::start();
