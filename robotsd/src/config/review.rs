@@ -20,7 +20,7 @@ use super::log::{cannot_be_made, is_writable};
 use super::site::end;
 use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
-    load_registry,
+    host_patterns, load_registry, uncovered,
 };
 use crate::edge::objections;
 use crate::files;
@@ -41,7 +41,7 @@ impl Config {
             note(Severity::Warning, evidence(file, self));
             note(Severity::Warning, open_hosts(file).collect());
             note(Severity::Warning, unknown_sites(file, self));
-            note(Severity::Warning, unasked_store(file).into_iter().collect());
+            note(Severity::Warning, unasked_store(file).into_iter().chain(uncovered_hosts(file, self)).collect());
             let sites = || file.site.iter().map(Spanned::get_ref);
             note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
             note(Severity::Note, sites().filter_map(|site| bounded_rate(file, site)).collect());
@@ -165,6 +165,13 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
         is_of_authority.then(authority).into_iter().chain(dates)
     };
     all.flat_map(of_chain).collect()
+}
+
+/// Hosts of sites that no certificate of a listener is for.
+fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
+    let fault = uncovered(&config.listeners, config.sites.iter().flat_map(|site| host_patterns(&site.hosts)))?;
+    let mut of_clients = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
+    Some(of_clients.find_map(|listener| listener.certificate.first())?.chain.fault(fault))
 }
 
 /// Sites of tokens and users of the admin interface that are misspelled, or gone.
