@@ -239,6 +239,7 @@ impl ActiveConfig {
         let PreparedConfig { config, watched, plan, renewal, changes: settings } = prepared;
         let Renewal { sites, come_and_gone, altered, unusable, .. } = renewal;
         changed(&self.log, &settings, &unusable);
+        self.state.audit_modes(&settings);
         let mut changes = summary(&settings);
         if settings.is_empty() {
             changes.extend(altered);

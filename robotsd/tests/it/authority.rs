@@ -577,6 +577,32 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
     );
 }
 
+/// It turns enforcement off as a switch does. And the audit of a site that there is not is a slip.
+#[test]
+fn a_mode_that_a_config_changes_is_in_the_audit() {
+    let config = |mode: &str, of_site: &str| {
+        let keys = format!("mode = {mode:?}\nstate_dir = \"state\"");
+        Config::new().keys(keys).site("shop", format!("root = \".\"\n{of_site}")).admin_socket().robots(ROBOTS)
+    };
+    let folder = config("refuse", "").folder();
+    let audit = |arguments: &[&str]| folder.with_config(&[&["audit"], arguments].concat());
+    assert_has(audit(&[]).ends_with(0).error, &["no command has changed anything yet, nor a config a mode"]);
+    let _running = folder.start();
+    for (lines, mode, of_site) in [(1, "off", ""), (2, "off", "enforcement.mode = \"tag\"")] {
+        folder.configure(config(mode, of_site));
+        wait_until("a line of the audit", || audit(&["--json"]).json_lines().len() == lines);
+    }
+    let lines = audit(&["--json"]).json_lines();
+    assert_part(
+        &lines[0],
+        &json!({"who": null, "how": "file", "action": "mode", "site": "*", "before": "refuse", "after": "off", "result": "done"}),
+    );
+    assert_part(&lines[1], &json!({"how": "file", "site": "shop", "before": "off", "after": "tag"}));
+    let of_shop = audit(&["--site", "shop"]).succeeded();
+    assert_has(of_shop, &["done: mode * (refuse → off), by the config (file) on ", "done: mode shop (off → tag), by "]);
+    assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\"; there is \"shop\""]);
+}
+
 #[test]
 fn what_is_decided_while_nothing_runs_is_in_the_audit_too() {
     let folder =
