@@ -31,17 +31,17 @@ pub(crate) struct AuditRecord {
     pub(crate) ts: String,
     /// The name of a token or of a proxy's user, or `uid 1000`; none where that is not known.
     pub(crate) who: Option<String>,
-    /// `socket`, `token`, `certificate`, `proxy`, `address` (anyone may), `command` (no robotsd ran).
+    /// `socket`, `token`, `certificate`, `proxy`, `address` (anyone may), `command` (no robotsd ran), `file` (the config).
     pub(crate) how: String,
     /// The address of the client.
     pub(crate) from: Option<String>,
     /// The name of the replica, or of the machine.
     pub(crate) replica: String,
-    /// The path without its slash: `enforce`, `accept`, `rollback`, `reload`, `upgrade`, or of a refused question.
+    /// The path without its slash: `enforce`, `accept`, `rollback`, `reload`, `upgrade`, or of a refused question; `mode` of a config.
     pub(crate) action: String,
     /// `*` for every site; none where it is about the process.
     pub(crate) site: Option<String>,
-    /// The position of the switch, or the hash of the version that was live; and the one now.
+    /// The position of the switch, the hash of the version that was live, or the mode; and the one now.
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
     /// As the client gives it.

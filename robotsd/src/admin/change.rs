@@ -20,6 +20,7 @@ use super::state::ServerState;
 use crate::audit::{AuditRecord, cut};
 use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
+use crate::report::SettingChange;
 
 /// How long writing down what was done may hold up its answer.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
@@ -88,6 +89,21 @@ impl Attempt {
         }
         let made = tokio::spawn(change(state, route, asked, self.record.clone()));
         made.await.unwrap_or_else(|error| Err(AdminReply::fault(&error)))
+    }
+}
+
+impl ServerState {
+    /// Writes a line of the audit for each mode that a config has changed: it may turn enforcement off as a switch does.
+    pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
+        let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
+        let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
+        tokio::spawn(async move {
+            for SettingChange { site, before, after, .. } in changes {
+                let (site, replica) = (site.or_else(|| Some("*".to_owned())), state.audit.replica());
+                let made = AuditRecord::new("file", "mode").with("done");
+                state.audit.note(AuditRecord { site, before, after, replica, ..made }).await;
+            }
+        });
     }
 }
 

@@ -16,7 +16,7 @@ use super::audit_writer::AuditWriter;
 use super::watchdog::Watchdog;
 use crate::ask::QuestionErrors;
 use crate::board::Board;
-use crate::config::{AdminRights, RefusedFile};
+use crate::config::{AdminRights, ListenerConfig, RefusedFile, uncovered};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::{Log, LostLines};
@@ -25,7 +25,7 @@ use crate::report::{
     ConfigReport, KindCount, ListenerReport, NextStep, RefusedFileReport, RejectedConfigReport, ReloadOutcome,
     SettingChange, StatusReport, TrafficReport, UpgradeReport,
 };
-use crate::sites::{Sites, write_responses};
+use crate::sites::{ServedSite, Sites, write_responses};
 use crate::word_enum::word_enum;
 
 /// The state of the process. The control thread sets the sites and the phase; routes read them.
@@ -63,6 +63,7 @@ pub(crate) struct ServerState {
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
+    pub(crate) listener_configs: Vec<ListenerConfig>,
     /// Those of each listener for decisions.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
@@ -219,11 +220,12 @@ impl ServerState {
             serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.troubles());
         let (access, now) = (self.lost.iter().filter_map(|lost| lost.trouble.lock().clone()), SystemTime::now());
         let dates = serving.iter().flat_map(|serving| &serving.certificates).flat_map(LiveCertificates::dates);
-        let certificates =
-            dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?)));
         // Listeners may share a file.
-        let certificates: BTreeSet<_> = certificates.collect();
-        let of_process = self.watchdog.troubles().chain(questions).chain(certificates);
+        let certificates: BTreeSet<_> =
+            dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?))).collect();
+        let hosts = serving.iter().flat_map(|serving| serving.sites.iter()).flat_map(ServedSite::host_patterns);
+        let of_names = serving.and_then(|serving| uncovered(&serving.listener_configs, hosts));
+        let of_process = self.watchdog.troubles().chain(questions).chain(certificates).chain(of_names);
         of_process.chain(state).chain(board).chain(access).collect()
     }
 }

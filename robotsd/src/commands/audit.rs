@@ -13,6 +13,8 @@ use crate::audit::{AuditRecord, read};
 use crate::config::{StatePlace, config_if_any};
 use crate::exit::complain;
 use crate::render::{plural, short_hash};
+use crate::report::is_of;
+use crate::sites::unknown;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditArgs {
@@ -47,21 +49,26 @@ fn since(text: &str) -> Result<SystemTime, String> {
     moment.ok_or_else(|| "write a time such as 2027-03-31T08:00:00Z, a day such as 2027-03-31, or 7days".to_owned())
 }
 
-/// Exit status: 0, or 2 where there is no audit to read.
+/// Exit status: 0, or 2 where there is no audit to read, or no such site.
 pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
-    let path = match &args.file {
-        Some(file) => file.clone(),
+    let (path, sites) = match &args.file {
+        Some(file) => (file.clone(), Vec::new()),
         None => place(args).map_err(refusal)?,
     };
     let (records, broken) = match read(&path) {
         Err(error) if args.file.is_none() && error.kind() == io::ErrorKind::NotFound => {
-            complain(&format_args!("{}: nobody has changed anything yet", path.display()));
-            return Ok(ExitCode::SUCCESS);
+            complain(&format_args!("{}: no command has changed anything yet, nor a config a mode", path.display()));
+            (Vec::new(), 0)
         }
         read => read.map_err(|error| refusal(format_args!("{}: {error}", path.display())))?,
     };
     if broken > 0 {
         complain(&format_args!("{}: {} cannot be read", path.display(), plural(broken, "line")));
+    }
+    // A site that is gone has its lines all the same.
+    let mut known = sites.iter().chain(records.iter().filter_map(|record| record.site.as_ref()));
+    if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| is_of(known, name))) {
+        return Err(refusal(unknown(name, &sites)));
     }
     let mut out = String::new();
     for record in records.iter().filter(|record| args.wants(record)) {
@@ -75,13 +82,13 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn place(args: &AuditArgs) -> Result<PathBuf, String> {
+/// Where the audit is, and the names of the sites.
+fn place(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
     let path = config_if_any(args.config.as_deref()).ok_or("there is no config: name it with --config FILE")?;
-    let StatePlace { audit, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
+    let StatePlace { audit, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
     let path = path.display();
-    audit.ok_or_else(|| {
-        format!("{path}: there is no audit but in the log: write state_dir, or audit = \"…\" in [admin]")
-    })
+    let none = || format!("{path}: there is no audit but in the log: write state_dir, or audit = \"…\" in [admin]");
+    Ok((audit.ok_or_else(none)?, sites))
 }
 
 impl AuditArgs {

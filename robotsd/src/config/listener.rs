@@ -1,7 +1,7 @@
 //! A listener: its certificates, which are read here so that a bad one is an error of the config, and its trusted proxies.
 
 use std::collections::HashSet;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use tower_robots::policy::Network;
 
 use super::{Fault, Faults, Placed, parsed, tables, unplaced, words};
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
+use crate::names::quoted_list;
 
 tables! {
     RawListener {
@@ -78,6 +79,25 @@ pub(crate) struct ListenerConfig {
     pub(crate) trusted: Arc<Trusted>,
     /// Whether every connection begins with a PROXY header, of a trusted proxy.
     pub(crate) proxy_protocol: bool,
+}
+
+/// The fault of certificates that are for none of some hosts, by the patterns of sites; none in doubt.
+///
+/// It is certain where clients come to the listener themselves: a proxy in front may take any certificate. Where there are other
+/// listeners for clients too, a host may be meant for those, unless the certificates are for no host at all. Addresses, and names without
+/// a dot, may be asked for by a health check alone.
+pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
+    let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
+    let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());
+    let certain: Vec<_> = certain.filter_map(|listener| listener.certificates.as_ref()).collect();
+    let name = |pattern: &str| pattern.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+    let is_name = |name: &String| name.is_ascii() && name.contains('.') && name.parse::<Ipv4Addr>().is_err();
+    let is_covered = |name: &String| certain.iter().any(|certificates| certificates.are_for(name));
+    let (covered, uncovered): (Vec<_>, Vec<_>) = patterns.map(name).filter(is_name).partition(is_covered);
+    let are_all_certain = certain.len() == of_clients().count();
+    let is_fault = !certain.is_empty() && !uncovered.is_empty() && (are_all_certain || covered.is_empty());
+    let hosts = is_fault.then(|| quoted_list(uncovered))?;
+    Some(format!("no certificate of a [[listener]] is for {hosts}: clients refuse one for another name"))
 }
 
 pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {

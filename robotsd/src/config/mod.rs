@@ -48,7 +48,9 @@ pub(crate) use self::fleet::{FleetSettings, replicas};
 pub(crate) use self::identity::{IdentityConfig, resolver_address};
 pub(crate) use self::included::{GoodCopies, IncludePattern, RefusedFile, StatePlace};
 pub(crate) use self::keys::{Key, Keys, Kind};
-pub(crate) use self::listener::{ListenerConfig, ListenerKind, OnError, QuestionSettings, RawListener, UnknownHost};
+pub(crate) use self::listener::{
+    ListenerConfig, ListenerKind, OnError, QuestionSettings, RawListener, UnknownHost, uncovered,
+};
 pub(crate) use self::log::{AccessFormat, AccessSettings, AddressLogging, LogConfig, LogFormat, QueryLogging};
 pub(crate) use self::published::PublishedSettings;
 pub(crate) use self::reader::{Document, Place, Reader, Table, Value, as_utf8, read as read_document};

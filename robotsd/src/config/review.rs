@@ -20,7 +20,7 @@ use super::log::{cannot_be_made, is_writable};
 use super::site::end;
 use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
-    load_registry,
+    host_patterns, load_registry, uncovered,
 };
 use crate::edge::objections;
 use crate::files;
@@ -41,7 +41,7 @@ impl Config {
             note(Severity::Warning, evidence(file, self));
             note(Severity::Warning, open_hosts(file).collect());
             note(Severity::Warning, unknown_sites(file, self));
-            note(Severity::Warning, unasked_store(file).into_iter().collect());
+            note(Severity::Warning, unasked_store(file).into_iter().chain(uncovered_hosts(file, self)).collect());
             let sites = || file.site.iter().map(Spanned::get_ref);
             note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
             note(Severity::Note, sites().filter_map(|site| bounded_rate(file, site)).collect());
@@ -165,6 +165,13 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     all.flat_map(of_chain).collect()
 }
 
+/// Hosts of sites that no certificate of a listener is for.
+fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
+    let fault = uncovered(&config.listeners, config.sites.iter().flat_map(|site| host_patterns(&site.hosts)))?;
+    let mut of_clients = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
+    Some(of_clients.find_map(|listener| listener.certificate.first())?.chain.fault(fault))
+}
+
 /// Sites of tokens and users of the admin interface that are misspelled, or gone.
 fn unknown_sites(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // A file that is refused may have the site.
@@ -225,16 +232,18 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Overrides whose end has passed.
+/// Overrides, tokens and users of the admin interface whose end has passed.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
-    let untils = exceptions.filter_map(|exception| exception.modes.get_ref().until.as_ref());
-    let has_ended = |until: &&Spanned<_>| end(until).is_ok_and(|end| end <= now);
-    let message = "this override has ended: it has no effect any more";
-    untils
-        .filter(has_ended)
-        .map(|until| until.fault(message).help("take it out, or write a later day".to_owned()))
-        .collect()
+    let overrides = exceptions.map(|exception| ("override", &exception.modes.get_ref().until));
+    let tokens = file.admin.iter().flat_map(|admin| &admin.token).map(|token| ("token", &token.until));
+    let users = file.admin.iter().flat_map(|admin| &admin.user).map(|user| ("user", &user.until));
+    let untils = overrides.chain(tokens).chain(users).filter_map(|(what, until)| Some((what, until.as_ref()?)));
+    let fault = |(what, until): (&str, &Spanned<_>)| {
+        let message = format!("this {what} has ended: it has no effect any more");
+        until.fault(message).help("take it out, or write a later day".to_owned())
+    };
+    untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()
 }
 
 /// Files to include of which there is none: a folder may be empty, and a name misspelled.
@@ -262,7 +271,7 @@ fn state_dir(file: &RawConfig, config: &Config) -> Option<Fault> {
             _ => format!("{shown} cannot be made by this user"),
         }
     };
-    Some(written.fault(format!("{reason}: a restart forgets versions, history and the kill switch")))
+    Some(written.fault(format!("{reason}: a restart forgets every decision, the kill switch too, and the history")))
 }
 
 /// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs

@@ -79,8 +79,8 @@ families! {
     SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings of the check in the version that is in force, by severity.";
     RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
     APPEND_PARTS = StateSet "robotsd_append_part_state",
-        "The state of a part that is appended to the robots.txt of a site: appended, last-good (it cannot be read now) or missing (it was \
-         never read, so it is not appended).";
+        "The state of a part that is appended to the robots.txt of a site: appended, last-good (it cannot be read now) or missing (it is \
+         not at hand, so it is not appended).";
     PUBLISH_REQUESTS = Counter "robotsd_publish_requests",
         "Versions of a site that its hooks announced, by the host they send to and outcome: delivered or given-up.";
     NOTIFICATIONS = Counter "robotsd_notifications",

@@ -81,8 +81,8 @@ pub(crate) struct AppendReport {
     pub(crate) name: String,
     /// Its path or its URL.
     pub(crate) source: String,
-    /// `appended` to the newest version, which may wait at the gate, `last-good` (it cannot be read now) or `missing` (it was never
-    /// read).
+    /// `appended` to the newest version, which may wait at the gate, `last-good` (it cannot be read now) or `missing` (it was not
+    /// read since the start, and there is no copy of it).
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) trouble: Option<String>,

@@ -25,7 +25,7 @@ use super::upgrade::{HandedSockets, SocketPlace};
 use super::workers::Workers;
 use crate::ask::{self, Decisions, QuestionErrors};
 use crate::config::{self, Config, ListenerKind};
-use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
+use crate::edge::{Edge, EdgeLimits, ListenerSettings, TlsAcceptor};
 use crate::log::{Log, LogEvent};
 use crate::report::ListenerReport;
 
@@ -254,8 +254,8 @@ impl Listeners {
         self.open.iter().filter_map(|opened| opened.question_errors.clone()).collect()
     }
 
-    pub(super) fn certificates(&self) -> Vec<LiveCertificates> {
-        self.open.iter().filter_map(|opened| opened.settings.listener.certificates.clone()).collect()
+    pub(super) fn configs(&self) -> Vec<config::ListenerConfig> {
+        self.open.iter().map(|opened| opened.settings.listener.clone()).collect()
     }
 }
 

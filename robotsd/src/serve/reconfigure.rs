@@ -239,6 +239,7 @@ impl ActiveConfig {
         let PreparedConfig { config, watched, plan, renewal, changes: settings } = prepared;
         let Renewal { sites, come_and_gone, altered, unusable, .. } = renewal;
         changed(&self.log, &settings, &unusable);
+        self.state.audit_modes(&settings);
         let mut changes = summary(&settings);
         if settings.is_empty() {
             changes.extend(altered);
@@ -260,11 +261,11 @@ impl ActiveConfig {
             self.log.say(LogEvent::SearchEngines, engines);
         }
         drop(before);
-        let (opened, reports, mut certificates, question_errors) = {
+        let (opened, reports, listener_configs, question_errors) = {
             let mut listeners = self.listeners.lock();
             let opened = listeners.apply(plan, &mut self.workers, &self.edge, &self.log);
             listeners.set_limits(&config.edge);
-            (opened, listeners.reports(), listeners.certificates(), listeners.question_errors())
+            (opened, listeners.reports(), listeners.configs(), listeners.question_errors())
         };
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
@@ -278,7 +279,8 @@ impl ActiveConfig {
             self.leaves();
         }
         changes.extend(admin.changes);
-        certificates.extend(self.admin.certificates());
+        let of_listeners = listener_configs.iter().filter_map(|listener| listener.certificates.clone());
+        let certificates: Vec<_> = of_listeners.chain(self.admin.certificates()).collect();
         let is_deferred = deferred(&settings).next().is_some();
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
@@ -289,6 +291,7 @@ impl ActiveConfig {
         self.state.is_serving(Serving {
             sites: Arc::clone(&self.sites),
             listeners: reports,
+            listener_configs,
             question_errors,
             certificates,
             agent_lookups: self.workers.agent_lookups(),

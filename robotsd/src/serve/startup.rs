@@ -128,10 +128,13 @@ pub(super) async fn serve(
     for address in listeners.apply(plan, &mut workers, &edge, log)? {
         log.say(LogEvent::Listening, address);
     }
-    let certificates: Vec<_> = listeners.certificates().into_iter().chain(admin.certificates()).collect();
+    let listener_configs = listeners.configs();
+    let of_listeners = listener_configs.iter().filter_map(|listener| listener.certificates.clone());
+    let certificates: Vec<_> = of_listeners.chain(admin.certificates()).collect();
     let serving = Serving {
         sites: Arc::clone(&sites),
         listeners: listeners.reports(),
+        listener_configs,
         question_errors: listeners.question_errors(),
         certificates: certificates.clone(),
         agent_lookups: workers.agent_lookups(),

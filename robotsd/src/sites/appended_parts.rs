@@ -142,7 +142,7 @@ impl AppendedParts {
         // Where its trouble is known, that was said.
         let is_unread = |state: &PartState| state.hash.is_none() && state.trouble.is_none();
         for part in parts.iter().filter(|part| is_unread(&part.reader.state.lock())) {
-            part.reader.say(LogLevel::Error, NEVER_READ);
+            part.reader.say(LogLevel::Error, NOT_AT_HAND);
         }
         Ok(Self { appendix, parts: parts.into() })
     }
@@ -247,7 +247,7 @@ impl PartReader {
                     let mut state = self.state.lock();
                     (state.trouble.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
                 };
-                let stays = if has_one { "the last good one stays" } else { NEVER_READ };
+                let stays = if has_one { "the last good one stays" } else { NOT_AT_HAND };
                 if is_new {
                     self.say(LogLevel::Error, &format!("{why}; {stays}"));
                 }
@@ -268,7 +268,7 @@ impl PartReader {
     fn report(&self) -> AppendReport {
         let state = self.state.lock();
         let (word, stays) = match (&state.hash, &state.trouble) {
-            (None, _) => ("missing", Some(NEVER_READ)),
+            (None, _) => ("missing", Some(NOT_AT_HAND)),
             (Some(_), Some(_)) => ("last-good", Some("the last good one is appended")),
             (Some(_), None) => ("appended", None),
         };
@@ -284,8 +284,8 @@ impl PartReader {
     }
 }
 
-/// The consequence of a part that was never read.
-const NEVER_READ: &str = "this part was never read, so it is not appended: crawlers that only it names pass, unless an earlier version that has it is live";
+/// The consequence of a part that was not read since the start; of a file there is no copy of before.
+const NOT_AT_HAND: &str = "this part is not at hand, so it is not appended: crawlers that only it names pass, unless an earlier version that has it is live";
 
 /// A regular file of at most 8 MiB.
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {

@@ -13,7 +13,7 @@ use tower_robots::live::{
     Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, Status, TroubleEvent,
     TroubleKind,
 };
-use tower_robots::policy::{Policy, Reason};
+use tower_robots::policy::{Override, Policy, Reason};
 use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
 
@@ -285,6 +285,9 @@ pub(super) fn expectations_rejected(log: &Log, site: &str, why: &str) {
 /// The name of a site. Cheap to clone.
 pub(crate) type SiteName = Arc<str>;
 
+/// Said of an override, in the words of `config check`.
+const ENDED: &str = "this override has ended: it has no effect any more; take it out, or write a later day";
+
 /// The steps an operator could or should take, the most pressing first; none where all is well.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
     let [of_decision, of_switch] = flags;
@@ -302,15 +305,17 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
         let is_back = pending.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
         let hash = pending.hash().short();
         let source = file.as_deref().unwrap_or("the source");
-        let (take, leave) = if is_back {
-            ("to bring it live again", format!("or change {source}: another version goes live automatically"))
+        let (take, leave, which) = if is_back {
+            ("to bring it live again", "or change", "another version")
         } else {
-            let leave = format!("if not, correct {source}: a version that passes the gate goes live automatically");
-            ("if the change is intended", leave)
+            ("if the change is intended", "if not, correct", "a version")
         };
         steps.push(NextStep::command(take, command(&["accept", name, &hash], of_decision)));
-        steps.push(NextStep::say(leave));
+        steps.push(NextStep::say(format!("{leave} {source}: {which} that passes the gate goes live automatically")));
     }
+    let has_ended = |over: &&Override| over.until.is_some_and(|end| end <= SystemTime::now());
+    let ended = snapshot.policy.overrides.iter().filter(has_ended);
+    steps.extend(ended.map(|over| NextStep::say(format!("{over}: {ENDED}"))));
     let errors = snapshot.content.as_ref().map_or(0, |content| content.report().count(Severity::Error));
     if let (Some(path), true) = (&file, errors > 0) {
         steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));

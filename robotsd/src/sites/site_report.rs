@@ -79,12 +79,12 @@ impl Sites {
         Ok(HistoryReport { site: live.name, entries: entries.iter().map(recorded).collect() })
     }
 
-    /// Parts that are to be appended and were never read, a line each.
+    /// Parts that are to be appended and are not at hand, a line each.
     pub(crate) fn missing_parts(&self) -> Vec<String> {
         let missing = |site: &ServedSite| {
             let missing = site.robots.parts.as_ref().map(|parts| parts.appendix.missing()).unwrap_or_default();
             let name = site.name.clone();
-            missing.into_iter().map(move |title| format!("site {name:?}: {title:?} was never read and is not appended"))
+            missing.into_iter().map(move |title| format!("site {name:?}: {title:?} is not at hand and not appended"))
         };
         self.iter().flat_map(missing).collect()
     }

@@ -334,6 +334,7 @@ fn a_config_that_is_read_again_takes_up_its_tokens_and_forgets_others() {
     let answer = scene.ask(Way::Token, operator, "POST /reload?site=shop", "");
     assert_eq!(answer.status, 403);
     assert_has(&answer.body, &["operator: what [admin] lets them do has ended"]);
+    scene.running.wait_for_message("config-warning", "this token has ended: it has no effect any more");
     scene.folder.configure(text.replace(hash, &format!("hash = \"sha256:{}\"", "0".repeat(64))));
     scene.running.wait_for_message("config", "admin.token[operator].hash: …");
     assert_eq!(asked(), 401);
@@ -575,6 +576,32 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
             assert_eq!(results.last(), Some(&json!("done")), "{ended:?}");
         },
     );
+}
+
+/// It turns enforcement off as a switch does. And the audit of a site that there is not is a slip.
+#[test]
+fn a_mode_that_a_config_changes_is_in_the_audit() {
+    let config = |mode: &str, of_site: &str| {
+        let keys = format!("mode = {mode:?}\nstate_dir = \"state\"");
+        Config::new().keys(keys).site("shop", format!("root = \".\"\n{of_site}")).admin_socket().robots(ROBOTS)
+    };
+    let folder = config("refuse", "").folder();
+    let audit = |arguments: &[&str]| folder.with_config(&[&["audit"], arguments].concat());
+    assert_has(audit(&[]).ends_with(0).error, &["no command has changed anything yet, nor a config a mode"]);
+    let _running = folder.start();
+    for (lines, mode, of_site) in [(1, "off", ""), (2, "off", "enforcement.mode = \"tag\"")] {
+        folder.configure(config(mode, of_site));
+        wait_until("a line of the audit", || audit(&["--json"]).json_lines().len() == lines);
+    }
+    let lines = audit(&["--json"]).json_lines();
+    assert_part(
+        &lines[0],
+        &json!({"who": null, "how": "file", "action": "mode", "site": "*", "before": "refuse", "after": "off", "result": "done"}),
+    );
+    assert_part(&lines[1], &json!({"how": "file", "site": "shop", "before": "off", "after": "tag"}));
+    let of_shop = audit(&["--site", "shop"]).succeeded();
+    assert_has(of_shop, &["done: mode * (refuse → off), by the config (file) on ", "done: mode shop (off → tag), by "]);
+    assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\"; there is \"shop\""]);
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
     let said = folder.configured(["config", "check"]).ends_with(0).error;
     let said = said.replace(&format!("{}/", folder.path().display()), "");
     let wants = [
-        "warning: robots.txt is not a folder: a restart forgets versions, history and the kill switch\n --> robotsd.toml:3:13\n",
+        "warning: robots.txt is not a folder: a restart forgets every decision, the kill switch too, and the history\n --> robotsd.toml:3:13\n",
         "note: the site \"a\" refuses without grace: ",
         "warning: no crawler is called \"GTPBot\", so this has no effect\n  --> robotsd.toml:10:1\n",
         "= help: did you mean \"GPTBot\"?",

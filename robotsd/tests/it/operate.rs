@@ -259,7 +259,11 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     operated.end();
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
-    let parts = ["it was rolled back gate: watches no pages:", "next: to bring it live again:"];
+    let parts = [
+        "it was rolled back gate: watches no pages:",
+        "next: to bring it live again:",
+        "another version that passes the gate goes live automatically",
+    ];
     assert_has(unfolded(&operated.command(&["status"]).ends_with(1).out), &parts);
     let causes = operated.json(&["history", "shop"]);
     let of = |cause: &str| causes["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == cause).count();

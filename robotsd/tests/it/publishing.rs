@@ -87,7 +87,7 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     folder.remove("ai.txt");
     let running = folder.start();
     assert_has(served(&running), &["# From ai.txt"]);
-    running.wait_for_message("append", "was never read");
+    running.wait_for_message("append", "is not at hand");
     assert_eq!(site_status(&folder)["append"][0]["state"], "missing");
     assert_eq!(running.get("/x", GPTBOT).status, 403);
     folder.replace("ai.txt", LIST);
@@ -111,7 +111,7 @@ fn a_list_at_a_url_outlives_its_server() {
     let event = running.wait_for_event("append", |line| line["level"] == "error");
     assert_has(message(&event), &["503"]);
     assert_eq!(site_status(&folder)["append"][0]["state"], "last-good");
-    assert_lacks(folder.with_config(&["config", "check"]).said(), &["never read"]);
+    assert_lacks(folder.with_config(&["config", "check"]).said(), &["not at hand"]);
     assert_has(folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out, &["Disallow: /"]);
 }
 

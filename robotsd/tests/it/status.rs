@@ -250,6 +250,15 @@ fn where_all_is_well_the_sites_are_a_line_each() {
     assert_lacks(&problems, &["\nsite "]);
 }
 
+#[test]
+fn an_override_that_has_ended_says_what_to_do() {
+    let site = "root = \".\"\n[site.modes]\n\"agent:GPTBot\" = { mode = \"tag\", until = 2020-01-01 }";
+    let (folder, _running) = Config::refusing().site("a", site).admin_socket().robots(ROBOTS).start();
+    let problems = folder.with_config(&["status", "--problems"]).ends_with(1).out;
+    let ended = ": this override has ended: it has no effect any more; take it out, or write a later day";
+    assert_has(unfolded(&problems), &["next: agent ", ended]);
+}
+
 /// Found out without anything to write, for root as well, which no permission keeps from writing.
 #[test]
 fn a_state_directory_that_cannot_be_written_is_said_before_it_matters() {

@@ -227,3 +227,51 @@ fn a_certificate_that_clients_refuse_for_its_dates_is_said_by_the_check_and_the_
         folder.with_config(&["status", "--ready"]).succeeded();
     }
 }
+
+/// Nobody with a browser reaches such a host; and no certificate is blamed that may be right.
+#[test]
+fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_none_in_doubt() {
+    let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
+    let plain = format!("{certificate}\n[[listener]]\naddress = \"127.0.0.1:0\"");
+    let behind = format!("trusted_proxies = [\"10.0.0.0/8\"]\n{certificate}");
+    let other = &["other.test"][..];
+    for (listeners, names, hosts, said) in [
+        (certificate, other, &["shop.test"][..], Some("\"shop.test\"")),
+        (
+            certificate,
+            &["*.shop.test"],
+            &["WWW.shop.test", "shop.test", "a.b.shop.test"],
+            Some("\"shop.test\", \"a.b.shop.test\""),
+        ),
+        (certificate, other, &["shop.test:8443", "*.shop.test"], Some("\"shop.test\", \"*.shop.test\"")),
+        (certificate, &["shop.test", "x.www.test"], &["shop.test:8443", "*.www.test"], None),
+        (certificate, other, &[], None),
+        (certificate, other, &["*", "localhost", "127.0.0.1", "[::1]"], None),
+        // A proxy in front checks as it likes.
+        (&behind, other, &["shop.test"], None),
+        // One of the hosts may be meant for the other listener.
+        (&plain, &["shop.test"], &["shop.test", "inside.test"], None),
+        (&plain, other, &["shop.test"], Some("\"shop.test\"")),
+    ] {
+        let site = format!("hosts = {hosts:?}\nroot = \".\"");
+        let folder = Config::refusing().listener(listeners).site("a", site).admin_socket().robots(ROBOTS).folder();
+        certify(folder.path(), names);
+        let checked = folder.with_config(&["config", "check"]).ends_with(0);
+        let running = folder.start();
+        let status = folder.with_config(&["status", "--json"]).json();
+        let Some(said) = said else {
+            assert_lacks(&checked.error, &["no certificate"]);
+            assert_eq!(status["troubles"], json!([]), "{names:?} {hosts:?}");
+            continue;
+        };
+        let said = format!("no certificate of a [[listener]] is for {said}: clients refuse one for another name");
+        assert_has(&checked.error, &[&said, "chain = \"a.pem\""]);
+        assert_eq!(status["troubles"], json!([said]));
+        folder.with_config(&["status", "--problems"]).ends_with(1);
+        // The right one comes.
+        let all = hosts.iter().map(|host| host.split(':').next().unwrap()).collect::<Vec<_>>();
+        certify(folder.path(), &all);
+        running.signal("HUP");
+        wait_until("the certificate", || folder.with_config(&["status", "--json"]).json()["troubles"] == json!([]));
+    }
+}

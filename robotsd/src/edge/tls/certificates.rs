@@ -221,6 +221,15 @@ impl LiveCertificates {
         pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?))).collect()
     }
 
+    /// Whether one of them is for a host, or for a host that a pattern such as `*.example.com` fits.
+    pub(crate) fn are_for(&self, pattern: &str) -> bool {
+        let current = self.current();
+        let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
+        // One for some of these hosts may be all that is needed.
+        let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
+        pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
+    }
+
     /// The certificates in force, and warnings about them.
     pub(crate) fn report_all(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
