@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf, absolute};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -153,10 +152,9 @@ impl ServerState {
         self.last_upgrade.lock().as_ref().filter(|upgrade| upgrade.state == "done").and_then(|upgrade| upgrade.process)
     }
 
-    /// Lines that each log has lost, by its name.
-    pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let access = self.lost.iter().map(|lost| ("access", lost.count.load(Ordering::Relaxed)));
-        [("events", self.log.dropped())].into_iter().chain(access)
+    /// What each log has lost, by its name.
+    pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, &LostLines)> {
+        [("events", self.log.lost())].into_iter().chain(self.lost.iter().map(|lost| ("access", &**lost)))
     }
 
     /// Has the config file read again and applied, and waits for the outcome. None while the process starts or ends.
@@ -222,14 +220,14 @@ impl ServerState {
         let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
         let questions =
             serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.troubles());
-        let (access, now) = (self.lost.iter().filter_map(|lost| lost.trouble.lock().clone()), SystemTime::now());
+        let (logs, now) = (self.lost_lines().filter_map(|(_, lost)| lost.trouble()), SystemTime::now());
         let dates = serving.iter().flat_map(|serving| &serving.certificates).flat_map(LiveCertificates::dates);
         let certificates =
             dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?)));
         // Listeners may share a file.
         let certificates: BTreeSet<_> = certificates.collect();
         let of_process = self.watchdog.troubles().chain(questions).chain(certificates);
-        of_process.chain(state).chain(board).chain(access).collect()
+        of_process.chain(state).chain(board).chain(logs).collect()
     }
 }
 
