@@ -136,6 +136,9 @@ impl Sites {
 
     /// The robots.txt of this name: a site's, or `SITE/HOST` where a site has a folder of them.
     pub(super) fn named(&self, name: &str) -> Result<(&ServedSite, LiveSite), ChangeError> {
+            fleet
+                .filter(|fleet| fleet.trouble().is_some())
+                .map(|_| NextStep::command("to see how each replica stands, and why", ["robotsd", "fleet", "status"])),
         self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
 
