@@ -51,6 +51,8 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` where nothing is enforced for any site, else `on`; empty from an older robotsd.
     pub(crate) enforcement: String,
+    /// The switch of every site, or the fleet's: sites may also be off one by one.
+    pub(crate) switch: String,
     /// The next steps that concern every site.
     pub(crate) next: Vec<NextStep>,
     /// Why the switch of every site is taken for `off` although it was not turned.

@@ -196,6 +196,7 @@ impl ServerState {
             traffic: serving.as_ref().map(|serving| serving.traffic()),
             connections: serving.as_ref().map(|serving| serving.edge.connections()),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
+            switch: serving.as_ref().map_or("", |serving| serving.sites.switch().as_str()).to_owned(),
             switch_trouble: serving.as_ref().and_then(|serving| serving.sites.switch_trouble()),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
             state_writable: self.is_state_writable(),
