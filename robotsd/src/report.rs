@@ -64,6 +64,9 @@ pub(crate) struct StatusReport {
     pub(crate) stalled: Vec<String>,
     /// Troubles that concern every site: of the state directory, of certificates and others.
     pub(crate) troubles: Vec<String>,
+    /// Whether the client may look at no site that there is, which is a trouble.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_blind: bool,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) sites: Vec<SiteReport>,
 }

@@ -203,6 +203,7 @@ impl ServerState {
             stalled: self.watchdog.stalled(),
             notify,
             troubles: [self.troubles(serving.as_deref()), unnotified].concat(),
+            is_blind: false,
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }
