@@ -51,6 +51,8 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` where nothing is enforced for any site, else `on`; empty from an older robotsd.
     pub(crate) enforcement: String,
+    /// The switch of every site, or the fleet's: sites may also be off one by one.
+    pub(crate) switch: String,
     /// The next steps that concern every site.
     pub(crate) next: Vec<NextStep>,
     /// Why the switch of every site is taken for `off` although it was not turned.
@@ -62,6 +64,9 @@ pub(crate) struct StatusReport {
     pub(crate) stalled: Vec<String>,
     /// Troubles that concern every site: of the state directory, of certificates and others.
     pub(crate) troubles: Vec<String>,
+    /// Whether the client may look at no site that there is, which is a trouble.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_blind: bool,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) sites: Vec<SiteReport>,
 }

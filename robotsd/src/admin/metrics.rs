@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use flate2::Compression;
@@ -40,7 +41,7 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
         exposition.sample(&family::CONFIG_TIMESTAMP, &[], accepted.as_secs_f64());
     }
     for (log, lines) in state.lost_lines() {
-        exposition.sample(&family::LOG_DROPPED, &[("log", log)], lines);
+        exposition.sample(&family::LOG_DROPPED, &[("log", log)], lines.count.load(Ordering::Relaxed));
     }
     state.watchdog.write_metrics(&mut exposition);
     if let Some(serving) = state.serving() {

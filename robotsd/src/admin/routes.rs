@@ -238,6 +238,12 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     report.fleet = report.fleet.filter(|_| grant.covers(None));
     report.sites.retain(|site| grant.covers(Some(&site.name)));
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
+    // A site with a folder may have no file.
+    let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
+    report.is_blind = has_no_site && report.sites.is_empty() && !grant.covers(None);
+    if report.is_blind {
+        report.troubles.push(format!("[admin] gives you {grant}, and there is no such site"));
+    }
     report
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf, absolute};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -149,10 +148,9 @@ impl ServerState {
         self.last_upgrade.lock().as_ref().filter(|upgrade| upgrade.state == "done").and_then(|upgrade| upgrade.process)
     }
 
-    /// Lines that each log has lost, by its name.
-    pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let access = self.lost.iter().map(|lost| ("access", lost.count.load(Ordering::Relaxed)));
-        [("events", self.log.dropped())].into_iter().chain(access)
+    /// What each log has lost, by its name.
+    pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, &LostLines)> {
+        [("events", self.log.lost())].into_iter().chain(self.lost.iter().map(|lost| ("access", &**lost)))
     }
 
     /// Has the config file read again and applied, and waits for the outcome. None while the process starts or ends.
@@ -194,12 +192,14 @@ impl ServerState {
             traffic: serving.as_ref().map(|serving| serving.traffic()),
             connections: serving.as_ref().map(|serving| serving.edge.connections()),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
+            switch: serving.as_ref().map_or("", |serving| serving.sites.switch().as_str()).to_owned(),
             switch_trouble: serving.as_ref().and_then(|serving| serving.sites.switch_trouble()),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
             state_writable: self.is_state_writable(),
             stalled: self.watchdog.stalled(),
             notify,
             troubles: [self.troubles(serving.as_deref()), unnotified].concat(),
+            is_blind: false,
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }
@@ -212,13 +212,13 @@ impl ServerState {
     }
 
     /// Troubles that concern every site: those of threads, of other proxies' questions, of certificates, of the state directory, of the
-    /// board in it, and of the log of requests.
+    /// evidence, the fleet and the store of rates, of the board, and of the logs.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
         let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
         let questions =
             serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.troubles());
-        let (access, now) = (self.lost.iter().filter_map(|lost| lost.trouble.lock().clone()), SystemTime::now());
+        let (logs, now) = (self.lost_lines().filter_map(|(_, lost)| lost.trouble()), SystemTime::now());
         let dates = serving.iter().flat_map(|serving| &serving.certificates).flat_map(LiveCertificates::dates);
         // Listeners may share a file.
         let certificates: BTreeSet<_> =
@@ -226,7 +226,7 @@ impl ServerState {
         let hosts = serving.iter().flat_map(|serving| serving.sites.iter()).flat_map(ServedSite::host_patterns);
         let of_names = serving.and_then(|serving| uncovered(&serving.listener_configs, hosts));
         let of_process = self.watchdog.troubles().chain(questions).chain(certificates).chain(of_names);
-        of_process.chain(state).chain(board).chain(access).collect()
+        of_process.chain(state).chain(board).chain(logs).collect()
     }
 }
 

@@ -85,7 +85,7 @@ impl BoardPage<'_> {
     /// The things that need an operator.
     fn tasks(&self) -> Vec<Task<'_>> {
         let status = self.status;
-        let is_all_off = status.enforcement == "off";
+        let is_all_off = status.switch == "off";
         let rejected = status.config.as_ref().and_then(|config| config.rejected.as_ref());
         let mut tasks: Vec<Task<'_>> = Vec::new();
         tasks.extend(rejected.map(|rejected| {

@@ -56,7 +56,7 @@ pub(crate) struct StatusArgs {
 
 /// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config or a file that it includes was
 /// rejected, a site is switched off or counts as off because a kill switch cannot be read, a site serves anything else than what its source holds (a version waits at the gate, the last good one
-/// is in force, or there is none) or the state directory cannot be written, with `--problems` also when anything else needs a hand, 2 when it cannot be reached.
+/// is in force, or there is none), the state directory cannot be written, or the client may look at no site that there is, with `--problems` also when anything else needs a hand, 2 when it cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
     if args.fleet.fleet {
@@ -82,7 +82,7 @@ fn is_well(report: &StatusReport) -> bool {
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
     let are_well = report.sites.iter().all(|site| is_current(site) && site.enforcement != "off");
     let is_served = report.state == "serving" && report.state_writable != Some(false) && report.stalled.is_empty();
-    is_served && are_well && !is_switch_unread && !report.config.as_ref().is_some_and(is_rejected)
+    is_served && !report.is_blind && are_well && !is_switch_unread && !report.config.as_ref().is_some_and(is_rejected)
 }
 
 /// Whether a site serves what its source holds.

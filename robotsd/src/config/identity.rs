@@ -36,6 +36,8 @@ tables! {
 /// How the senders of requests are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
+    /// What becomes of impostors at sites whose mode does not bound it.
+    pub(crate) impostors: Impostors,
     /// How long a request may wait for names of its address.
     pub(crate) wait: Duration,
     /// Whether names of addresses are looked up.
@@ -62,6 +64,7 @@ pub(super) fn resolve(
     let directories = faults.keep_all(file.directories.iter().map(directory));
     let lists = faults.keep_all(file.list.iter().map(|list| list_copy(list, folder)));
     Some(IdentityConfig {
+        impostors: *file.impostors.get_ref(),
         wait: file.wait.get_ref().0,
         rdns: file.rdns,
         resolvers: resolvers?,

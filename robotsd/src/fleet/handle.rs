@@ -367,6 +367,19 @@ impl Fleet {
         self.store.lock().read
     }
 
+    /// That it goes on without what the store has; none before the store was asked, or where it has never read a document.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let store = self.store.lock();
+        let (state, why) = match store.standing.state() {
+            (ReplicaState::Current, _) if store.trouble.is_some() => {
+                (ReplicaState::Stale, "the last document stays in force".to_owned())
+            }
+            (ReplicaState::Unknown, _) => return None,
+            (state, why) => (state, why?),
+        };
+        Some(format!("fleet {:?} is {}: {why}", self.settings.name, state.as_str()))
+    }
+
     pub(crate) fn report(&self) -> FleetReport {
         let (member, store) = (self.member.lock().clone(), self.store.lock());
         let mut replicas = store.replicas.clone();

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::{Log, LogEvent, LogLevel, LogPrivacy};
+use super::{Log, LogEvent, LogPrivacy, LostLines};
 use crate::config::{AccessFormat, AccessSettings};
 use crate::date;
 use crate::edge::{AccessRecord, OnAccess};
@@ -40,16 +40,6 @@ pub(crate) struct AccessLog {
     pub(crate) lost: Arc<LostLines>,
 }
 
-/// Lines that were not written.
-#[derive(Debug, Default)]
-pub(crate) struct LostLines {
-    pub(crate) count: AtomicU64,
-    /// Those that the queue had no room for, and that no event has been about.
-    dropped: AtomicU64,
-    /// Why lines cannot be written now.
-    pub(crate) trouble: Mutex<Option<String>>,
-}
-
 enum WriterMessage {
     Record(Box<AccessRecord>),
     Reopen,
@@ -63,14 +53,16 @@ impl AccessLog {
         let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
+        // Events are written to standard output as well.
+        let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
         let writer = Writer {
             format: settings.format,
             privacy,
             path,
             sink,
+            is_cut,
             log,
             lines: Vec::with_capacity(BLOCK),
-            lost: 0,
             lost_lines: lost.clone(),
         };
         std::thread::Builder::new()
@@ -112,11 +104,11 @@ struct Writer {
     /// None for standard output.
     path: Option<PathBuf>,
     sink: Box<dyn Write + Send>,
+    /// Whether the last line there may be cut off.
+    is_cut: Arc<Mutex<bool>>,
     log: Log,
     /// Whole lines that are not written yet.
     lines: Vec<u8>,
-    /// Lines that could not be written since the last event about it.
-    lost: u64,
     lost_lines: Arc<LostLines>,
 }
 
@@ -169,31 +161,14 @@ impl Writer {
             return;
         }
         let name = self.path.as_ref().map_or("standard output".into(), |path| path.to_string_lossy());
-        match self.sink.write_all(&self.lines) {
-            Ok(()) if self.lost > 0 => {
-                let message = format!("{name} is written again; {} lines are lost", self.lost);
-                self.log.say_at(LogLevel::Info, LogEvent::AccessLog, message);
-                self.lost = 0;
-                *self.lost_lines.trouble.lock() = None;
-            }
-            Ok(()) => {}
-            Err(error) => {
-                // Reported when it begins and when it is over: a full disk stays full for many requests.
-                if self.lost == 0 {
-                    let message = format!("{name} cannot be written: {error}; lines are lost");
-                    self.log.say(LogEvent::AccessLog, &*message);
-                    *self.lost_lines.trouble.lock() = Some(message);
-                }
-                let lines = memchr::memchr_iter(b'\n', &self.lines).count() as u64;
-                self.lost += lines;
-                self.lost_lines.count.fetch_add(lines, Ordering::Relaxed);
-            }
+        if let Some((level, message)) = self.lost_lines.write(&mut self.sink, &self.is_cut, &name, &self.lines) {
+            self.log.say_at(level, LogEvent::AccessLog, message);
         }
         self.lines.clear();
     }
 }
 
-/// The destination of the lines. Standard output is locked for whole ones, because events are written there as well.
+/// The destination of the lines.
 fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;

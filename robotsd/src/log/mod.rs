@@ -10,9 +10,10 @@ mod access;
 mod entry;
 mod event;
 
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::config::{AddressLogging, LogConfig, LogFormat, QueryLogging};
 
-pub(crate) use self::access::{AccessLog, LostLines};
+pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 
@@ -72,9 +73,9 @@ impl Log {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// How many lines were dropped so far, because the log is slower than the events.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.queue.0.waiting.lock().dropped
+    /// What is lost so far, because the log is slower than the events or cannot be written.
+    pub(crate) fn lost(&self) -> &LostLines {
+        &self.queue.0.lost
     }
 
     /// Waits until everything written so far is out, but not for a reader that has stopped reading.
@@ -92,21 +93,62 @@ impl Drop for OpenQueue {
     }
 }
 
+/// Lines that were not written.
+#[derive(Debug, Default)]
+pub(crate) struct LostLines {
+    pub(crate) count: AtomicU64,
+    /// Those that the queue had no room for, and that no event has been about.
+    dropped: AtomicU64,
+    /// How many were lost since lines cannot be written, and why.
+    trouble: Mutex<Option<(u64, String)>>,
+}
+
+impl LostLines {
+    /// Why lines cannot be written now.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().as_ref().map(|(_, why)| why.clone())
+    }
+
+    /// Writes whole lines, behind one that may be cut off on a line of their own. What is to be said of it: when lines begin to be lost and
+    /// when it is over, because a full disk stays full for many of them.
+    fn write(
+        &self,
+        out: &mut impl Write,
+        is_cut: &Mutex<bool>,
+        name: &str,
+        lines: &[u8],
+    ) -> Option<(LogLevel, String)> {
+        let mut is_cut = is_cut.lock();
+        let end: &[u8] = if *is_cut { b"\n" } else { b"" };
+        let written = out.write_all(end).and_then(|()| out.write_all(lines)).and_then(|()| out.flush());
+        *is_cut = written.is_err();
+        let mut trouble = self.trouble.lock();
+        let before = trouble.take();
+        let Err(error) = written else {
+            return before.map(|(lost, _)| (LogLevel::Info, format!("{name} is written again; {lost} lines are lost")));
+        };
+        let count = memchr::memchr_iter(b'\n', lines).count() as u64;
+        self.count.fetch_add(count, Ordering::Relaxed);
+        let begun = before.is_none().then(|| format!("{name} cannot be written: {error}; lines are lost"));
+        *trouble = before.map(|(lost, why)| (lost + count, why)).or_else(|| Some((count, begun.clone()?)));
+        begun.map(|why| (LogLevel::Error, why))
+    }
+}
+
 /// Writes until the queue is closed, everything that came within a pause at once.
 fn write_all(format: LogFormat, queue: &Queue) {
+    let overflow =
+        |message| LogEntry { message: Some(message), ..LogEntry::now(LogEvent::LogOverflow) }.to_line(format, &[]);
     let mut block = String::new();
     while let Some((lost, flushes)) = queue.take(&mut block) {
         if lost > 0 {
-            let entry = LogEntry {
-                message: Some(format!("{lost} lines were not written: the log is slower than the events")),
-                ..LogEntry::now(LogEvent::LogOverflow)
-            };
-            block.push_str(&entry.to_line(format, &[]));
+            block.push_str(&overflow(format!("{lost} lines were not written: the log is slower than the events")));
         }
-        let mut out = std::io::stdout().lock();
         // A closed standard output is no reason to stop serving.
-        let _ = out.write_all(block.as_bytes()).and_then(|()| out.flush());
-        drop(out);
+        let said = queue.lost.write(&mut io::stdout(), &queue.is_cut, "standard output", block.as_bytes());
+        if let Some((LogLevel::Info, message)) = said {
+            queue.push(&overflow(message));
+        }
         block.clear();
         for done in flushes {
             let _ = done.send(());
@@ -130,6 +172,9 @@ const KEPT: usize = 512 * 1024;
 struct Queue {
     waiting: Mutex<PendingLines>,
     news: Condvar,
+    lost: LostLines,
+    /// Whether the last line on standard output, where both logs may go, may be cut off.
+    is_cut: Arc<Mutex<bool>>,
 }
 
 #[derive(Debug, Default)]
@@ -138,8 +183,6 @@ struct PendingLines {
     count: usize,
     /// Lines that were dropped since lines were taken last.
     lost: u64,
-    /// Lines that were dropped so far.
-    dropped: u64,
     /// Notified once the waiting lines are written.
     flushes: Vec<SyncSender<()>>,
     /// Whether the thread that writes has to be woken.
@@ -153,7 +196,7 @@ impl Queue {
         let mut waiting = self.waiting.lock();
         if waiting.count == MOST {
             waiting.lost += 1;
-            waiting.dropped += 1;
+            self.lost.count.fetch_add(1, Ordering::Relaxed);
             return;
         }
         waiting.count += 1;
@@ -286,10 +329,53 @@ mod tests {
         queue.push("last\n");
         queue.close();
         assert_eq!(queue.take(&mut block).map(|(lost, _)| lost), Some(0));
-        assert_eq!(queue.waiting.lock().dropped, 3);
+        assert_eq!(queue.lost.count.load(Ordering::Relaxed), 3);
         assert_eq!(block, "last\n");
         block.clear();
         assert!(queue.take(&mut block).is_none());
+    }
+
+    /// A disk with so much room.
+    struct Disk {
+        room: usize,
+        written: Vec<u8>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            if self.room == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let taken = octets.len().min(self.room);
+            self.written.extend_from_slice(&octets[..taken]);
+            self.room -= taken;
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_a_full_disk_does_not_take_are_counted_and_the_next_is_a_line_of_its_own() {
+        let (lost, is_cut) = (LostLines::default(), Mutex::new(false));
+        let mut disk = Disk { room: 6, written: Vec::new() };
+        let why = format!("the log cannot be written: {}; lines are lost", io::Error::from(io::ErrorKind::StorageFull));
+        let over = "the log is written again; 3 lines are lost".to_owned();
+        for (room, lines, said, count, trouble) in [
+            (0, "one\n", None, 0, None),
+            (0, "two\nthree\n", Some((LogLevel::Error, why.clone())), 2, Some(&why)),
+            (0, "four\n", None, 3, Some(&why)),
+            (99, "five\n", Some((LogLevel::Info, over)), 3, None),
+            (0, "six\n", None, 3, None),
+        ] {
+            disk.room += room;
+            assert_eq!(lost.write(&mut disk, &is_cut, "the log", lines.as_bytes()), said, "{lines}");
+            let known = (lost.count.load(Ordering::Relaxed), lost.trouble());
+            assert_eq!(known, (count, trouble.cloned()), "{lines}");
+        }
+        assert_eq!(String::from_utf8_lossy(&disk.written), "one\ntw\nfive\nsix\n");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::breaker::{self, PROBE};
 use super::bucket::{SCRIPT, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
-use super::state::{StoreCount, StoreState, StoreUsage};
+use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreScript, StoreTrouble};
 
 /// Questions that are under way at most. With more, the process's own bucket decides.
@@ -21,17 +21,6 @@ const UNDER_WAY: usize = 4096;
 
 /// Overdue reports of one tick at most: they come at once, and the store answers them before the deadline of a question.
 const MOST_OVERDUE: usize = 256;
-
-/// That the store is used, or no longer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreChange {
-    /// It answers.
-    Used,
-    /// A part of its cluster does not, and why.
-    Partly(String),
-    /// It does not, and why.
-    Lost(String),
-}
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
@@ -41,8 +30,8 @@ pub(super) struct PendingQuestion {
     pub(super) answer: Option<oneshot::Sender<StoreAnswer>>,
 }
 
-/// Called by the thread.
-pub(super) type ChangeObserver = Box<dyn Fn(StoreChange) + Send>;
+/// Called by the thread when more or less of the store is used than before.
+pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
     shared: Arc<StoreState>,
@@ -119,8 +108,8 @@ impl StoreKeeper {
                     if !is_heard || !self.shared.breaker(part).is_closed() {
                         let (keeper, connection) = (Rc::clone(self), connection.clone());
                         spawn_local(async move {
-                            let why = Rc::clone(&keeper).probe(connection, part).await;
-                            keeper.say(why.as_deref());
+                            Rc::clone(&keeper).probe(connection, part).await;
+                            keeper.say();
                         });
                     }
                 }
@@ -146,7 +135,7 @@ impl StoreKeeper {
             Ok(connection) => self.probe_all(&connection).await.then_some(connection),
             Err(why) => {
                 self.shared.failed(&why);
-                self.say(Some(&why));
+                self.say();
                 None
             }
         }
@@ -155,25 +144,23 @@ impl StoreKeeper {
     /// Probes all parts. Whether one is used.
     async fn probe_all(self: &Rc<Self>, connection: &StoreConnection) -> bool {
         let probes = self.probed_parts().map(|part| spawn_local(Rc::clone(self).probe(connection.clone(), part)));
-        let mut last = None;
         for probe in probes.collect::<Vec<_>>() {
             // One that panics has said nothing.
-            last = probe.await.ok().flatten().or(last);
+            let _ = probe.await;
         }
-        self.say(last.as_deref());
+        self.say();
         self.shared.usage() != StoreUsage::Out
     }
 
-    /// Probes a part. Returns why it does not answer.
-    async fn probe(self: Rc<Self>, mut connection: StoreConnection, part: usize) -> Option<String> {
+    /// Probes a part.
+    async fn probe(self: Rc<Self>, mut connection: StoreConnection, part: usize) {
         if let Err(trouble) = self.ask_probe(&mut connection, part).await {
-            return Some(self.failed(part, trouble));
+            return self.failed(part, trouble);
         }
         self.heard[part].set(true);
         let mut breaker = self.shared.breaker(part);
         breaker.answered();
         breaker.probed(Instant::now());
-        None
     }
 
     /// Runs the script once, in a part.
@@ -245,27 +232,25 @@ impl StoreKeeper {
             }
             Err(trouble) => {
                 shared.count(if trouble == StoreTrouble::Late { StoreCount::Late } else { StoreCount::Failed });
-                let why = self.failed(part, trouble);
-                self.say(Some(&why));
+                self.failed(part, trouble);
+                self.say();
                 None
             }
         }
     }
 
-    /// A part did not answer. Returns why.
-    fn failed(&self, part: usize, trouble: StoreTrouble) -> String {
+    /// A part did not answer.
+    fn failed(&self, part: usize, trouble: StoreTrouble) {
         let now = Instant::now();
         match trouble {
             StoreTrouble::Late => self.shared.breaker(part).unanswered(now),
             StoreTrouble::Broken(_) => self.shared.breaker(part).broken(now),
         };
-        let why = trouble.message(&self.shared.settings);
-        self.shared.failed(&why);
-        why
+        self.shared.failed(&trouble.message(&self.shared.settings));
     }
 
     /// Says how much of the store is used, where that has changed.
-    fn say(&self, why: Option<&str>) {
+    fn say(&self) {
         let usage = self.shared.usage();
         let before = self.said.replace(Some(usage));
         if before == Some(usage) {
@@ -274,11 +259,6 @@ impl StoreKeeper {
         if usage != StoreUsage::Used && matches!(before, None | Some(StoreUsage::Used)) {
             self.shared.count(StoreCount::Outages);
         }
-        let why = || why.unwrap_or("some of its nodes do not answer").to_owned();
-        (self.changed)(match usage {
-            StoreUsage::Used => StoreChange::Used,
-            StoreUsage::Partly => StoreChange::Partly(why()),
-            StoreUsage::Out => StoreChange::Lost(why()),
-        });
+        (self.changed)(self.shared.report());
     }
 }

@@ -17,7 +17,6 @@ mod state;
 mod store;
 
 pub use self::bucket::{BucketOwner, SharedBucket, SharedKey};
-pub use self::keeper::StoreChange;
 pub use self::state::{StoreCount, StoreCounts, StoreReport, StoreUsage};
 pub use self::store::{SharedRate, SharedVerdict};
 pub use crate::store::{StoreNodes, StoreSettings, StoreUrl};

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::breaker::part_of;
 use super::bucket::{SharedBucket, SharedKey, StoreAnswer, StoreQuestion, duration};
-use super::keeper::{self, PendingQuestion, StoreChange};
+use super::keeper::{self, PendingQuestion};
 use super::ledger::LedgerStep;
 use super::state::{StoreCount, StoreReport, StoreState};
 use crate::store::{StoreSettings, of_system};
@@ -49,7 +49,7 @@ impl SharedRate {
     /// # Errors
     ///
     /// The system starts no thread.
-    pub fn start(settings: StoreSettings, changed: impl Fn(StoreChange) + Send + 'static) -> io::Result<Self> {
+    pub fn start(settings: StoreSettings, changed: impl Fn(StoreReport) + Send + 'static) -> io::Result<Self> {
         Self::start_resolving(settings, of_system, changed)
     }
 
@@ -61,7 +61,7 @@ impl SharedRate {
     pub fn start_resolving(
         settings: StoreSettings,
         lookup: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
-        changed: impl Fn(StoreChange) + Send + 'static,
+        changed: impl Fn(StoreReport) + Send + 'static,
     ) -> io::Result<Self> {
         let (questions, received) = mpsc::channel(QUEUE);
         let shared = Arc::new(StoreState::new(settings));

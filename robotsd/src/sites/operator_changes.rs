@@ -115,6 +115,12 @@ impl Sites {
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
+    /// The switch of every site, the process's or the fleet's; sites may be off one by one without it.
+    pub(crate) fn switch(&self) -> Enforcement {
+        let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.is_unknown());
+        if is_off { Enforcement::Off } else { self.state.switch() }
+    }
+
     /// The names of the sites for which nothing is enforced, because that was switched off.
     pub(crate) fn switched_off(&self) -> Vec<String> {
         self.lives().filter(is_off).map(|live| live.name).collect()
@@ -130,6 +136,9 @@ impl Sites {
             is_off.then(|| on("to enforce again", of_switch)),
             fleet.filter(|fleet| fleet.is_off()).map(|_| on(by_fleet, &["--fleet"])),
             fleet.filter(|fleet| fleet.is_unknown()).map(|_| NextStep::make_document()),
+            fleet
+                .filter(|fleet| fleet.trouble().is_some())
+                .map(|_| NextStep::command("to see how each replica stands, and why", ["robotsd", "fleet", "status"])),
         ];
         steps.into_iter().flatten().collect()
     }

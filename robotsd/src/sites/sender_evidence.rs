@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tower_robots::agent::Registry;
 use tower_robots::layer::{RobotsLayer, SenderCheck};
+use tower_robots::policy::Impostors;
 use tower_robots::source::evidence::Verifier;
 
 use super::log_events::{self, SiteName};
@@ -89,6 +90,11 @@ impl SenderEvidence {
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
+    /// That impostors pass although the config tags or refuses them, if nothing can refute a claim.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.verifier.status().refutes_nothing().filter(|_| self.settings.impostors != Impostors::Observe)
+    }
+
     /// The evidence at hand.
     pub(super) fn report(&self) -> IdentityReport {
         let status = self.verifier.status();
@@ -130,8 +136,8 @@ impl SenderEvidence {
 
     /// Whether the evidence of these settings is the same; how requests use it may differ.
     fn has_sources_of(&self, settings: &IdentityConfig) -> bool {
-        let IdentityConfig { wait, trusted_proxies, .. } = self.settings.clone();
-        self.settings == IdentityConfig { wait, trusted_proxies, ..settings.clone() }
+        let IdentityConfig { impostors, wait, trusted_proxies, .. } = self.settings.clone();
+        self.settings == IdentityConfig { impostors, wait, trusted_proxies, ..settings.clone() }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks, Turns};
 use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
-use crate::shared_rate::{SharedRate, StoreChange, StoreCount, StoreReport};
+use crate::shared_rate::{SharedRate, StoreCount, StoreReport, StoreUsage};
 
 /// The folder of the state directory that says what was sent.
 const PUBLISH_FOLDER: &str = "on_publish";
@@ -231,9 +231,13 @@ impl Sites {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
-    /// Troubles that concern every site: those of the state directory.
+    /// Troubles that concern every site: those of the state directory, of the evidence, of the fleet and of the store of rates.
     pub(crate) fn troubles(&self) -> Vec<String> {
-        self.state.directory.as_ref().map(StateDir::troubles).unwrap_or_default()
+        let directory = self.state.directory.iter().flat_map(StateDir::troubles);
+        let evidence = self.evidence.as_ref().and_then(SenderEvidence::trouble);
+        let fleet = self.state.fleet.as_ref().and_then(|fleet| fleet.trouble());
+        let rates = self.rate_store.as_ref().map(SharedRate::report).filter(|report| report.usage != StoreUsage::Used);
+        directory.chain(evidence).chain(fleet).chain(rates.as_ref().and_then(store_message)).collect()
     }
 
     /// Whether what is to outlive the process can be written; none without a state directory.
@@ -312,21 +316,25 @@ pub(super) fn renewed_rate_store(
     if let Some(same) = before.filter(|before| before.settings() == settings) {
         return Ok(Some(same.clone()));
     }
-    let (place, log) = (settings.place(), log.clone());
-    let changed = move |change| {
-        let message = match change {
-            StoreChange::Used => {
-                return log.say(LogEvent::RateStore, format!("{place} answers: crawlers are counted there"));
-            }
-            StoreChange::Partly(why) => {
-                format!("a part of {place} is not asked: {why}; each process counts the crawlers there for itself")
-            }
-            StoreChange::Lost(why) => format!("{place} is not asked: {why}; each process counts crawlers for itself"),
-        };
-        log.say_at(LogLevel::Warn, LogEvent::RateStore, message);
+    let log = log.clone();
+    let changed = move |report: StoreReport| {
+        let level = if report.usage == StoreUsage::Used { LogEvent::RateStore.level() } else { LogLevel::Warn };
+        store_message(&report).into_iter().for_each(|message| log.say_at(level, LogEvent::RateStore, message));
     };
     let store = SharedRate::start(settings.clone(), changed);
     store.map(Some).map_err(|error| format!("the store of rates: no thread can be started: {error}"))
+}
+
+/// Whether the store of rates is asked, as log and status say it; none before it has answered or failed.
+fn store_message(report: &StoreReport) -> Option<String> {
+    let (place, why) = (&report.place, report.trouble.as_ref().map(|(_, why)| why));
+    Some(match report.usage {
+        StoreUsage::Used => format!("{place} answers: crawlers are counted there"),
+        StoreUsage::Partly => {
+            format!("a part of {place} is not asked: {}; each process counts the crawlers there for itself", why?)
+        }
+        StoreUsage::Out => format!("{place} is not asked: {}; each process counts crawlers for itself", why?),
+    })
 }
 
 #[cfg(test)]

@@ -163,9 +163,14 @@ impl Origins {
         Arc::ptr_eq(&self.0, &others.0)
     }
 
-    /// Every server, and every name that cannot be resolved.
+    /// Every server, and every name that cannot be resolved. Where all are out, the next request tries them all the same.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
-        self.0.entries.iter().flat_map(|entry| entry.status(&self.0.connection_limit)).collect()
+        let of_entries = self.0.entries.iter().flat_map(|entry| entry.status(&self.0.connection_limit));
+        let mut all: Vec<_> = of_entries.collect();
+        let are_all_out = all.iter().all(|server| server.outage.is_some());
+        let outages = all.iter_mut().filter(|_| are_all_out).flat_map(|server| &mut server.outage);
+        outages.for_each(|outage| outage.again = Duration::ZERO);
+        all
     }
 
     /// The requests that got no answer since they were configured, by kind.

@@ -488,6 +488,31 @@ fn a_restricted_client_sees_its_sites_in_the_status() {
     assert!(page(0).contains("blog-1") && !page(1).contains("blog-1"), "{}", page(1));
 }
 
+/// Else all would be well for it for ever, once its site has another name.
+#[test]
+fn a_client_whose_sites_are_none_is_told_so_and_not_that_all_is_well() {
+    let scene = Scene::start();
+    let place = scene.running.admin().to_string();
+    let command = |client: usize, arguments: &[&str]| {
+        let mut command = scene.folder.robotsd();
+        run(command.args(arguments).args(["--admin", &place]).env("ROBOTSD_TOKEN", &scene.tokens[client]))
+    };
+    command(1, &["status", "--problems"]).succeeded();
+    scene.folder.configure(scene.folder.read("robotsd.toml").replace("sites = [\"shop\"]", "sites = [\"shpo\"]"));
+    wait_until("the config", || command(1, &["status"]).code == Some(1));
+    let status = command(1, &["status", "--problems"]).ends_with(1).out;
+    assert_has(unfolded(&status), &["trouble: [admin] gives you read for \"shpo\", and there is no such site"]);
+    command(1, &["status", "--ready"]).succeeded();
+    // Switches of sites that it does not see are not that of every site.
+    for site in ["shop", "blog-1"] {
+        command(5, &["enforce", "off", "--site", site]).succeeded();
+    }
+    assert_lacks(command(1, &["status"]).out, &["EVERY SITE"]);
+    assert_lacks(command(5, &["status"]).ends_with(1).out, &["EVERY SITE"]);
+    command(2, &["enforce", "off"]).succeeded();
+    assert_has(command(1, &["status"]).out, &["ENFORCEMENT IS OFF FOR EVERY SITE"]);
+}
+
 /// Users of the socket: the kernel says who they are. Only root can be several users.
 #[test]
 fn users_of_the_socket_are_known_by_their_number() {

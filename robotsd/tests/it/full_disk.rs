@@ -169,3 +169,34 @@ fn lines_that_the_log_of_requests_loses_are_a_trouble_as_long_as_it_cannot_be_wr
         wait_until("no trouble", || asked(told() == "[]"));
     });
 }
+
+/// Those are where auditors look: refusals, switches, and who turned them.
+#[test]
+fn events_that_standard_output_does_not_take_are_a_trouble_until_a_line_is_written_again() {
+    let name = "full_disk::events_that_standard_output_does_not_take_are_a_trouble_until_a_line_is_written_again";
+    SmallDisk::with(name, |disk| {
+        let path = disk.path().join("events.log");
+        let folder = Config::new().admin_socket().files_of("shop").robots(FIRST).folder();
+        let mut serve = folder.robotsd();
+        serve.args(["serve", "--config", "robotsd.toml"]).stdout(fs::File::create(&path).unwrap());
+        let _running = KillOnDrop(serve.spawn().unwrap());
+        wait_until("a start", || folder.with_config(&["status", "--ready"]).code == Some(0));
+        folder.with_config(&["status", "--problems"]).succeeded();
+        disk.fill();
+        // Each has an event.
+        let told = || {
+            folder.with_config(&["enforce", "on"]);
+            folder.with_config(&["status", "--json"]).json()["troubles"].to_string()
+        };
+        let want = "standard output cannot be written: No space left on device (os error 28); lines are lost";
+        wait_until("a trouble", || told().contains(want));
+        assert_has(unfolded(&folder.with_config(&["status", "--problems"]).ends_with(1).out), &[want]);
+        disk.free();
+        wait_until("no trouble", || told() == "[]");
+        let log = || fs::read_to_string(&path).unwrap();
+        wait_until("what is lost", || log().contains("standard output is written again; "));
+        // One line is cut off, and no other.
+        let is_whole = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+        assert!(log().lines().filter(|line| !line.is_empty() && !is_whole(line)).count() <= 1, "{}", log());
+    });
+}

@@ -118,6 +118,21 @@ fn a_list_whose_server_does_not_confirm_it_is_counted() {
 }
 
 #[test]
+fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
+    let names = PlayedDns::start();
+    let crawlers = crawlers() + "ranges = [\"https://127.0.0.1:1/list.json\"]\n";
+    let config = |identity: &str| known_by(&names, "", identity).file("crawlers.toml", &crawlers).robots(ROBOTS);
+    let (folder, running) = config("rdns = false").start();
+    running.wait_for_message("identity", "nothing can refute a claim: ");
+    folder.with_config(&["status", "--problems"]).succeeded();
+    folder.configure(config("rdns = false\nimpostors = \"refuse\""));
+    wait_until("a trouble", || folder.with_config(&["status", "--problems"]).code == Some(1));
+    let status = folder.with_config(&["status", "--problems"]).out;
+    assert_has(unfolded(&status), &["trouble: nothing can refute a claim: ", "so impostors pass"]);
+    assert_eq!(status.matches("nothing can refute").count(), 1, "{status}");
+}
+
+#[test]
 fn the_first_request_waits_for_names_where_that_is_set() {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example");

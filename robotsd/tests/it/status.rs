@@ -156,7 +156,10 @@ fn requests_without_an_answer_are_counted_by_kind() {
     let now = traffic(&folder);
     assert_eq!(count(&now["sites"][0]["failures"], "connect"), 3, "{now}");
     assert_eq!(count(&now["responses"], "5xx"), 3, "{now}");
-    assert!(text(&folder).contains("by its upstreams: 3 connect"), "{}", text(&folder));
+    // It is out, and gets every request all the same.
+    let upstream = &now["sites"][0]["upstreams"][0];
+    assert_eq!((&upstream["state"], &upstream["again_seconds"]), (&"out".into(), &0.into()));
+    assert_has(unfolded(&text(&folder)), &["by its upstreams: 3 connect", ", tried with the next request"]);
 }
 
 /// Forty sites, of which one waits, one has an unreadable file and one is switched off.

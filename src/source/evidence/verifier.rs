@@ -350,6 +350,11 @@ impl VerifierStatus {
         self.by_cause().into_values().collect()
     }
 
+    /// The last of these, that nothing can refute a claim at all: impostors pass, whatever the policy does with them.
+    pub fn refutes_nothing(&self) -> Option<String> {
+        self.by_cause().remove("nothing")
+    }
+
     /// The same by cause, the text up to its details: one network that is down is one line, not one for each list.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.trouble.as_deref()?, true)));

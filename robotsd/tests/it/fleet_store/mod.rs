@@ -560,6 +560,10 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         let fleet = Fleet::start(&store);
         fleet.replicas[2].store.cut();
         fleet.replicas[2].running.wait_for_message("fleet", "the last document stays in force");
+        // What the fleet decides no longer comes here.
+        let needs_a_hand = fleet.replicas[2].running.command(&["status", "--problems"]).ends_with(1).out;
+        let trouble = "trouble: fleet \"shop\" is stale: the last document stays in force";
+        assert_has(unfolded(&needs_a_hand), &[trouble, "robotsd fleet status"]);
         fleet.reach(&[0]);
         fleet.enforce("off");
         wait_until("the others", || fleet.replicas[..2].iter().all(Replica::is_off));
@@ -575,6 +579,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         fleet.synced();
         fleet.enforce("on").succeeded();
         fleet.all(false);
+        assert_lacks(fleet.replicas[2].running.command(&["status"]).out, &["is stale"]);
     });
 }
 

@@ -200,12 +200,16 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
     assert!(message(&lost).contains("each process counts crawlers for itself"), "{lost}");
     pass();
     assert_has(folder.with_config(&["status"]).out, &[" OUT, this process counts alone"]);
+    let needs_a_hand = folder.with_config(&["status", "--problems"]).ends_with(1).out;
+    let trouble = format!("trouble: {} is not asked: ", store.url());
+    assert_has(unfolded(&needs_a_hand), &[&trouble, "; each process counts crawlers for itself"]);
     assert!(counted(&folder, "requests", "alone") > 0);
     store.signal("CONT");
     wait_until("a store that is used again", || {
         pass();
         store_of(&folder)["state"] == "used"
     });
+    folder.with_config(&["status", "--problems"]).succeeded();
     // A config without it stops using it, from the next request on; another one begins anew.
     folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());
