@@ -234,13 +234,15 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
 
 /// The status, with the sites that the client may look at.
 fn status(state: &ServerState, grant: &Grant) -> StatusReport {
-    let mut report = state.report();
+    let mut report = state.report(grant.covers(None));
     report.fleet = report.fleet.filter(|_| grant.covers(None));
     report.sites.retain(|site| grant.covers(Some(&site.name)));
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
     // A site with a folder may have no file.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
-    report.is_blind = has_no_site && report.sites.is_empty() && !grant.covers(None);
+    // A file that is refused may have the site.
+    let is_whole = report.config.as_ref().is_none_or(|config| config.refused.is_empty());
+    report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
         report.troubles.push(format!("[admin] gives you {grant}, and there is no such site"));
     }

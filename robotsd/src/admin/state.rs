@@ -173,7 +173,8 @@ impl ServerState {
         outcome.await.ok()
     }
 
-    pub(crate) fn report(&self) -> StatusReport {
+    /// The status, with what troubles of the process say of any site where the client may look at all of them.
+    pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
         let (since, clock) = self.started;
@@ -198,7 +199,7 @@ impl ServerState {
             state_writable: self.is_state_writable(),
             stalled: self.watchdog.stalled(),
             notify,
-            troubles: [self.troubles(serving.as_deref()), unnotified].concat(),
+            troubles: [self.troubles(serving.as_deref()), self.troubles_of_sites(serving.as_deref().filter(|_| is_of_all)), unnotified].concat(),
             is_blind: false,
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
@@ -223,10 +224,16 @@ impl ServerState {
         // Listeners may share a file.
         let certificates: BTreeSet<_> =
             dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?))).collect();
-        let hosts = serving.iter().flat_map(|serving| serving.sites.iter()).flat_map(ServedSite::host_patterns);
-        let of_names = serving.and_then(|serving| uncovered(&serving.listener_configs, hosts));
-        let of_process = self.watchdog.troubles().chain(questions).chain(certificates).chain(of_names);
+        let of_process = self.watchdog.troubles().chain(questions).chain(certificates);
         of_process.chain(state).chain(board).chain(logs).collect()
+    }
+
+    /// Troubles that name sites: those of the fleet, and of certificates that are for none of their hosts.
+    fn troubles_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
+        let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
+        let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
+        let of_fleet = sites.state.fleet.as_ref().and_then(|fleet| fleet.trouble());
+        of_names.into_iter().chain(of_fleet).collect()
     }
 }
 

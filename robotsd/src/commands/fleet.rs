@@ -187,7 +187,8 @@ fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
         match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
             Some(status) => *sites = versions(status),
-            None if why.is_none() => *why = Some(UNASKED.to_owned()),
+            // One that did not answer may be this one.
+            None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => *why = Some(UNASKED.to_owned()),
             None => {}
         }
     }

@@ -84,7 +84,8 @@ pub(crate) struct ListenerConfig {
 /// The fault of certificates that are for none of some hosts, by the patterns of sites; none in doubt.
 ///
 /// It is certain where clients come to the listener themselves: a proxy in front may take any certificate. Where there are other
-/// listeners for clients too, a host may be meant for those, unless the certificates are for no host at all. Addresses, and names without
+/// listeners for clients too, a host may be meant for those, unless the certificates are for no host at all, that of a site for every host
+/// among them. Addresses, and names without
 /// a dot, may be asked for by a health check alone.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
@@ -93,9 +94,11 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let name = |pattern: &str| pattern.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
     let is_name = |name: &String| name.is_ascii() && name.contains('.') && name.parse::<Ipv4Addr>().is_err();
     let is_covered = |name: &String| certain.iter().any(|certificates| certificates.are_for(name));
-    let (covered, uncovered): (Vec<_>, Vec<_>) = patterns.map(name).filter(is_name).partition(is_covered);
+    let (every, patterns): (Vec<_>, Vec<_>) = patterns.map(name).partition(|name| name == "*");
+    let (covered, uncovered): (Vec<_>, Vec<_>) = patterns.into_iter().filter(is_name).partition(is_covered);
     let are_all_certain = certain.len() == of_clients().count();
-    let is_fault = !certain.is_empty() && !uncovered.is_empty() && (are_all_certain || covered.is_empty());
+    let is_for_none = covered.is_empty() && every.is_empty();
+    let is_fault = !certain.is_empty() && !uncovered.is_empty() && (are_all_certain || is_for_none);
     let hosts = is_fault.then(|| quoted_list(uncovered))?;
     Some(format!("no certificate of a [[listener]] is for {hosts}: clients refuse one for another name"))
 }

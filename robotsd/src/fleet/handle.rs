@@ -371,8 +371,9 @@ impl Fleet {
     pub(crate) fn trouble(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.standing.state() {
-            (ReplicaState::Current, _) if store.trouble.is_some() => {
-                (ReplicaState::Stale, "the last document stays in force".to_owned())
+            (ReplicaState::Current, _) if !store.is_read => {
+                let why = store.trouble.as_ref()?;
+                (ReplicaState::Stale, format!("{why}; the last document stays in force"))
             }
             (ReplicaState::Unknown, _) => return None,
             (state, why) => (state, why?),

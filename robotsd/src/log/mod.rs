@@ -165,6 +165,9 @@ const MOST: usize = 4096;
 /// too short for [`MOST`] of them to come at any rate a core can refuse at.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// How long a log that cannot be written is left alone.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// Octets of room that are kept for the lines of the next pause.
 const KEPT: usize = 512 * 1024;
 
@@ -225,7 +228,12 @@ impl Queue {
                 return None;
             }
             waiting.is_awaited = true;
-            self.news.wait(&mut waiting);
+            if self.lost.trouble().is_none() {
+                self.news.wait(&mut waiting);
+            } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
+                // A disk that has room again is noticed without an event.
+                break;
+            }
         }
         waiting.is_awaited = false;
         waiting.count = 0;

@@ -174,8 +174,7 @@ impl Sites {
                 message.push_str("; off still by the fleet: `robotsd enforce on --fleet`");
             }
             Some(live) if fleet.is_some_and(|fleet| !fleet.is_unknown()) && is_off(live) => {
-                let _ =
-                    write!(message, "; off still by the fleet: `robotsd enforce on --site {:?} --fleet`", live.name);
+                message.push_str("; off still by the fleet: `robotsd fleet status` names the mark");
             }
             Some(_) => {}
             None => {

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
 use tower_robots::live::{Enforcement, StateDir};
+use tower_robots::policy::Mode;
 use tower_robots::source::Watcher;
 
 use super::inheritance::{self, HostsBySite, HostsOfSite, Inheritance, patterns};
@@ -231,13 +232,13 @@ impl Sites {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
-    /// Troubles that concern every site: those of the state directory, of the evidence, of the fleet and of the store of rates.
+    /// Troubles that concern every site: those of the state directory, of the evidence and of the store of rates.
     pub(crate) fn troubles(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::troubles);
-        let evidence = self.evidence.as_ref().and_then(SenderEvidence::trouble);
-        let fleet = self.state.fleet.as_ref().and_then(|fleet| fleet.trouble());
+        let is_strict = self.iter().any(|site| site.settings.policy.mode > Mode::Observe);
+        let evidence = self.evidence.as_ref().filter(|_| is_strict).and_then(SenderEvidence::trouble);
         let rates = self.rate_store.as_ref().map(SharedRate::report).filter(|report| report.usage != StoreUsage::Used);
-        directory.chain(evidence).chain(fleet).chain(rates.as_ref().and_then(store_message)).collect()
+        directory.chain(evidence).chain(rates.as_ref().and_then(store_message)).collect()
     }
 
     /// Whether what is to outlive the process can be written; none without a state directory.

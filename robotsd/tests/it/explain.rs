@@ -587,7 +587,7 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
     std::fs::remove_file(&switch).unwrap();
     std::fs::create_dir(&switch).unwrap();
     let unread = folder.with_config(&["explain", "--user-agent", GPTBOT, "/new"]);
-    assert_has(&unread.error, &["whether enforcement is switched off, and what is in its grace, is left out"]);
+    assert_has(&unread.error, &["a server that cannot read it either enforces nothing; grace and switch are left out"]);
     assert_eq!(policy(&unread.out), "  policy: refuse");
 }
 
