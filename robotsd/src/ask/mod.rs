@@ -212,14 +212,11 @@ impl DecisionState {
             request.headers_mut().insert(X_REQUEST_ID, id);
         }
         set_client(&mut request, question.address);
-        let decided = match question.original() {
-            Ok(asked) => {
-                let site = question.site();
-                self.decide_about(Preset::EnvoyGrpc, &request, &asked, site.as_deref(), QuestionKind::Decision).await
-            }
-            Err(error) => Err(error),
+        let decided = async {
+            let (asked, site) = (question.original()?, question.site());
+            self.decide_about(Preset::EnvoyGrpc, &request, &asked, site.as_deref(), QuestionKind::Decision).await
         };
-        let Decided { outcome, record, site, counted } = match decided {
+        let Decided { outcome, record, site, counted } = match decided.await {
             Ok(decided) => decided,
             Err(error) => {
                 self.counts.siteless(request.method().into(), StatusCode::OK);
