@@ -142,25 +142,7 @@ impl Decisions {
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
         Self(Arc::new(DecisionState { sites, errors, counts }))
     }
-}
 
-impl EdgeService for Decisions {
-    type Body = DecisionBody;
-
-    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<DecisionBody>> + Send {
-        let called = ServiceRequest::of(&request);
-        let (head, body) = request.into_parts();
-        let question = Request::from_parts(head, ());
-        // Boxed each: they are moved into the futures around them.
-        let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
-            None => Box::pin(self.answer_question(question, body)),
-            Some(called) => Box::pin(self.answer_call(called, question, body)),
-        };
-        answering
-    }
-}
-
-impl Decisions {
     async fn answer_question(self, mut question: Request<()>, body: RequestBody) -> Response<DecisionBody> {
         let Answered { mut response, counted } = self.0.answer(&mut question).await;
         self.0.answered(counted.as_ref(), question.method(), response.status());
@@ -195,6 +177,22 @@ impl Decisions {
                 response::no_call().map(DecisionBody::content)
             }
         }
+    }
+}
+
+impl EdgeService for Decisions {
+    type Body = DecisionBody;
+
+    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<DecisionBody>> + Send {
+        let called = ServiceRequest::of(&request);
+        let (head, body) = request.into_parts();
+        let question = Request::from_parts(head, ());
+        // Boxed each: they are moved into the futures around them.
+        let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
+            None => Box::pin(self.answer_question(question, body)),
+            Some(called) => Box::pin(self.answer_call(called, question, body)),
+        };
+        answering
     }
 }
 
