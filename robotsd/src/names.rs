@@ -42,16 +42,7 @@ pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
-    meant: Meant,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Meant {
-    /// A crawler or a group.
-    Name(String),
-    /// This operator has several crawlers.
-    Operator(String),
-    Unknown,
+    hint: Option<String>,
 }
 
 impl<'n> UnknownName<'n> {
@@ -65,18 +56,12 @@ impl<'n> UnknownName<'n> {
             return None;
         }
         let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
-        Some(Self { name: name.trim(), meant: Meant::of(name.trim(), recognizer.registry(), of_files) })
+        Some(Self { name: name.trim(), hint: hint_for(name.trim(), recognizer.registry(), of_files) })
     }
 
     /// The crawler that was probably meant, or how to find it.
     pub(crate) fn hint(&self) -> Option<String> {
-        match &self.meant {
-            Meant::Name(name) => Some(format!("did you mean {name:?}?")),
-            Meant::Operator(operator) => {
-                Some(format!("`robotsd agents {}` lists the crawlers of {operator}.", self.name.to_lowercase()))
-            }
-            Meant::Unknown => None,
-        }
+        self.hint.clone()
     }
 
     /// The fault, without the name that was probably meant.
@@ -85,20 +70,18 @@ impl<'n> UnknownName<'n> {
     }
 }
 
-impl Meant {
-    fn of(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Self {
-        let lower = name.to_lowercase();
-        let is_operator = |crawler: &&Crawler| crawler.operator.to_lowercase() == lower;
-        if let Some(begun) = begun(&lower, registry) {
-            return Self::Name(begun.name.to_owned());
-        }
-        if let Some(crawler) = registry.crawlers().find(is_operator) {
-            return Self::Operator(crawler.operator.to_owned());
-        }
-        let known: Vec<String> = registry.crawlers().map(|crawler| crawler.name.clone()).chain(groups).collect();
-        let nearest = nearest(name, known.iter().map(String::as_str));
-        nearest.map_or(Self::Unknown, |nearest| Self::Name(nearest.to_owned()))
+/// The crawler or group that was probably meant, or the operator of several crawlers.
+fn hint_for(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
+    let lower = name.to_lowercase();
+    let is_operator = |crawler: &&Crawler| crawler.operator.to_lowercase() == lower;
+    if let Some(begun) = begun(&lower, registry) {
+        return Some(format!("did you mean {:?}?", begun.name));
     }
+    if let Some(crawler) = registry.crawlers().find(is_operator) {
+        return Some(format!("`robotsd agents {lower}` lists the crawlers of {}.", crawler.operator));
+    }
+    let known: Vec<String> = registry.crawlers().map(|crawler| crawler.name.clone()).chain(groups).collect();
+    did_you_mean(name, known.iter().map(String::as_str))
 }
 
 /// The crawler whose name begins with a word: `Google` is short for `Googlebot`. Search engines that people use come first,

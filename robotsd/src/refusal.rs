@@ -116,6 +116,19 @@ impl TemplateFormat {
             Self::Text => "text/plain; charset=utf-8",
         }
     }
+
+    /// Control characters would let a value forge lines of a text, or send commands to a terminal.
+    fn push_escaped(self, out: &mut String, char: char) {
+        match (self, char) {
+            (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
+            (Self::Html, '&') => out.push_str("&amp;"),
+            (Self::Html, '<') => out.push_str("&lt;"),
+            (Self::Html, '>') => out.push_str("&gt;"),
+            (Self::Html, '"') => out.push_str("&quot;"),
+            (Self::Html, '\'') => out.push_str("&#39;"),
+            (_, char) => out.push(char),
+        }
+    }
 }
 
 impl Template {
@@ -174,21 +187,6 @@ impl Template {
             }
         }
         out
-    }
-}
-
-impl TemplateFormat {
-    /// Control characters would let a value forge lines of a text, or send commands to a terminal.
-    fn push_escaped(self, out: &mut String, char: char) {
-        match (self, char) {
-            (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
-            (Self::Html, '&') => out.push_str("&amp;"),
-            (Self::Html, '<') => out.push_str("&lt;"),
-            (Self::Html, '>') => out.push_str("&gt;"),
-            (Self::Html, '"') => out.push_str("&quot;"),
-            (Self::Html, '\'') => out.push_str("&#39;"),
-            (_, char) => out.push(char),
-        }
     }
 }
 
@@ -329,7 +327,6 @@ impl HtmlContext {
                         Self::Text
                     }
                 }
-                Self::Text => Self::Text,
                 Self::Tag { name } => match byte {
                     b'>' if RAW.contains(&&*name) => Self::Raw { name },
                     b'>' => Self::Text,
@@ -337,7 +334,6 @@ impl HtmlContext {
                     _ => Self::Tag { name },
                 },
                 Self::Attribute { name, quote } if byte == quote => Self::Tag { name },
-                Self::Attribute { name, quote } => Self::Attribute { name, quote },
                 Self::Raw { name } => {
                     let end = after.strip_prefix(b"/").and_then(|after| after.get(..name.len()));
                     if byte == b'<' && end.is_some_and(|end| end.eq_ignore_ascii_case(name.as_bytes())) {
@@ -351,7 +347,7 @@ impl HtmlContext {
                     next = &after[2..];
                     Self::Text
                 }
-                Self::Comment => Self::Comment,
+                same @ (Self::Text | Self::Attribute { .. } | Self::Comment) => same,
             };
             rest = next;
         }

@@ -142,25 +142,7 @@ impl Decisions {
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
         Self(Arc::new(DecisionState { sites, errors, counts }))
     }
-}
 
-impl EdgeService for Decisions {
-    type Body = DecisionBody;
-
-    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<DecisionBody>> + Send {
-        let called = ServiceRequest::of(&request);
-        let (head, body) = request.into_parts();
-        let question = Request::from_parts(head, ());
-        // Boxed each: they are moved into the futures around them.
-        let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
-            None => Box::pin(self.answer_question(question, body)),
-            Some(called) => Box::pin(self.answer_call(called, question, body)),
-        };
-        answering
-    }
-}
-
-impl Decisions {
     async fn answer_question(self, mut question: Request<()>, body: RequestBody) -> Response<DecisionBody> {
         let Answered { mut response, counted } = self.0.answer(&mut question).await;
         self.0.answered(counted.as_ref(), question.method(), response.status());
@@ -198,6 +180,22 @@ impl Decisions {
     }
 }
 
+impl EdgeService for Decisions {
+    type Body = DecisionBody;
+
+    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<DecisionBody>> + Send {
+        let called = ServiceRequest::of(&request);
+        let (head, body) = request.into_parts();
+        let question = Request::from_parts(head, ());
+        // Boxed each: they are moved into the futures around them.
+        let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
+            None => Box::pin(self.answer_question(question, body)),
+            Some(called) => Box::pin(self.answer_call(called, question, body)),
+        };
+        answering
+    }
+}
+
 impl DecisionState {
     /// Decides about the request that a message asks about. The field of the question that is not about the request is its id, which
     /// a trusted proxy may have chosen.
@@ -212,14 +210,11 @@ impl DecisionState {
             request.headers_mut().insert(X_REQUEST_ID, id);
         }
         set_client(&mut request, question.address);
-        let decided = match question.original() {
-            Ok(asked) => {
-                let site = question.site();
-                self.decide_about(Preset::EnvoyGrpc, &request, &asked, site.as_deref(), QuestionKind::Decision).await
-            }
-            Err(error) => Err(error),
+        let decided = async {
+            let (asked, site) = (question.original()?, question.site());
+            self.decide_about(Preset::EnvoyGrpc, &request, &asked, site.as_deref(), QuestionKind::Decision).await
         };
-        let Decided { outcome, record, site, counted } = match decided {
+        let Decided { outcome, record, site, counted } = match decided.await {
             Ok(decided) => decided,
             Err(error) => {
                 self.counts.siteless(request.method().into(), StatusCode::OK);

@@ -117,7 +117,7 @@ impl DayRows {
         let given_up = self.watches.drain(..(surplus + MOST_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
         let all = given_up.chain(self.lost.drain(..));
-        self.lost = all.reduce(|one, other| one.and(&other)).into_iter().collect();
+        self.lost = all.reduce(Lost::and).into_iter().collect();
     }
 
     /// Makes one row of the hours that a crawler has in a day. Sums and moments stay what they are.

@@ -86,11 +86,9 @@ impl LogBoard {
                 is_lost = true;
             }
         }
-        let span =
-            times.0.values().map(|(from, to)| Lost { from: *from, to: *to }).reduce(|one, other| one.and(&other));
+        let span = times.0.values().map(|(from, to)| Lost { from: *from, to: *to }).reduce(Lost::and);
         if let Some(span) = span.filter(|_| is_lost) {
-            self.rows.lost =
-                self.rows.lost.drain(..).chain([span]).reduce(|one, other| one.and(&other)).into_iter().collect();
+            self.rows.lost = self.rows.lost.drain(..).chain([span]).reduce(Lost::and).into_iter().collect();
         }
         self.times.merge(times);
     }

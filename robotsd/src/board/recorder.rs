@@ -259,13 +259,11 @@ impl Counted {
         let key = &mut self.scratch.key;
         crawler.clone_into(&mut key.crawler);
         (key.begin, key.identity) = (hour_of(request.at), request.identity);
-        match self.rows.get_mut(&self.scratch.key) {
-            Some(row) => count(row, &self.scratch),
-            None => {
-                let row = self.rows.entry(self.scratch.key.clone()).or_insert_with(|| row_of(request.agent));
-                count(row, &self.scratch);
-            }
-        }
+        let row = match self.rows.get_mut(&self.scratch.key) {
+            Some(row) => row,
+            None => self.rows.entry(self.scratch.key.clone()).or_insert_with(|| row_of(request.agent)),
+        };
+        count(row, &self.scratch);
     }
 
     /// The name of a crawler that no registry knows, while there is room for it.

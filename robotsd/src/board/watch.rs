@@ -63,7 +63,7 @@ pub(super) struct Watches {
 
 impl Lost {
     /// Both, and the time between them.
-    pub(super) fn and(&self, other: &Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 }
@@ -95,7 +95,7 @@ impl Watches {
 
     fn bound_lost(&mut self) {
         if self.lost.len() > MOST_HELD {
-            self.lost = self.lost.drain(..).reduce(|one, other| one.and(&other)).into_iter().collect();
+            self.lost = self.lost.drain(..).reduce(Lost::and).into_iter().collect();
         }
     }
 

@@ -197,7 +197,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
 
 /// Writes the crawlers that all words fit, and answers how many they are.
 fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: AgentsFormat) -> io::Result<usize> {
-    let (chosen, words): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.contains(':') || *word == "index");
+    let (chosen, words): (Vec<_>, Vec<_>) = words.iter().partition(|word| is_selector(word));
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut rows: Vec<_> =
         registry.crawlers().filter(|crawler| words.iter().all(|word| mentions(crawler, word))).collect();
@@ -252,12 +252,8 @@ fn tokens(crawler: &Crawler) -> String {
 
 /// The message if no crawler fits the words: the words of the registry that were probably meant.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
-    let alone = |word: &String| {
-        word.contains(':')
-            || word == "index"
-            || registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()))
-    };
-    let unknown: Vec<_> = words.iter().filter(|word| !alone(word)).collect();
+    let is_known = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
+    let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
     let known: Vec<_> = registry.crawlers().flat_map(words_of).collect();
     let hint = match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
         _ if unknown.is_empty() => "each word fits some crawlers, but no crawler fits all words".to_owned(),
@@ -265,6 +261,11 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
         None => "`robotsd agents` lists all of them, `--identify` takes a User-Agent header".to_owned(),
     };
     format!("no crawler of the registry fits {:?}: {hint}", words.join(" "))
+}
+
+/// Whether a word chooses crawlers by what they are, not by what their row says.
+fn is_selector(word: &str) -> bool {
+    word.contains(':') || word == "index"
 }
 
 fn mentions(crawler: &Crawler, word: &str) -> bool {

@@ -219,12 +219,8 @@ pub(crate) fn rollback(RollbackArgs { of, reason, diff, fleet }: &RollbackArgs) 
     if *diff {
         let target = query("/rollback/effect", &[("site", &of.site)]);
         let report: ChangeReport = asked(&of.running, (&Method::GET, &target))?;
-        return say_report(
-            &report,
-            of.running.json,
-            |page| text(page, &report, None, &of.running),
-            exit::answer(false),
-        );
+        let text = |page: &mut Page| text(page, &report, None, &of.running);
+        return say_report(&report, of.running.json, text, exit::answer(false));
     }
     let decision = Decision { path: "/rollback", pairs: vec![("site", &*of.site)], reason };
     if fleet.fleet {

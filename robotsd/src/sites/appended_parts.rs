@@ -23,6 +23,7 @@ use crate::config::{AppendSettings, AppendSource, PublishedSettings, read_publis
 use crate::date::rfc3339;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
+use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
 /// How long a start waits in all for parts that were never fetched: until they are there, crawlers that they name pass.
@@ -181,10 +182,8 @@ impl PartReader {
         match self.settings.source.clone() {
             AppendSource::File(path) => {
                 // Watched before it is read, so that no change after that goes unnoticed.
-                let watched = {
-                    let reader = self.clone();
-                    watcher.file(path, move || reader.read_file())
-                };
+                let reader = self.clone();
+                let watched = watcher.file(path, move || reader.read_file());
                 self.read_file();
                 Ok(AppendedPart { reader: self, _watched: Some(watched), followed: None })
             }
@@ -228,15 +227,11 @@ impl PartReader {
                     (state.hash.replace(hash), state.trouble.take().is_some())
                 };
                 if before != Some(hash) {
-                    let crawlers = fragment
-                        .robots
-                        .groups()
-                        .map(|group| group.names().filter(|name| !name.is_star()).count())
-                        .sum::<usize>();
-                    let names = if crawlers == 1 { "name" } else { "names" };
+                    let names = fragment.robots.groups().flat_map(|group| group.names());
+                    let names = plural(names.filter(|name| !name.is_star()).count(), "name");
                     let level = left_out.map_or(LogLevel::Info, |_| LogLevel::Warn);
                     let what = left_out.map(|what| format!("; {what}")).unwrap_or_default();
-                    self.say(level, &format!("version {} with {crawlers} {names} is appended{what}", hash.short()));
+                    self.say(level, &format!("version {} with {names} is appended{what}", hash.short()));
                     self.appendix.set(self.place, fragment, modified);
                 } else if was_wrong {
                     self.say(LogLevel::Info, "it can be read again, and has not changed");

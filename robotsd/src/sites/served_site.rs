@@ -97,13 +97,12 @@ impl ServedSite {
     }
 
     fn observed_layer(&self) -> RobotsLayer {
-        let with_allowed = self.evidence.is_some();
         let observer =
             log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
-        let layer = match with_allowed {
-            true => self.quiet_layer().observe_crawlers(observer),
+        let layer = match self.evidence {
+            Some(_) => self.quiet_layer().observe_crawlers(observer),
             // Without evidence there is nothing to say about what robots.txt allows.
-            false => self.quiet_layer().observe(observer),
+            None => self.quiet_layer().observe(observer),
         };
         let Some(recorder) = self.recorders.as_deref().map(SiteRecorders::recorder) else { return layer };
         layer.observe_crawlers(move |event| recorder.observe(event))

@@ -103,6 +103,13 @@ impl Sites {
         }
         without
     }
+
+    /// The search engines that sites with the mode `refuse` only tag, for people; none where no site does.
+    pub(crate) fn spared_engines(&self) -> Option<String> {
+        let registry = self.opener().registry;
+        let sites = self.iter().map(|site| (&*site.name, &site.settings.policy));
+        spared(&registry, sites.filter(|(_, policy)| policy.mode == Mode::Refuse))
+    }
 }
 
 impl WithoutRobots {
@@ -279,15 +286,6 @@ pub(super) fn recorded(entry: &HistoryEntry) -> RecordedReload {
         message: entry.detail.to_owned(),
         who: entry.by.who.clone(),
         reason: entry.by.reason.clone(),
-    }
-}
-
-impl Sites {
-    /// The search engines that sites with the mode `refuse` only tag, for people; none where no site does.
-    pub(crate) fn spared_engines(&self) -> Option<String> {
-        let registry = self.opener().registry;
-        let sites = self.iter().map(|site| (&*site.name, &site.settings.policy));
-        spared(&registry, sites.filter(|(_, policy)| policy.mode == Mode::Refuse))
     }
 }
 

@@ -183,18 +183,14 @@ impl PageListArgs {
         walk.walk(self.sitemap.iter().cloned(), |source| {
             open_sitemap(source, &mut retriever, || site.retriever()).map(Some)
         });
-        match walk.trouble() {
-            None => Ok(walk.into_pages()),
-            Some(trouble) => {
-                let pages = walk.into_pages();
-                // Nothing is lost of no pages, which would look like an answer.
-                if pages.is_empty() {
-                    return Err(io::Error::other(trouble));
-                }
-                complain(&format_args!("some sitemaps do not count: {trouble}"));
-                Ok(pages)
-            }
+        let (trouble, pages) = (walk.trouble(), walk.into_pages());
+        match trouble {
+            // Nothing is lost of no pages, which would look like an answer.
+            Some(trouble) if pages.is_empty() => return Err(io::Error::other(trouble)),
+            Some(trouble) => complain(&format_args!("some sitemaps do not count: {trouble}")),
+            None => {}
         }
+        Ok(pages)
     }
 }
 
@@ -248,8 +244,7 @@ impl ListLoss {
     fn new(of: String, crawlers: Vec<String>, loss: &PageLoss, requests: Option<LostRequests>) -> Self {
         let mut rules: BTreeMap<usize, RuleLoss> = BTreeMap::new();
         for rule in loss.lost.iter().filter_map(|lost| lost.rule.as_ref()) {
-            let pattern = || rule.pattern.to_owned();
-            let taken = || RuleLoss { line: rule.line, pattern: pattern(), lost: 0 };
+            let taken = || RuleLoss { line: rule.line, pattern: rule.pattern.to_owned(), lost: 0 };
             rules.entry(rule.line).or_insert_with(taken).lost += 1;
         }
         let mut rules: Vec<_> = rules.into_values().collect();

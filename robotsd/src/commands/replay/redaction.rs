@@ -21,14 +21,11 @@ impl ReportPrivacy {
                 shown.extend_from_slice(&target[..at]);
                 for (index, pair) in target[at + 1..].split(|octet| *octet == b'&').enumerate() {
                     shown.push(if index == 0 { b'?' } else { b'&' });
-                    match memchr::memchr(b'=', pair) {
-                        Some(end) => {
-                            shown.extend_from_slice(&pair[..=end]);
-                            shown.push(b'*');
-                        }
-                        // A name alone may be a value.
-                        None if !pair.is_empty() => shown.push(b'*'),
-                        None => {}
+                    // A name alone may be a value.
+                    let name = memchr::memchr(b'=', pair).map_or(0, |end| end + 1);
+                    shown.extend_from_slice(&pair[..name]);
+                    if !pair.is_empty() {
+                        shown.push(b'*');
                     }
                 }
             }

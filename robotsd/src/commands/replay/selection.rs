@@ -65,19 +65,13 @@ impl LogSelection {
             return false;
         }
         let Some(hosts) = &self.hosts else { return true };
-        if let Some(is_own) = request.site.as_deref().and_then(|site| hosts.are_of_site(site)) {
-            counts.other += u64::from(!is_own);
-            return is_own;
-        }
-        match named_host(request) {
-            None => counts.unnamed += u64::from(!self.is_host_named),
-            Some(host) if hosts.have(host) => {}
-            Some(_) => {
-                counts.other += 1;
-                return false;
-            }
-        }
-        true
+        let of_site = request.site.as_deref().and_then(|site| hosts.are_of_site(site));
+        let Some(is_own) = of_site.or_else(|| named_host(request).map(|host| hosts.have(host))) else {
+            counts.unnamed += u64::from(!self.is_host_named);
+            return true;
+        };
+        counts.other += u64::from(!is_own);
+        is_own
     }
 
     /// The lines that were left out and the assumptions, as sentences without a stop; `requests` are those that count.

@@ -21,12 +21,6 @@ const AHEAD: usize = 256 << 10;
 /// Octets of a log that are looked at before it is read.
 const HEAD: usize = 4 << 10;
 
-/// How many octets the files have together, or `None` where one is no plain file.
-fn total(paths: &[PathBuf]) -> Option<u64> {
-    let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
-    paths.iter().map(size).sum()
-}
-
 /// Opens a log; `-` is standard input. Its first octets, not its name, show how it is compressed. Errors name the log, also
 /// those of reading on. That a log is empty is said on standard error. The progress is that of what is read, before decompression.
 pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
@@ -140,7 +134,9 @@ impl<R: BufRead> Read for Zstd<R> {
 
 /// A bar for reading these files.
 pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
-    let total = total(paths);
+    // None where one is no plain file.
+    let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
+    let total: Option<u64> = paths.iter().map(size).sum();
     let template = match total {
         Some(_) => "{bar:40} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left",
         None => "{spinner} {bytes}, {binary_bytes_per_sec}",

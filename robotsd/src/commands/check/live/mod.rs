@@ -23,8 +23,7 @@ use self::report::{AnswerSummary, FrontPage, LiveReport, SameFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::render::AnswerFinding;
 use crate::retrieval::{
-    AnswerKind, AnswerReading, CrawlerAccess, DocumentError, RetrievalChain, RetrievalRequest, Retriever, codings,
-    robots_url, site_of,
+    AnswerKind, AnswerReading, DocumentError, RetrievalChain, RetrievalRequest, Retriever, codings, robots_url, site_of,
 };
 
 pub(super) use self::lints::{answer_lint, answer_lints};
@@ -87,12 +86,10 @@ impl LiveCheck<'_> {
             _ => Vec::new(),
         };
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        let front_page = match (&evaluator, kind, kind.access()) {
-            (Some(evaluator), ..) => FrontPage::by_rules(evaluator, self.settings),
-            (None, AnswerKind::Unreachable(_), _) => FrontPage::default(),
-            // Crawlers find no rule in what they cannot decode.
-            (None, _, CrawlerAccess::Rules) => FrontPage::without_rules(self.settings, CrawlerAccess::Everything),
-            (None, _, access) => FrontPage::without_rules(self.settings, access),
+        let front_page = match (&evaluator, kind) {
+            (Some(evaluator), _) => FrontPage::by_rules(evaluator, self.settings),
+            (None, AnswerKind::Unreachable(_)) => FrontPage::default(),
+            (None, kind) => FrontPage::without_rules(self.settings, kind.access()),
         };
         let unreached = matches!(kind, AnswerKind::Unreachable(_)).then(|| {
             let detail = chain.detail().unwrap_or_default();

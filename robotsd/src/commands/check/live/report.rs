@@ -186,7 +186,7 @@ impl FrontPage {
         Self { rows: rows(settings, decide), has_rules: true }
     }
 
-    /// By an answer that brings no rules.
+    /// By an answer that brings no rules, or rules that cannot be decoded: crawlers find none in those.
     pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
         Self { rows: rows(settings, |_| (access, None)), has_rules: false }

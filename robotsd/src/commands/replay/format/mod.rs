@@ -165,16 +165,12 @@ pub(super) fn is_of_error_log(line: &[u8]) -> bool {
     });
     // `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`
     let is_apache = || {
-        let Some((time, rest)) = line.strip_prefix(b"[").and_then(|line| {
-            let end = memchr::memchr(b']', line)?;
-            Some(line.split_at(end))
-        }) else {
-            return false;
-        };
+        let line = line.strip_prefix(b"[")?;
+        let (time, rest) = line.split_at(memchr::memchr(b']', line)?);
         let words = time.split(|octet| *octet == b' ').filter(|word| !word.is_empty()).count();
-        words == 5 && rest.starts_with(b"] [")
+        Some(words == 5 && rest.starts_with(b"] ["))
     };
-    is_nginx || is_apache()
+    is_nginx || is_apache().unwrap_or(false)
 }
 
 fn is_address(word: &[u8]) -> bool {

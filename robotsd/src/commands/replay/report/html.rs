@@ -73,10 +73,8 @@ impl ReplayPage<'_> {
                 let engines = sum.shut_search_engines;
                 let parts = [("engine", engines), ("disallowed", sum.shut - engines), ("opened", sum.opened)];
                 let (shut, engines, opened) = (grouped(sum.shut), grouped(engines), grouped(sum.opened));
-                return (
-                    parts.to_vec(),
-                    format!("{shut} shut out, {engines} of them of search engines, {opened} let in"),
-                );
+                let text = format!("{shut} shut out, {engines} of them of search engines, {opened} let in");
+                return (parts.to_vec(), text);
             }
             let engines = sum.disallowed_search_engines;
             let others = sum.disallowed - engines;
