@@ -92,7 +92,9 @@ impl<'r> CrawlersByToken<'r> {
         const MEANT: [Category; 3] = [Category::Search, Category::AiTraining, Category::AiSearch];
         let is_meant = |crawler: &&Crawler| {
             let operator = crawler.operator.as_bytes();
-            operator.eq_ignore_ascii_case(token.as_bytes()) && operator != b"Mozilla" && MEANT.contains(&crawler.category)
+            operator.eq_ignore_ascii_case(token.as_bytes())
+                && operator != b"Mozilla"
+                && MEANT.contains(&crawler.category)
         };
         self.registry.crawlers().filter(is_meant).map(|crawler| &*crawler.name)
     }

@@ -199,7 +199,12 @@ impl ServerState {
             state_writable: self.is_state_writable(),
             stalled: self.watchdog.stalled(),
             notify,
-            troubles: [self.troubles(serving.as_deref()), self.troubles_of_sites(serving.as_deref().filter(|_| is_of_all)), unnotified].concat(),
+            troubles: [
+                self.troubles(serving.as_deref()),
+                self.troubles_of_sites(serving.as_deref().filter(|_| is_of_all)),
+                unnotified,
+            ]
+            .concat(),
             is_blind: false,
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),

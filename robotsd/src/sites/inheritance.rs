@@ -57,7 +57,8 @@ impl Inheritance {
         let new = config.sites.iter().filter(|site| !before.contains_key(&site.name));
         let former = new.map(|site| {
             let robots = site.robots.place();
-            let is_same = |name: &&String| robots.is_some() && before.get(*name).is_some_and(|before| before.robots == robots);
+            let is_same =
+                |name: &&String| robots.is_some() && before.get(*name).is_some_and(|before| before.robots == robots);
             let by_pattern = |host| answered.get(host).copied().filter(is_same);
             let had =
                 host_patterns(&site.hosts).filter_map(|host| named.get(host).copied().or_else(|| by_pattern(host)));
@@ -121,7 +122,8 @@ impl Inheritance {
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
         let word = shell_word(name);
         let lives = made.lives();
-        let of_hosts = lives.iter().any(|live| live.name.strip_prefix(name).is_some_and(|file| self.was_off(name, file)));
+        let of_hosts =
+            lives.iter().any(|live| live.name.strip_prefix(name).is_some_and(|file| self.was_off(name, file)));
         let was = if of_hosts { "as its hosts were" } else { "as a site of this name was before" };
         let off = || format!(", switched off {was}: `robotsd enforce on --site {word}` turns it on");
         let off = made.is_off().then(off).unwrap_or_default();

@@ -19,7 +19,7 @@ use super::site_opener::{SiteOpener, robots_of};
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
-use crate::config::{Config, RegistrySources, host_patterns, load_registry, owners};
+use crate::config::{Config, RegistrySources, load_registry, owners};
 use crate::date::rfc3339;
 use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};

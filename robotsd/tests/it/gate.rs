@@ -125,7 +125,8 @@ fn a_site_that_is_renamed_between_two_processes_keeps_its_file_and_its_switch() 
     assert_has(&checked, &["enforcement is switched off: `robotsd enforce on --site store` turns it on"]);
     assert_lacks(&checked, &["no site has this name"]);
     let running = folder.start();
-    let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were";
+    let want =
+        "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were";
     running.wait_for_message("config", want);
     running.request("GET", "/robots.txt", &[("Host", "a.test")]).comes_with(200, OPEN);
     assert_eq!(running.request("GET", "/drafts/x.html", &draft).status, 200);

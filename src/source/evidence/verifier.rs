@@ -378,7 +378,10 @@ impl VerifierStatus {
         for url in &self.unnamed_lists {
             causes.insert(url.to_string(), url.to_string());
         }
-        if !causes.is_empty() && self.known_names.is_none() && self.lists.iter().all(|list| list.confirmed.is_none() && list.trouble.is_some()) {
+        if !causes.is_empty()
+            && self.known_names.is_none()
+            && self.lists.iter().all(|list| list.confirmed.is_none() && list.trouble.is_some())
+        {
             let text = "nothing can refute a claim: no list was confirmed by its server, and no names are looked up, so impostors pass";
             causes.insert("nothing".to_owned(), text.to_owned());
         }

@@ -286,7 +286,9 @@ impl SelectedSite {
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
         let (Some(configured), Some(state)) = (&self.configured, self.state()) else { return };
         if let Some(trouble) = state.switch_trouble() {
-            return complain(&format_args!("{trouble}: a server that cannot read it either enforces nothing; grace and switch are left out"));
+            return complain(&format_args!(
+                "{trouble}: a server that cannot read it either enforces nothing; grace and switch are left out"
+            ));
         }
         let kept = self.kept();
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
