@@ -121,11 +121,17 @@ fn a_list_whose_server_does_not_confirm_it_is_counted() {
 fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
     let names = PlayedDns::start();
     let crawlers = crawlers() + "ranges = [\"https://127.0.0.1:1/list.json\"]\n";
-    let config = |identity: &str| known_by(&names, "", identity).file("crawlers.toml", &crawlers).robots(ROBOTS);
-    let (folder, running) = config("rdns = false").start();
+    let config = |mode: &str, identity: &str| {
+        let config = known_by(&names, "", identity).keys(format!("mode = \"{mode}\""));
+        config.file("crawlers.toml", &crawlers).robots(ROBOTS)
+    };
+    let (folder, running) = config("refuse", "rdns = false").start();
     running.wait_for_message("identity", "nothing can refute a claim: ");
     folder.with_config(&["status", "--problems"]).succeeded();
-    folder.configure(config("rdns = false\nimpostors = \"refuse\""));
+    folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\""));
+    running.wait_for_message("config", "impostors");
+    folder.with_config(&["status", "--problems"]).succeeded();
+    folder.configure(config("refuse", "rdns = false\nimpostors = \"refuse\""));
     wait_until("a trouble", || folder.with_config(&["status", "--problems"]).code == Some(1));
     let status = folder.with_config(&["status", "--problems"]).out;
     assert_has(unfolded(&status), &["trouble: nothing can refute a claim: ", "so impostors pass"]);

@@ -473,10 +473,13 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");
         fleet.replicas[2].folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
-        let line = || unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out);
+        // With the next heartbeat of the third.
         wait_until("the line", || {
-            let said = line();
-            said.contains("site \"shop\": replicas serve different versions: ") && said.contains(" on web-3")
+            let status = fleet.says(&["status", "--fleet"]);
+            let said = unfolded(&status.out);
+            status.code == Some(1)
+                && said.contains("site \"shop\": replicas serve different versions: ")
+                && said.contains(" on web-3")
         });
     });
 }
