@@ -64,11 +64,10 @@ pub(crate) struct Evaluator {
 
 impl Evaluator {
     pub(crate) fn new(bytes: Vec<u8>, reading: Reading, settings: &EvaluatorSettings) -> Self {
-        let robots = RobotsTxt::parse(bytes);
-        let registry = &settings.registry;
+        let rules = compile(bytes, reading, &settings.registry);
         Self {
-            rules: robots.compile_with(reading, |name| registry.stands_for(name.value())),
-            recognizer: Recognizer::new(registry.clone(), &robots),
+            recognizer: Recognizer::new(settings.registry.clone(), rules.document()),
+            rules,
             reading,
             settings: settings.clone(),
             grace: None,
@@ -211,6 +210,11 @@ impl EvaluatorSettings {
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }
+}
+
+/// The rules of a robots.txt, as a server compiles them.
+pub(crate) fn compile(bytes: Vec<u8>, reading: Reading, registry: &Registry) -> RuleSet {
+    RobotsTxt::parse(bytes).compile_with(reading, |name| registry.stands_for(name.value()))
 }
 
 impl Default for EvaluatorSettings {

@@ -85,7 +85,7 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
 }
 
-/// Whoever forgot the mode reads it at the start, and a version that waits comes with the call that takes it.
+/// A mode that was left out is read at the start, and a version that waits comes with the call that takes it.
 #[test]
 fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
     let events = events_with_fields(|| {

@@ -218,7 +218,7 @@ impl ServerState {
     }
 
     /// Troubles that concern every site: those of threads, of other proxies' questions, of certificates, of the state directory, of the
-    /// evidence, the fleet and the store of rates, of the board, and of the logs.
+    /// evidence and the store of rates, of the board, and of the logs.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
         let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();

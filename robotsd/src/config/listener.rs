@@ -85,8 +85,7 @@ pub(crate) struct ListenerConfig {
 ///
 /// It is certain where clients come to the listener themselves: a proxy in front may take any certificate. Where there are other
 /// listeners for clients too, a host may be meant for those, unless the certificates are for no host at all, that of a site for every host
-/// among them. Addresses, and names without
-/// a dot, may be asked for by a health check alone.
+/// among them. Addresses, and names without a dot, may be asked for by a health check alone.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());

@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::socket_activation::InheritedSockets;
 use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::{self, AddressSocket, CommandPlace, CommandSocket, ConnectionSlots, OpenListener, ServerState};
-use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
+use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings, ListenerConfig};
 use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
@@ -182,9 +182,10 @@ impl AdminPlaces {
         made
     }
 
-    /// The certificates of the addresses.
-    pub(super) fn certificates(&self) -> impl Iterator<Item = LiveCertificates> {
-        self.addresses.iter().filter_map(|place| place.config.certificates.clone())
+    /// The certificates of these listeners, and those of the addresses here.
+    pub(super) fn certificates_beside(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
+        let own = self.addresses.iter().map(|place| &place.config.certificates);
+        listeners.iter().map(|listener| &listener.certificates).chain(own).flatten().cloned().collect()
     }
 
     /// Accepts no more; requests that have come are answered. The sockets stay open, so that connections wait for this process or

@@ -279,8 +279,7 @@ impl ActiveConfig {
             self.leaves();
         }
         changes.extend(admin.changes);
-        let of_listeners = listener_configs.iter().filter_map(|listener| listener.certificates.clone());
-        let certificates: Vec<_> = of_listeners.chain(self.admin.certificates()).collect();
+        let certificates = self.admin.certificates_beside(&listener_configs);
         let is_deferred = deferred(&settings).next().is_some();
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);

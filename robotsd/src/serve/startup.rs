@@ -129,8 +129,7 @@ pub(super) async fn serve(
         log.say(LogEvent::Listening, address);
     }
     let listener_configs = listeners.configs();
-    let of_listeners = listener_configs.iter().filter_map(|listener| listener.certificates.clone());
-    let certificates: Vec<_> = of_listeners.chain(admin.certificates()).collect();
+    let certificates = admin.certificates_beside(&listener_configs);
     let serving = Serving {
         sites: Arc::clone(&sites),
         listeners: listeners.reports(),

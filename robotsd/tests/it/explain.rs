@@ -582,7 +582,7 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
     }
     running.end();
     assert_eq!(policy(&explain(&[])), want);
-    // Whoever may not read the state is told so, and gets the answer of the policy alone.
+    // Where the state cannot be read, that is said, and the answer is that of the policy alone.
     let switch = folder.at("state/enforcement");
     std::fs::remove_file(&switch).unwrap();
     std::fs::create_dir(&switch).unwrap();

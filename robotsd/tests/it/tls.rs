@@ -228,7 +228,7 @@ fn a_certificate_that_clients_refuse_for_its_dates_is_said_by_the_check_and_the_
     }
 }
 
-/// Nobody with a browser reaches such a host; and no certificate is blamed that may be right.
+/// A browser reaches no such host. A certificate that may be right is no finding.
 #[test]
 fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_none_in_doubt() {
     let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";

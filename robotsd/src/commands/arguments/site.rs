@@ -19,7 +19,7 @@ use tower_robots::source::evidence::ListCopy;
 use super::{SiteHosts, sites_of};
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment, owners};
 use crate::date::rfc3339;
-use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES};
+use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES, compile};
 use crate::exit::complain;
 use crate::input::{self, ReadInput};
 use crate::names::quoted_list;
@@ -293,8 +293,8 @@ impl SelectedSite {
         let kept = self.kept();
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
         if kept.live() == Some(VersionHash::of(evaluator.robots().bytes())) {
-            let compile = |bytes: &[u8]| Evaluator::new(bytes.to_vec(), evaluator.reading, &self.settings).rules.into();
-            evaluator.grace = kept.grace(configured.site.grace, compile);
+            let rules = |bytes: &[u8]| compile(bytes.to_vec(), evaluator.reading, &self.settings.registry).into();
+            evaluator.grace = kept.grace(configured.site.grace, rules);
         }
     }
 
