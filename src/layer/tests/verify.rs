@@ -11,7 +11,11 @@ use crate::source::evidence::tests::played_dns::PlayedDns;
 const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.example/bot)";
 
 /// The identity by which the first request of each address is judged, where it waits as long as `wait` says.
-async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr>) -> Vec<Option<Identity>> {
+async fn first_identities(
+    wait: Duration,
+    addresses: impl Iterator<Item = IpAddr>,
+    fields: &[(&'static str, &'static str)],
+) -> Vec<Option<Identity>> {
     let dns = PlayedDns::start();
     let row = Crawler {
         operator: "Play".into(),
@@ -33,6 +37,9 @@ async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr
         dns.confirmed(&address_text, &format!("crawl-{}.play.example", address_text.replace('.', "-")));
         let mut request = get("/", PLAYBOT);
         request.extensions_mut().insert(address);
+        for (name, value) in fields {
+            request.headers_mut().insert(*name, http::HeaderValue::from_static(value));
+        }
         service.clone().oneshot(request).await.expect("infallible");
     }
     let identities = identities.lock();
@@ -45,13 +52,21 @@ fn addresses() -> impl Iterator<Item = IpAddr> {
 
 #[tokio::test]
 async fn the_first_request_of_an_address_waits_for_its_names() {
-    let identities = first_identities(VerifyLayer::LONGEST_WAIT, addresses()).await;
+    let identities = first_identities(VerifyLayer::LONGEST_WAIT, addresses(), &[]).await;
     // On a busy machine some names may come later than a request waits.
     assert!(identities.contains(&Some(Identity::Verified(IdentityMethod::Rdns))), "{identities:?}");
 }
 
 #[tokio::test]
+async fn so_does_that_of_one_whose_signature_says_nothing() {
+    let signed =
+        [("signature-input", "sig=(\"@authority\");keyid=\"unknown\";tag=\"other\""), ("signature", "sig=:AAAA:")];
+    let identities = first_identities(VerifyLayer::LONGEST_WAIT, addresses(), &signed).await;
+    assert!(identities.contains(&Some(Identity::Verified(IdentityMethod::Rdns))), "{identities:?}");
+}
+
+#[tokio::test]
 async fn without_a_wait_the_first_request_of_an_address_is_undecided() {
-    let identities = first_identities(Duration::ZERO, addresses().take(1)).await;
+    let identities = first_identities(Duration::ZERO, addresses().take(1), &[]).await;
     assert_eq!(identities, [Some(Identity::Undecided(UndecidedReason::Pending))]);
 }
