@@ -360,9 +360,11 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// The file cannot be used. `changes` are the settings that it would change, where it can be read.
-    pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) {
+    /// The file cannot be used. `changes` are the settings that it would change, where it can be read. Returns whether that is
+    /// news.
+    pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
+        let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);
         let tried = rfc3339(SystemTime::now());
         report.state = "rejected".to_owned();
         report.rejected = Some(RejectedConfigReport {
@@ -372,6 +374,7 @@ impl ConfigState {
             held_back: changes,
             next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &report.path])],
         });
+        is_news
     }
 
     /// Since when and why the file is not what is served, in one line; none where it is.

@@ -33,7 +33,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// How long until what could not be used or opened is tried again.
+/// How long until what could not be used or opened is tried again: a source, a place, or the whole config.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The config that is served, and everything needed to serve another.
@@ -62,7 +62,7 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// When sources that could not be used, and places that could not be opened, are tried again.
+    /// When a config that is rejected, sources that could not be used, and places that could not be opened are tried again.
     again: Option<Instant>,
     /// The sources that were last logged as unusable.
     logged: Vec<UnusableSource>,
@@ -122,6 +122,7 @@ impl ActiveConfig {
         };
         self.change.preparing = None;
         let was_rejected = self.state.config.trouble().is_some();
+        let mut is_known = false;
         let (outcome, message) = match prepared {
             Ok(prepared) => match self.swap(*prepared) {
                 ("unchanged", _) if was_rejected => {
@@ -131,13 +132,16 @@ impl ActiveConfig {
                 swapped => swapped,
             },
             Err(RejectedConfig { why, changes }) => {
-                self.state.config.reject(&why, changes);
+                // What is in its way may be outside the file: a key that is still to come, a port that another program has.
+                self.change.again = Some(Instant::now() + AGAIN);
+                is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the config before stays in force"))
             }
         };
         match outcome {
-            "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             // Only a request, or the end of a rejection, is worth a line that says that nothing is different.
+            "kept" if self.change.waiters.now.is_empty() && is_known => {}
+            "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
             _ => self.log.say(LogEvent::Config, message.clone()),
         }

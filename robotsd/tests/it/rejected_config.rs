@@ -112,3 +112,19 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
     folder.run(["enforce", "off", "--admin", "admin.sock"]).succeeded();
     assert_eq!(page(), 404);
 }
+
+#[test]
+fn a_config_is_tried_again_once_what_is_in_its_way_is_gone() {
+    let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
+    let (folder, running) = serving(&[("robotsd.toml", &good), ("robots.txt", ROBOTS)]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    folder.configure(format!("mode = \"refuse\"\n{ADMIN}{LISTENER}[[listener]]\naddress = \"{address}\"\n{SITE}"));
+    running.wait_for_message("config-rejected", &address.to_string());
+    let first = config_of(&folder)["rejected"].take();
+    wait_until("another try", || config_of(&folder)["rejected"]["tried"] != first["tried"]);
+    assert_eq!(running.events("config-rejected"), 1);
+    drop(taken);
+    running.wait_for_message("listening", &address.to_string());
+    status(&folder).succeeded();
+}
