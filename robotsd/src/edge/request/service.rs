@@ -220,7 +220,7 @@ impl<S: EdgeService> RequestService<S> {
                 // Once, so that HPACK's table has the name of the field.
                 value.set_sensitive(!is_first);
             }
-            end(response, value, exchange, is_fast, stream)
+            end(response, version, value, exchange, is_fast, stream)
         };
         (id, answering)
     }
@@ -241,6 +241,7 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
 /// The response as its connection writes it, with the end of its exchange.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
+    requested: Version,
     id: Option<HeaderValue>,
     mut exchange: Exchange,
     is_fast: bool,
@@ -253,6 +254,10 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     let is_last = exchange.connection().is_leaving() && !exchange.connection().is_http2();
     if is_last && !response.status().is_informational() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if requested == Version::HTTP_10 && response.headers().contains_key(CONNECTION) {
+        // hyper would add the `keep-alive` that the client has requested.
+        *response.version_mut() = Version::HTTP_10;
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {
         match stream {

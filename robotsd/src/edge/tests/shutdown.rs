@@ -83,25 +83,29 @@ async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
 }
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
 
 #[tokio::test]
 async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
     let mut edge = ServedEdge::start(brief(|limits| limits.drain = HOUR), service_fn(mirror));
     let mut clients = Vec::new();
-    // On the fast path, with hyper, and on which nothing has come.
-    for first in [GET, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", ""] {
+    // On the fast path, with hyper, on which nothing has come, and of a client of HTTP/1.0.
+    let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
+    for (first, connection, last) in
+        [(GET, None, GET), (post, None, GET), ("", None, GET), (OLD, Some("keep-alive"), OLD)]
+    {
         let mut client = edge.client().await;
         if !first.is_empty() {
-            assert_eq!(client.ask(first).await.field("connection"), None);
+            assert_eq!(client.ask(first).await.field("connection"), connection);
         }
-        clients.push(client);
+        clients.push((client, last));
     }
     wait_until(|| edge.edge.traffic().open >= clients.len()).await;
     edge.edge.set_successor();
     edge.begin_shutdown();
     soon(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
-    for mut client in clients {
-        let answer = client.ask(GET).await;
+    for (mut client, last) in clients {
+        let answer = client.ask(last).await;
         assert_eq!((answer.status(), answer.field("connection")), (200, Some("close")));
         assert_eq!(client.rest().await, "");
     }
