@@ -185,7 +185,8 @@ fn trace(event: &Event<'_>) {
         identity = record.identity.map(|identity| identity.to_string()),
         host = event.request.host(),
         path = %path.escape_ascii(),
-        decision = record.action.as_str(),
+        // In the words of `would`, so that the two differ where the mode `Refuse` would do something else.
+        decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),
         // A request that comes too soon is allowed by its rule; the line is that of the delay.

@@ -35,7 +35,7 @@ pub struct Record {
     token: Option<String>,
     /// The result of checking the claim that the request makes about its sender; `None` if claims are not checked.
     pub identity: Option<Identity>,
-    /// The action taken.
+    /// The action taken. A request that gets 429 is refused for [`Reason::Limited`]; `would` has a word of its own for it.
     pub action: Action,
     /// The reason for it.
     pub reason: Reason,

@@ -292,7 +292,7 @@ fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own()
         let request = Request::get(path).header("user-agent", "GPTBot/1.2").body(()).unwrap();
         let _ = layer.answer(&OriginalRequest::of(&request));
     };
-    let events = events(|| {
+    let events = events_with_fields(|| {
         request("/cart");
         (0..100).for_each(|_| request("/"));
     });
@@ -300,8 +300,11 @@ fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own()
         events.iter().all(|(level, target, _)| (*level, *target) == (Level::INFO, "tower_robots::layer")),
         "{events:?}"
     );
-    assert_eq!(events[0].2, "robots.txt disallows the request");
-    assert_eq!(events.last().unwrap().2, "the request comes sooner than the delay of its group");
+    let said =
+        |event: &Emitted<Fields>| ["message", "decision", "reason", "would"].map(|field| event.2.0[field].clone());
+    let disallowed = ["robots.txt disallows the request", "\"refuse\"", "\"disallowed\"", "\"refuse\""];
+    let limited = ["the request comes sooner than the delay of its group", "\"limit\"", "\"limited\"", "\"limit\""];
+    assert_eq!([said(&events[0]), said(events.last().unwrap())], [disallowed, limited]);
 }
 
 #[test]

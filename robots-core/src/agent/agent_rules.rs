@@ -23,14 +23,15 @@ impl RobotsTxt {
     /// The rules of this file for one agent, as the agent itself reads them.
     ///
     /// The agent is a product token, taken as it is (`OurBot`), a product with its version, of which the name counts
-    /// (`OurBot/2.0`), or a whole `User-Agent` header, in which a [`Recognizer`] with the built-in [`Registry`] finds the
-    /// name. An agent that no group names obeys `*` (RFC 9309, section 2.2.1).
+    /// (`OurBot/2.0`, `OurBot 2.0` or `OurBot v2`), or a whole `User-Agent` header, in which a [`Recognizer`] with the built-in
+    /// [`Registry`] finds the name. Another word behind a blank is a part of the name: `Our Bot/2.0` is `Our Bot`, and neither
+    /// `Our` nor `OurBot`. An agent that no group names obeys `*` (RFC 9309, section 2.2.1).
     ///
     /// The file is read in [`Reading::Reference`], the one of google/robotstxt, which most crawlers share. A server that
     /// enforces its file reads it in [`Reading::Standard`], and so refuses more: to a crawler `/private%2Fb` is no
     /// path below `/private/`, but many a server serves the same page there. In `Reference` a name of the file ends at the
-    /// first octet that is no letter, `-` or `_` (RFC 9309, section 2.2.1), and then is none of `MJ12bot`: an agent with
-    /// such a name asks in `Standard`, by [`AgentRules::with_reading`].
+    /// first octet that is no letter, `-` or `_` (RFC 9309, section 2.2.1), and then is none of `MJ12bot` or `Our Bot`: an agent
+    /// with such a name finds no group of its own there, and asks in `Standard`, by [`AgentRules::with_reading`].
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;
@@ -109,11 +110,19 @@ fn obeyed(file: &RobotsTxt, agent: &[u8]) -> Vec<(Vec<ProductToken>, Fallback)> 
     let has_comment = memchr::memmem::find(agent, b" (").is_some();
     let is_header = has_comment || version.iter().any(|octet| matches!(octet, b' ' | b'(' | b';' | b','));
     if !is_header {
-        return vec![(vec![ProductToken::new(product)], Fallback::Star)];
+        let names = [Some(product), without_version(product)];
+        return vec![(names.into_iter().flatten().map(ProductToken::new).collect(), Fallback::Star)];
     }
     let agents = Recognizer::new(Arc::clone(Registry::builtin()), file).agents(agent);
     // The client that asks is a crawler, whatever its header looks like.
     agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
+}
+
+/// The name in front of a version (`OurBot 2.0`), which counts where no group has both: to crawlers a name ends at the blank.
+fn without_version(product: &[u8]) -> Option<&[u8]> {
+    let blank = memchr::memrchr(b' ', product)?;
+    let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());
+    is_version.then(|| product[..blank].trim_ascii_end())
 }
 
 #[cfg(test)]
@@ -135,7 +144,16 @@ mod tests {
             // A token is taken as it is: the registry is not asked what else it obeys.
             ("Googlebot-Image", "/star"),
             ("OurBotX", "/star"),
+            // A version is no part of the name, however it is written; another word is.
+            ("OurBot 2.0", "/ours"),
+            ("ourbot  v2", "/ours"),
+            ("OurBot 2.0/beta", "/ours"),
+            ("OurBot 2.0 (+https://example.com/bot)", "/ours"),
+            ("OurBot vNext", "/star"),
+            ("OurBot2.0", "/star"),
             ("Our Bot/1.0", "/star"),
+            ("Our Bot 1.0", "/star"),
+            ("2.0", "/star"),
             ("", "/star"),
             ("*", "/star"),
         ] {
@@ -172,6 +190,24 @@ mod tests {
         assert!(mj.allows("/mj") && !mj.allows("/star"));
         let mj = mj.with_reading(Reading::Standard);
         assert!(!mj.allows("/mj") && mj.allows("/star"));
+    }
+
+    #[test]
+    fn a_name_with_a_blank_is_found_in_the_standard_reading() {
+        let robots = RobotsTxt::parse("User-agent: Our Bot\nDisallow: /a\n\nUser-agent: OtherBot 3\nDisallow: /b\n");
+        for (agent, reading, disallowed) in [
+            ("Our Bot/2.0", Reading::Reference, None),
+            ("Our Bot/2.0", Reading::Standard, Some("/a")),
+            ("Our Bot 2.0", Reading::Standard, Some("/a")),
+            ("OurBot/2.0", Reading::Standard, None),
+            // The group for one version is its own where a reading has the name whole.
+            ("OtherBot 3", Reading::Standard, Some("/b")),
+            ("OtherBot 4", Reading::Standard, None),
+            ("OtherBot 4", Reading::Reference, Some("/b")),
+        ] {
+            let rules = robots.for_agent(agent).with_reading(reading);
+            assert_eq!(["/a", "/b"].into_iter().find(|path| !rules.allows(path)), disallowed, "{agent} {reading:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! 3. A crawler that is let in obeys the rules that it had besides: those of its group, else those it obeys without one. It keeps the
 //!    delays and preferences of its group.
 //! 4. A crawler that obeyed the group of another (`Googlebot-Image` that of `Googlebot`) is named where its rules were.
-//! 5. The result is compared with the file: it counts where every crawler that is meant is as wanted, and no other has another
+//! 5. A group that has no rule gets an empty one where a new group comes below it: crawlers would read the two as one.
+//! 6. The result is compared with the file: it counts where every crawler that is meant is as wanted, and no other has another
 //!    verdict or delay.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -118,6 +119,9 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
         }
     }
 }
+
+/// Ends a group without rules; the comment says why to people who read the file.
+const GROUP_END: &[u8] = b"Disallow: # nothing; names without a rule would share the next group";
 
 /// Whether some paths are disallowed, besides the whole site.
 fn has_narrower(groups: &[Group<'_>]) -> bool {
@@ -387,19 +391,20 @@ impl<'f, 'a> Draft<'f, 'a> {
         let is_blank = |line: &&crate::rules::Line<'_>| line.bytes().trim_ascii().is_empty();
         let mut is_parted = self.file.lines().iter().rev().take_while(is_blank).count() > 1 || end == 0;
         let shut_group = self.shut_group();
-        // Names that no rule follows would share the first new group.
-        let last = self.file.robots.groups().enumerate().last().filter(|(_, group)| group.rules().len() == 0);
-        let mut is_open = last.is_some_and(|(at, group)| {
+        let mut open = self.file.robots.groups().enumerate().last().filter(|(at, group)| {
             let stays = |name: Name<'_>| !self.removed.contains(&(name.line() - 1));
-            !self.changed.contains_key(&at) && group.names().any(stays)
+            group.rules().len() == 0 && !self.changed.contains_key(at) && group.names().any(stays)
         });
         for (lines, names) in std::mem::take(&mut self.new) {
             let names = names.into_iter().map(|name| format!("User-agent: {name}").into_bytes());
             match shut_group.filter(|_| *lines == [b"Disallow: /"]) {
                 Some(line) => names.for_each(|name| self.add_after(line, &name)),
                 None => {
-                    if std::mem::take(&mut is_open) {
-                        self.add(end, b"Disallow:");
+                    // A new group below names that no rule follows would be one group with them.
+                    if let Some((at, group)) = open.take() {
+                        let own = self.lines[at].iter().map(|line| line.number);
+                        let last = own.chain(group.names().map(Name::line)).max().map_or(0, |number| number - 1);
+                        self.add_after(last, GROUP_END);
                     }
                     if !std::mem::take(&mut is_parted) {
                         self.add(end, b"");

@@ -1,4 +1,4 @@
-//! Path patterns compared with one another.
+//! Path patterns compared with one another, and told from regular expressions.
 
 use crate::rules::{PathPattern, Reading};
 
@@ -88,6 +88,23 @@ pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
 /// Whether every path of a rule lies below one of these patterns.
 pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathPattern>) -> bool {
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
+}
+
+/// Whether a pattern holds what is a sign in regular expressions alone, and not in URLs or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`.
+/// `/index.*`, `/a+b` and `/filter[price]` may be meant as they stand.
+pub(super) fn is_expression(pattern: &[u8]) -> bool {
+    let is_sign = |at: usize| match &pattern[at..] {
+        [b'[', b'^', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] | [b'\\', b'.' | b'/' | b'?', ..] => true,
+        [b']', b'{', b'0'..=b'9', ..] | [b']', b'+'] | [b']', b'+', b'/' | b'$', ..] => true,
+        // A range, and behind it the end, more ranges, or a mark: none is in `[e-mail]`.
+        [b'[', from, b'-', to, next, rest @ ..] => {
+            from.is_ascii_alphanumeric() && from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
+        }
+        [b'\\', b'd' | b'w' | b's', rest @ ..] => !rest.first().is_some_and(u8::is_ascii_alphanumeric),
+        _ => false,
+    };
+    let has_choice = |rest: &[u8]| rest.iter().take_while(|octet| **octet != b')').any(|octet| *octet == b'|');
+    (0..pattern.len()).any(is_sign) || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
 }
 
 #[cfg(test)]

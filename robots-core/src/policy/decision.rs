@@ -44,7 +44,7 @@ pub enum Action {
     Pass,
     /// It goes on with a mark.
     Tag,
-    /// It is answered with a refusal.
+    /// It is answered with a refusal; where the reason is [`Reason::Limited`], with 429.
     Refuse,
 }
 

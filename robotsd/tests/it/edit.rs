@@ -104,6 +104,18 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
 }
 
 #[test]
+fn a_group_of_a_delay_alone_is_ended_in_its_place_and_the_line_says_why() {
+    let file = "User-agent: bingbot\nCrawl-delay: 5\n\nSitemap: https://a.example/s.xml\n";
+    let folder = folder(&[("robots.txt", file)]);
+    let shown = edit(&folder, &["--disallow", "GPTBot", "--diff"]).ends_with(1).out;
+    let line = "Disallow: # nothing; names without a rule would share the next group\n";
+    assert_has(&shown, &[&format!(" Crawl-delay: 5\n+{line} \n Sitemap: ")]);
+    edit(&folder, &["--disallow", "GPTBot"]).succeeded();
+    let new = "\nUser-agent: GPTBot\nDisallow: /\n";
+    assert_eq!(folder.read("robots.txt"), file.replace("5\n", &format!("5\n{line}")) + new);
+}
+
+#[test]
 fn who_obeyed_the_group_of_another_keeps_its_rules_and_is_named() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();

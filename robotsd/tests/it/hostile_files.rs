@@ -131,6 +131,7 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
         ("lines-of-carriage-returns", long("User-agent: *\r", "a\r", "")),
         ("nul-octets", long(&format!("{ALL}Disallow: /"), "a\0", "\n")),
         ("dollars", long(&format!("{ALL}Disallow: /"), "$a", "\n")),
+        ("brackets", long(&format!("{ALL}Disallow: /"), "(|[a", "\n")),
         ("dollar-rules", filled(ALL, |n| format!("Disallow: /$a{n}\n"))),
         ("codes-in-one-line", long(&format!("{ALL}Disallow: /a # robots-check: allow("), "secret-pats,", ")\n")),
         (

@@ -36,11 +36,25 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot",
             "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // Names that no rule follows do not share it.
+        // Names that no rule follows do not share it; the rule that ends their group stands in it, and says why.
         (
             "User-agent: a\nCrawl-delay: 2\n",
             "-GPTBot",
-            "User-agent: a\nCrawl-delay: 2\nDisallow:\n\nUser-agent: GPTBot\nDisallow: /\n",
+            "User-agent: a\nCrawl-delay: 2\nDisallow: # nothing; names without a rule would share the next group\n\n\
+             User-agent: GPTBot\nDisallow: /\n",
+        ),
+        (
+            "User-agent: b\nDisallow: /b\n\nUser-agent: a\nCrawl-delay: 2\n\n# Pages\nSitemap: https://a.example/s\n",
+            "-GPTBot",
+            "User-agent: b\nDisallow: /b\n\nUser-agent: a\nCrawl-delay: 2\n\
+             Disallow: # nothing; names without a rule would share the next group\n\n\
+             # Pages\nSitemap: https://a.example/s\n\nUser-agent: GPTBot\nDisallow: /\n",
+        ),
+        // A group that takes the names in opens none.
+        (
+            "User-agent: CCBot\nDisallow: /\n\nUser-agent: a\nCrawl-delay: 2\n",
+            "-GPTBot",
+            "User-agent: CCBot\nUser-agent: GPTBot\nDisallow: /\n\nUser-agent: a\nCrawl-delay: 2\n",
         ),
         ("User-agent: GPTBot", "-GPTBot -CCBot", "User-agent: GPTBot\nDisallow: /\n\nUser-agent: CCBot\nDisallow: /\n"),
         // A group that keeps crawlers out, and nothing else, takes one more; one with a delay or an exception does not.

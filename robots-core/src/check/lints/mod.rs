@@ -76,6 +76,7 @@ mod paths {
     pub(super) mod needless_escape;
     pub(super) mod path_without_slash;
     pub(super) mod redundant_star;
+    pub(super) mod regular_expression;
     pub(super) mod space_in_path;
     pub(super) mod unescaped_non_ascii;
     pub(super) mod url_as_path;
@@ -141,6 +142,7 @@ static LINTS: &[Lint] = &[
     paths::space_in_path::LINT,
     paths::hash_in_path::LINT,
     paths::dollar_inside::LINT,
+    paths::regular_expression::LINT,
     paths::redundant_star::LINT,
     paths::unescaped_non_ascii::LINT,
     paths::needless_escape::LINT,

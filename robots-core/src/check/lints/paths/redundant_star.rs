@@ -1,7 +1,7 @@
 //! `redundant-star`: a `*` that changes nothing.
 
 use crate::check::lint::*;
-use crate::check::pattern::without_runs;
+use crate::check::pattern::{is_expression, without_runs};
 
 pub(crate) const LINT: Lint = Lint {
     code: "redundant-star",
@@ -18,7 +18,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    if !is_rule(field) || memchr::memchr(b'*', pattern).is_none() {
+    // The star of an expression (`/x/.*`) is the sign of another fault, which would be left without it.
+    if !is_rule(field) || memchr::memchr(b'*', pattern).is_none() || is_expression(pattern) {
         return;
     }
     let without = without_runs(pattern.to_vec());

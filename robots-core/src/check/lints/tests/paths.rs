@@ -26,7 +26,57 @@ fn lints_about_paths() {
     let file = "Allow: /a*\nAllow: /*\nAllow: *\nAllow: /*.pdf$\nAllow: /a**b\nAllow: /a*$\nAllow: **\nAllow: /a%2A\n";
     Case("redundant-star", "stars at the end and in a row are found")
         .found(file, &["1:10", "5:11", "6:10"])
-        .helps("Allow: /a***b**$", &["write \"/a*b\""]);
+        .helps("Allow: /a***b**$", &["write \"/a*b\""])
+        .found("Allow: /a/.*\nAllow: /(.*)\nAllow: /a.*\n", &["3:11"]);
+    let rule = "User-agent: *\nDisallow: {}\n";
+    let expressions = [
+        "/[0-9]+/",
+        "/[a-zA-Z0-9_]",
+        "/[a-z_]x",
+        "/[^/]+/x",
+        "/[abc]{3}",
+        "/[abc]+/",
+        "/a(b|c)",
+        "/(.*)/y",
+        "/x/.*",
+        "/x/.+$",
+        r"/page-\d+",
+        r"/\d{8}/",
+        r"/id\w",
+        r"/a\.php",
+        r"/x\?id=",
+        "^/x/.*",
+        "([0-9]+)---/ajax",
+    ];
+    let paths = [
+        "/foo?",
+        "/a(1)",
+        "/a(b)c|d(e)",
+        "/a|b",
+        "/a+b",
+        "/?q=[foo]+bar",
+        "/?filter[]=",
+        "/filter[price]",
+        "/?a=[1]",
+        "/collections*?f=[0]=",
+        "/[10-20]",
+        "/contact[e-mail]",
+        "/size[t-shirt]",
+        "/index.*",
+        "/*.*",
+        "/*.php.*",
+        r"/private\data",
+        "/{id}/",
+        "/x/.well-known",
+        "/*.pdf$",
+        "^/x",
+        "",
+    ];
+    Case("regular-expression", "signs that no URL has are found")
+        .found_each(rule, &expressions, &["2:11"])
+        .found_each(rule, &paths, &[])
+        .found("Sitemap: https://a/[0-9]\nUser-agent: *\nAllow: /[0-9]\n", &["3:8"])
+        .says(r"Allow: /\d", &["\"/\\\\d\" is read as it stands, not as an expression"]);
     Case("space-in-path", "the help tells one path from two")
         .found("Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n", &["1:10"])
         .helps("Allow: /a  b", &["write \"/a%20b\""])
@@ -39,6 +89,20 @@ fn lints_about_paths() {
         .helps("Allow: HTTPS://example.com/a?b", &["write the path alone: \"/a?b\""])
         .found("Allow: /http://x\nSitemap: https://example.com/\n", &[]);
     Case("path-without-slash", "a URL is another lint's matter").found("Allow: http://example.com/", &[]);
+}
+
+/// An expression is read as it stands, and what the message calls a sign is one.
+#[test]
+fn an_expression_matches_its_own_characters() {
+    use crate::rules::{Access, Fallback, Reading, RobotsTxt};
+    for (pattern, matched, passed) in [("/p-[0-9]+/", "/p-[0-9]+/x", "/p-12/"), ("/x/.*$", "/x/.a", "/x/a")] {
+        let file = format!("User-agent: *\nDisallow: {pattern}\n");
+        for reading in [Reading::Standard, Reading::Reference] {
+            let rules = RobotsTxt::parse(&file).compile(reading);
+            let access = |path: &str| rules.select(&[], Fallback::Star).verdict(&reading.path(path)).access();
+            assert_eq!((access(matched), access(passed)), (Access::Disallow, Access::Allow), "{pattern} {reading:?}");
+        }
+    }
 }
 
 /// The message about a pattern agrees with the matcher.

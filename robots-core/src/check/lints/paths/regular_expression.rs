@@ -1,0 +1,26 @@
+//! `regular-expression`: a pattern of another kind than robots.txt has.
+
+use crate::check::lint::*;
+use crate::check::pattern::is_expression;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "regular-expression",
+    severity: Severity::Warning,
+    summary: "a regular expression as a path pattern",
+    why: "A pattern has two signs: \"*\" for any characters, and a last \"$\" for the end of the path (RFC 9309, section \
+          2.2.3). All else stands for itself: \"/[0-9]+/\" is for paths that hold these very characters, and \"/x/.*\" \
+          for those that go on with a dot. What is usual in URLs and patterns (\"/filter[price]\", \"/index.*\") is no \
+          expression.",
+    bad: Example::new(b"User-agent: *\nDisallow: /page-[0-9]+/\nDisallow: /old/.*\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /page-*/\nDisallow: /old/\n"),
+    pass: Pass::Field(run),
+    fix: None,
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if is_rule(field) && is_expression(field.value) {
+        let pattern = Quoted(field.value);
+        sink.report(field.value_range.clone(), format_args!("{pattern} is read as it stands, not as an expression"))
+            .help("only \"*\" and a last \"$\" are signs: write \"*\" for \".*\" or a class, and a rule for each alternative");
+    }
+}
