@@ -288,6 +288,7 @@ impl LiveRobots {
             faults: count(&counts.faults),
             callback_faults: count(&counts.callback_faults),
             stripped_targets: count(&counts.stripped_targets),
+            nested_only: count(&counts.nested_only),
             unchecked_claims: count(&counts.unchecked_claims),
             shared_buckets: count(&counts.shared_buckets),
             state_troubles: state.as_ref().map(SiteState::troubles).unwrap_or_default(),
@@ -359,6 +360,10 @@ pub struct Status {
     /// `RobotsLayer::new` in a nested axum router gets targets without their prefix, so the rules for `/blog/drafts/` do not
     /// meet `/drafts/`. `RobotsLayer::for_axum08` is the layer for that place. 0 without the feature `axum08`, which knows.
     pub stripped_targets: u64,
+    /// How many requests that a group applies to were judged by a `RobotsLayer::for_axum08` in a nested axum router, and by none outside.
+    /// That layer does not get requests for `/robots.txt`, so the app enforces a file that it does not serve, unless another layer
+    /// outside does: crawlers read 404 as "nothing is disallowed". Put the layer on the outermost router (chapter `axum`).
+    pub nested_only: u64,
     /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checked the claim: the layer
     /// has neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None`
     /// for the request, or it has a `Verifier` and no address of the client. Impostors among them are not found.

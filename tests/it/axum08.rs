@@ -115,6 +115,37 @@ async fn the_plain_layer_counts_what_it_judges_by_a_target_without_its_prefix() 
     assert_eq!(live.status().stripped_targets, 2);
 }
 
+/// The app enforces a file that it does not serve.
+#[tokio::test]
+async fn what_a_layer_judges_in_a_nested_router_alone_is_counted() {
+    let site = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
+    let layer = RobotsLayer::for_axum08(&site);
+    let nested = || Router::new().nest("/a", Router::new().nest("/b", pages().layer(layer.clone())));
+    let alone = nested();
+    assert_eq!(status(&alone, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
+    assert_eq!(site.status().nested_only, 1);
+    assert_eq!(status(&alone, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
+    assert_eq!(site.status().nested_only, 2);
+    // Not for a person, nor a crawler that no group is for.
+    for agent in [FIREFOX, "CCBot/2.0"] {
+        assert_eq!(status(&alone, "/a/b/drafts/x", agent).await, StatusCode::OK);
+    }
+    // Nor where a layer outside judges, for this site or for another, nor in the outermost router.
+    let other = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
+    for outer in [layer.clone(), other] {
+        let app = nested().layer(outer);
+        assert_eq!(status(&app, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
+        assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
+    }
+    let merged = Router::new().route("/", get(async || "home")).merge(pages().layer(layer.clone()));
+    assert_eq!(status(&merged, "/open/x", GPTBOT).await, StatusCode::OK);
+    // A request with two agents has no mark.
+    let mut two_agents = request("/a/b/open/x", GPTBOT);
+    two_agents.headers_mut().append("user-agent", HeaderValue::from_static("CCBot/2.0"));
+    assert_eq!(nested().layer(layer.clone()).oneshot(two_agents).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(site.status().nested_only, 2);
+}
+
 #[tokio::test]
 async fn only_the_outermost_router_has_a_robots_txt() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));

@@ -378,3 +378,21 @@ fn the_first_target_without_its_prefix_is_warned_of() {
     let [(_, "tower_robots::layer", message)] = &events[..] else { panic!("{events:?}") };
     assert!(message.contains("use RobotsLayer::for_axum08 there"), "{events:?}");
 }
+
+#[cfg(feature = "axum08")]
+#[test]
+fn the_first_request_that_is_judged_in_a_nested_router_alone_is_warned_of() {
+    let (live, _) = drafts();
+    let pages = axum::Router::new().route("/x", axum::routing::get(async || "a page"));
+    let app: axum::Router = axum::Router::new().nest("/a", pages.layer(RobotsLayer::for_axum08(&live)));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let events = events(|| {
+        for _ in 0..2 {
+            let request = by_gptbot("/a/x").map(|()| axum::body::Body::empty());
+            assert_eq!(runtime.block_on(app.clone().oneshot(request)).unwrap().status(), StatusCode::OK);
+        }
+    });
+    assert_eq!(live.status().nested_only, 2);
+    let [(_, "tower_robots::layer", message)] = &events[..] else { panic!("{events:?}") };
+    assert!(message.contains("put it on the outermost router"), "{events:?}");
+}
