@@ -514,10 +514,8 @@ fn passed_if_it_panics<T>(live: &LiveRobots, passed: impl FnOnce(Answer) -> T, j
 impl Enforcer {
     /// Counts a request that is judged by a target from which a router has cut a part, or in a nested router alone.
     fn count_nested(&self, live: &LiveRobots, request: &OriginalRequest<'_>, reason: Reason) {
-        if reason == Reason::NoGroup {
-            return;
-        }
         match self.nested_target {
+            _ if reason == Reason::NoGroup => {}
             None if nesting::is_stripped(request) => live.site.count_stripped_target(),
             Some(_) if nesting::is_unmarked(request, self.kept_lines(request)) => live.site.count_nested_only(),
             _ => {}

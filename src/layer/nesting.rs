@@ -44,11 +44,9 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
 /// Whether the request is in a nested router, and no layer outside has left a mark that it could have left.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
-    let extensions = request.extensions;
-    extensions.get::<NestedPath>().is_some()
-        && extensions.get::<Mark>().is_none()
-        && request.target_uri().is_some()
-        && only_line(request, kept).is_some()
+    request.extensions.get::<NestedPath>().is_some()
+        && request.extensions.get::<Mark>().is_none()
+        && request.target_uri().zip(only_line(request, kept)).is_some()
 }
 
 /// No router is known that nests another.
