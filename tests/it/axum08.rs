@@ -160,6 +160,37 @@ async fn only_the_outermost_router_has_a_robots_txt() {
     assert_eq!(status(&bare, "/robots.txt", GPTBOT).await, StatusCode::OK);
 }
 
+/// The table of the chapter `axum`: what becomes of `/robots.txt`, of the routes of this team and of those of another.
+#[tokio::test]
+async fn the_fallback_that_the_app_has_in_the_end_decides_about_robots_txt() {
+    let layer = RobotsLayer::for_axum08(live(
+        "User-agent: GPTBot\nDisallow: /cart\nDisallow: /shop/cart\nDisallow: /account\n",
+        Mode::Refuse,
+    ));
+    let ours = || Router::<()>::new().route("/cart", get(async || "the cart"));
+    let robots = || ours().layer(layer.clone());
+    let theirs = || Router::<()>::new().route("/account", get(async || "the account"));
+    let page = async || (StatusCode::NOT_FOUND, "no such page");
+    for (which, app, cart, want) in [
+        (
+            "merged, the layer last",
+            ours().merge(theirs()).fallback(page).layer(layer.clone()),
+            "/cart",
+            [200, 403, 403],
+        ),
+        ("nested, the layer last", theirs().nest("/shop", ours()).layer(layer.clone()), "/shop/cart", [200, 403, 403]),
+        ("theirs.merge(ours)", theirs().merge(robots()), "/cart", [200, 403, 200]),
+        ("ours.merge(theirs)", robots().merge(theirs()), "/cart", [404, 403, 200]),
+        ("their fallback", theirs().fallback(page).merge(robots()), "/cart", [404, 403, 200]),
+        ("a fallback later", robots().merge(theirs()).fallback(page), "/cart", [404, 403, 200]),
+        ("nested", theirs().nest("/shop", robots()), "/shop/cart", [404, 403, 200]),
+    ] {
+        for (path, want) in ["/robots.txt", cart, "/account"].into_iter().zip(want) {
+            assert_eq!(status(&app, path, GPTBOT).await.as_u16(), want, "{which}: {path}");
+        }
+    }
+}
+
 /// How often a layer looks an address up, which it does once for each request it judges; and how often its observers run.
 #[derive(Clone, Default)]
 struct Counts {
