@@ -118,6 +118,9 @@ impl LiveRobots {
     /// Why the text is not live; the version before stays. A text that the gate refuses waits to be accepted
     /// ([`RejectionKind::Gated`], with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
     /// ([`RejectionKind::NotInline`]), because its source would bring the other text back.
+    ///
+    /// A text may take the rule away that an override is for, and it goes live all the same: an admin page shows
+    /// [`Snapshot::overrides_without_rule`] after it, which is an event too.
     pub fn publish(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
         let site = &self.site;
         let Some(held) = site.source.text() else {
@@ -213,7 +216,8 @@ impl LiveRobots {
 
     /// Publishes the version that was accepted before the live one. The live one waits from now on, like a
     /// version that the gate refused: it does not come back by itself until the source has held something else. It blocks
-    /// until the version is compiled and written to the state directory.
+    /// until the version is compiled and written to the state directory. The source is not read: if it holds what is live then,
+    /// the other one waits until it is ([`LiveRobots::reload`]).
     ///
     /// # Errors
     ///
@@ -338,7 +342,8 @@ pub struct Status {
     /// The last reload that was no decision of an operator: its outcome is about what the source holds, which may be neither live nor
     /// what waits after a rollback.
     pub last_read: Reload,
-    /// Since when this version, or the lack of one, is live.
+    /// Since when this version, or the lack of one, is live on this handle: of a version that an earlier process served too, since the site
+    /// was opened. With a state directory [`LiveRobots::history`](super::LiveRobots::history) has the reloads of earlier processes.
     pub since: SystemTime,
     /// The version that waits to be accepted, if one does, with the reasons.
     pub pending: Option<Pending>,
@@ -382,7 +387,8 @@ pub struct Status {
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// The version of the source is live.
+        /// The version of the source is live, or what an operator decided last: the source may hold something else then
+        /// ([`Status::last_read`]).
         Live = "live",
         /// The source holds nothing usable; the last good version is live.
         LastGood = "last-good",
