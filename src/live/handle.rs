@@ -367,7 +367,8 @@ pub struct Status {
     pub stripped_targets: u64,
     /// How many requests that a group applies to were judged by a `RobotsLayer::for_axum08` in a nested axum router, and by none outside.
     /// That layer does not get requests for `/robots.txt`, so the app enforces a file that it does not serve, unless another layer
-    /// outside does: crawlers read 404 as "nothing is disallowed". Put the layer on the outermost router (chapter `axum`).
+    /// outside does: crawlers read 404 as "nothing is disallowed". A layer outside for another site counts as one where a group of that site's
+    /// file is for the crawler. Put the layer on the outermost router (chapter `axum`).
     pub nested_only: u64,
     /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checked the claim: the layer
     /// has neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None`
