@@ -343,7 +343,7 @@ pub struct Status {
     /// what waits after a rollback.
     pub last_read: Reload,
     /// Since when this version, or the lack of one, is live on this handle: of a version that an earlier process served too, since the site
-    /// was opened. With a state directory [`LiveRobots::history`](super::LiveRobots::history) has the reloads of earlier processes.
+    /// was opened. With a state directory [`LiveRobots::history`] has the reloads of earlier processes.
     pub since: SystemTime,
     /// The version that waits to be accepted, if one does, with the reasons.
     pub pending: Option<Pending>,

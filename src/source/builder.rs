@@ -88,7 +88,7 @@ impl<S> LiveBuilder<S> {
     /// delivers, a reload may be answered before its callbacks have run. Panics are caught.
     ///
     /// The site owns the callback: one that holds a [`LiveRobots`] of the same site keeps it, with its threads, after the application
-    /// has dropped its own. Let it hold a [`Weak`](std::sync::Weak) of the application's `Arc` around the site.
+    /// has dropped its own. Let it hold a [`Weak`] of the application's `Arc` around the site.
     pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
