@@ -29,7 +29,10 @@ impl RobotsLayer {
     /// ```
     ///
     /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
-    ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`.
+    ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`; the first request that it judges
+    ///   while none outside has is a warning ([`Status::nested_only`](crate::live::Status::nested_only)).
+    /// - The fallback that the app has in the end has to be beneath the layer too: a `Router::fallback` that comes later, or a router that
+    ///   is merged, takes the place of one that is, and `/robots.txt` is 404. So put it on last, after `merge`, `nest` and fallbacks.
     /// - Several layers for the same [`LiveRobots`](crate::live::LiveRobots) are best clones of one: the outermost judges, and observers
     ///   are notified once of a decision. An inner layer judges again if it has observers of its own; if the method, the target or the
     ///   `User-Agent` has changed on the way; or if the request is exempt or passes by signs of a person.
@@ -48,7 +51,8 @@ impl RobotsLayer {
 /// declares itself one. The result of checking the claim is its `identity`, if claims are checked.
 ///
 /// `Option<Crawler>` is `None` for everybody else, and for everybody while nothing is known of the robots.txt, while the kill switch
-/// has turned enforcement off, or where the layer is missing: it leaves nothing in a person's request, so that cannot be told.
+/// has turned enforcement off, for a host of no site, which any client can name, or where the layer is missing or is a
+/// [`RobotsLayer::new`] without [`RobotsLayer::with_crawler_extension`]: it leaves nothing in a person's request, so that cannot be told.
 /// `Crawler` alone is for a page that only crawlers get: everybody else is answered with 404.
 ///
 /// ```

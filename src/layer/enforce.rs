@@ -336,7 +336,7 @@ impl Enforcer {
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
-        self.count_stripped(live, request, decision.reason);
+        self.count_nested(live, request, decision.reason);
         if self.nested_target.is_none() {
             return Answer::pass();
         }
@@ -383,7 +383,7 @@ impl Enforcer {
             };
             observers.notify(live, &event);
         }
-        self.count_stripped(live, &request, decided.reason);
+        self.count_nested(live, &request, decided.reason);
         let mark = match outcome {
             Outcome::Respond(_) => None,
             Outcome::Pass | Outcome::Tag => self.mark(live, &request, (decided.action, decided.reason), outside),
@@ -512,10 +512,13 @@ fn passed_if_it_panics<T>(live: &LiveRobots, passed: impl FnOnce(Answer) -> T, j
 
 /// One request meets several layers where routers are nested.
 impl Enforcer {
-    /// Counts a request that is judged by a target from which a router has cut a part.
-    fn count_stripped(&self, live: &LiveRobots, request: &OriginalRequest<'_>, reason: Reason) {
-        if self.nested_target.is_none() && reason != Reason::NoGroup && nesting::is_stripped(request) {
-            live.site.count_stripped_target();
+    /// Counts a request that is judged by a target from which a router has cut a part, or in a nested router alone.
+    fn count_nested(&self, live: &LiveRobots, request: &OriginalRequest<'_>, reason: Reason) {
+        match self.nested_target {
+            _ if reason == Reason::NoGroup => {}
+            None if nesting::is_stripped(request) => live.site.count_stripped_target(),
+            Some(_) if nesting::is_unmarked(request, self.kept_lines(request)) => live.site.count_nested_only(),
+            _ => {}
         }
     }
 

@@ -40,9 +40,10 @@
 //! one site is judged once. [`RobotsLayer::new`] in a nested router sees `/drafts/x` where the client sent
 //! `/blog/drafts/x`, and lets a crawler pass.
 //!
-//! Put it on the outermost router with `Router::layer`, after all routes: those that are added later are not beneath it. A
-//! `route_layer` never sees `/robots.txt`, because no route matches it. A `ServiceBuilder` within an axum app takes
-//! `RobotsLayer::for_axum08` as well. The chapter `axum` has its place among other layers.
+//! Put it on the outermost router with `Router::layer`, after all routes, `merge`, `nest` and the fallback: what is added later is not
+//! beneath it, and a fallback that is not leaves `/robots.txt` unanswered. A `route_layer` never sees `/robots.txt`, because no route
+//! matches it. A `ServiceBuilder` within an axum app takes `RobotsLayer::for_axum08` as well. The chapter `axum` has all cases, and its
+//! place among other layers.
 //!
 //! Networks are exempt by the client's address, which [`RobotsLayer::address_from`] finds: with
 //! `into_make_service_with_connect_info::<SocketAddr>()` it is in

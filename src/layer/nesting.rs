@@ -6,10 +6,11 @@
 //! **axum has a form of the layer, behind a feature with its version.** Its routers keep the whole target in a type of
 //! their own, so there has to be a dependency on it; it is read here and is part of no signature. The plain layer does
 //! not read it, because a feature that another crate turns on must not change what is judged; it counts what it judges
-//! by less than the whole target, and logs the first.
+//! by less than the whole target, and logs the first. The layer for axum does so where it judges in a nested router alone,
+//! from which nobody gets `/robots.txt`.
 
 #[cfg(feature = "axum08")]
-use axum::extract::OriginalUri;
+use axum::extract::{NestedPath, OriginalUri};
 use http::header::{HeaderName, USER_AGENT};
 use http::uri::PathAndQuery;
 #[cfg(feature = "axum08")]
@@ -37,6 +38,20 @@ pub(super) fn is_stripped(request: &OriginalRequest<'_>) -> bool {
 /// No router is known that cuts a part from targets.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
+    false
+}
+
+/// Whether the request is in a nested router, and no layer outside has left a mark that it could have left.
+#[cfg(feature = "axum08")]
+pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
+    request.extensions.get::<NestedPath>().is_some()
+        && request.extensions.get::<Mark>().is_none()
+        && request.target_uri().zip(only_line(request, kept)).is_some()
+}
+
+/// No router is known that nests another.
+#[cfg(not(feature = "axum08"))]
+pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> bool {
     false
 }
 

@@ -118,6 +118,9 @@ impl LiveRobots {
     /// Why the text is not live; the version before stays. A text that the gate refuses waits to be accepted
     /// ([`RejectionKind::Gated`], with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
     /// ([`RejectionKind::NotInline`]), because its source would bring the other text back.
+    ///
+    /// A text may take the rule away that an override is for, and it goes live all the same: an admin page shows
+    /// [`Snapshot::overrides_without_rule`] after it, which is an event too.
     pub fn publish(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
         let site = &self.site;
         let Some(held) = site.source.text() else {
@@ -213,7 +216,8 @@ impl LiveRobots {
 
     /// Publishes the version that was accepted before the live one. The live one waits from now on, like a
     /// version that the gate refused: it does not come back by itself until the source has held something else. It blocks
-    /// until the version is compiled and written to the state directory.
+    /// until the version is compiled and written to the state directory. The source is not read: if it holds what is live then,
+    /// the other one waits until it is ([`LiveRobots::reload`]).
     ///
     /// # Errors
     ///
@@ -288,6 +292,7 @@ impl LiveRobots {
             faults: count(&counts.faults),
             callback_faults: count(&counts.callback_faults),
             stripped_targets: count(&counts.stripped_targets),
+            nested_only: count(&counts.nested_only),
             unchecked_claims: count(&counts.unchecked_claims),
             shared_buckets: count(&counts.shared_buckets),
             state_troubles: state.as_ref().map(SiteState::troubles).unwrap_or_default(),
@@ -337,7 +342,8 @@ pub struct Status {
     /// The last reload that was no decision of an operator: its outcome is about what the source holds, which may be neither live nor
     /// what waits after a rollback.
     pub last_read: Reload,
-    /// Since when this version, or the lack of one, is live.
+    /// Since when this version, or the lack of one, is live on this handle: of a version that an earlier process served too, since the site
+    /// was opened. With a state directory [`LiveRobots::history`] has the reloads of earlier processes.
     pub since: SystemTime,
     /// The version that waits to be accepted, if one does, with the reasons.
     pub pending: Option<Pending>,
@@ -359,6 +365,11 @@ pub struct Status {
     /// `RobotsLayer::new` in a nested axum router gets targets without their prefix, so the rules for `/blog/drafts/` do not
     /// meet `/drafts/`. `RobotsLayer::for_axum08` is the layer for that place. 0 without the feature `axum08`, which knows.
     pub stripped_targets: u64,
+    /// How many requests that a group applies to were judged by a `RobotsLayer::for_axum08` in a nested axum router, and by none outside.
+    /// That layer does not get requests for `/robots.txt`, so the app enforces a file that it does not serve, unless another layer
+    /// outside does: crawlers read 404 as "nothing is disallowed". A layer outside for another site counts as one where a group of that site's
+    /// file is for the crawler. Put the layer on the outermost router (chapter `axum`).
+    pub nested_only: u64,
     /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checked the claim: the layer
     /// has neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None`
     /// for the request, or it has a `Verifier` and no address of the client. Impostors among them are not found.
@@ -377,7 +388,8 @@ pub struct Status {
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// The version of the source is live.
+        /// The version of the source is live, or what an operator decided last: the source may hold something else then
+        /// ([`Status::last_read`]).
         Live = "live",
         /// The source holds nothing usable; the last good version is live.
         LastGood = "last-good",

@@ -62,6 +62,7 @@ pub(crate) struct MishapCounts {
     /// Panics of callbacks that ran once a request was decided.
     pub(crate) callback_faults: AtomicU64,
     pub(super) stripped_targets: AtomicU64,
+    pub(super) nested_only: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
     pub(super) shared_buckets: AtomicU64,
 }
@@ -273,6 +274,15 @@ impl Site {
             &self.counts.stripped_targets,
             "RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
              RobotsLayer::for_axum08 there",
+        );
+    }
+
+    /// Counts a request that was judged in a nested router alone.
+    pub(crate) fn count_nested_only(&self) {
+        self.count_mistake(
+            &self.counts.nested_only,
+            "RobotsLayer::for_axum08 judges in a nested axum router, where it does not get requests for /robots.txt, and no such \
+             layer outside has judged: put it on the outermost router, after its routes and fallback",
         );
     }
 

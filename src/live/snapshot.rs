@@ -88,16 +88,19 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    /// Overrides and exemptions of the policy whose name is nearly that of a crawler, and that of none, nor of a group: a line each, with
-    /// the name that is probably meant. They have no effect.
+    /// Overrides and exemptions of the policy whose name is nearly that of a crawler, and that of none, nor of a group, with the name that
+    /// is probably meant; and those whose name no request bears, such as `Google-Extended`. A line each: they have no effect.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = &self.content else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
         let misspelled = self.policy.named_crawlers().filter_map(|(place, name)| {
-            let meant = registry.meant(&name.to_string(), content.robots())?;
-            Some(format!(
-                "the {place} for \"{name}\" has no effect, because no crawler and no group has this name: did you mean {meant}?"
-            ))
+            let name = name.to_string();
+            let why = match registry.meant(&name, content.robots()) {
+                Some(meant) => format!("no crawler and no group has this name: did you mean {meant}?"),
+                None if registry.crawler(&name)?.is_control => "no request bears this name".to_owned(),
+                None => return None,
+            };
+            Some(format!("the {place} for \"{name}\" has no effect, because {why}"))
         });
         misspelled.collect()
     }
@@ -112,6 +115,13 @@ impl Snapshot {
         let idle = self.policy.overrides.iter().filter(is_idle);
         idle.map(|over| format!("the override for {over} has no effect, because no Disallow line has this pattern"))
             .collect()
+    }
+
+    /// Overrides of the policy that have ended ([`Override::until`]): a line each. They have no effect any more.
+    pub fn ended_overrides(&self) -> Vec<String> {
+        let line =
+            |(over, end): (String, _)| format!("the {over} has no effect any more: it ended {}", clock::shown(end));
+        self.policy.ended_overrides(self.clock.now()).map(line).collect()
     }
 
     /// Whether anything is enforced. Off, every request passes unjudged; `/robots.txt` is served as before.

@@ -86,6 +86,9 @@ impl<S> LiveBuilder<S> {
     /// run in the order of publication, one at a time, on a thread that reloads and holds no lock meanwhile: a callback may
     /// use the site as any caller does, and a reload that it brings about is delivered after it returns. If another thread
     /// delivers, a reload may be answered before its callbacks have run. Panics are caught.
+    ///
+    /// The site owns the callback: one that holds a [`LiveRobots`] of the same site keeps it, with its threads, after the application
+    /// has dropped its own. Let it hold a [`Weak`] of the application's `Arc` around the site.
     pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self

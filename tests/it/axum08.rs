@@ -115,6 +115,37 @@ async fn the_plain_layer_counts_what_it_judges_by_a_target_without_its_prefix() 
     assert_eq!(live.status().stripped_targets, 2);
 }
 
+/// The app enforces a file that it does not serve.
+#[tokio::test]
+async fn what_a_layer_judges_in_a_nested_router_alone_is_counted() {
+    let site = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
+    let layer = RobotsLayer::for_axum08(&site);
+    let nested = || Router::new().nest("/a", Router::new().nest("/b", pages().layer(layer.clone())));
+    let alone = nested();
+    assert_eq!(status(&alone, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
+    assert_eq!(site.status().nested_only, 1);
+    assert_eq!(status(&alone, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
+    assert_eq!(site.status().nested_only, 2);
+    // Not for a person, nor a crawler that no group is for.
+    for agent in [FIREFOX, "CCBot/2.0"] {
+        assert_eq!(status(&alone, "/a/b/drafts/x", agent).await, StatusCode::OK);
+    }
+    // Nor where a layer outside judges, for this site or for another, nor in the outermost router.
+    let other = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
+    for outer in [layer.clone(), other] {
+        let app = nested().layer(outer);
+        assert_eq!(status(&app, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
+        assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
+    }
+    let merged = Router::new().route("/", get(async || "home")).merge(pages().layer(layer.clone()));
+    assert_eq!(status(&merged, "/open/x", GPTBOT).await, StatusCode::OK);
+    // A request with two agents has no mark.
+    let mut two_agents = request("/a/b/open/x", GPTBOT);
+    two_agents.headers_mut().append("user-agent", HeaderValue::from_static("CCBot/2.0"));
+    assert_eq!(nested().layer(layer.clone()).oneshot(two_agents).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(site.status().nested_only, 2);
+}
+
 #[tokio::test]
 async fn only_the_outermost_router_has_a_robots_txt() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
@@ -127,6 +158,37 @@ async fn only_the_outermost_router_has_a_robots_txt() {
     // In a router without routes too: its fallback is behind the layer.
     let bare = Router::new().layer(RobotsLayer::for_axum08(live(FILE, Mode::Refuse)));
     assert_eq!(status(&bare, "/robots.txt", GPTBOT).await, StatusCode::OK);
+}
+
+/// The table of the chapter `axum`: what becomes of `/robots.txt`, of the routes of this team and of those of another.
+#[tokio::test]
+async fn the_fallback_that_the_app_has_in_the_end_decides_about_robots_txt() {
+    let layer = RobotsLayer::for_axum08(live(
+        "User-agent: GPTBot\nDisallow: /cart\nDisallow: /shop/cart\nDisallow: /account\n",
+        Mode::Refuse,
+    ));
+    let ours = || Router::<()>::new().route("/cart", get(async || "the cart"));
+    let robots = || ours().layer(layer.clone());
+    let theirs = || Router::<()>::new().route("/account", get(async || "the account"));
+    let page = async || (StatusCode::NOT_FOUND, "no such page");
+    for (which, app, cart, want) in [
+        (
+            "merged, the layer last",
+            ours().merge(theirs()).fallback(page).layer(layer.clone()),
+            "/cart",
+            [200, 403, 403],
+        ),
+        ("nested, the layer last", theirs().nest("/shop", ours()).layer(layer.clone()), "/shop/cart", [200, 403, 403]),
+        ("theirs.merge(ours)", theirs().merge(robots()), "/cart", [200, 403, 200]),
+        ("ours.merge(theirs)", robots().merge(theirs()), "/cart", [404, 403, 200]),
+        ("their fallback", theirs().fallback(page).merge(robots()), "/cart", [404, 403, 200]),
+        ("a fallback later", robots().merge(theirs()).fallback(page), "/cart", [404, 403, 200]),
+        ("nested", theirs().nest("/shop", robots()), "/shop/cart", [404, 403, 200]),
+    ] {
+        for (path, want) in ["/robots.txt", cart, "/account"].into_iter().zip(want) {
+            assert_eq!(status(&app, path, GPTBOT).await.as_u16(), want, "{which}: {path}");
+        }
+    }
 }
 
 /// How often a layer looks an address up, which it does once for each request it judges; and how often its observers run.

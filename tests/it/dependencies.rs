@@ -38,8 +38,6 @@ fn the_page_of_the_crate_says_how_many_crates_each_feature_brings() {
     let layer = crates("layer").len();
     let counted = |feature: &str| match feature {
         "layer" => layer,
-        // It brings the other.
-        "tls" => crates("layer,tls").len() - crates("layer,fetch").len(),
         feature => crates(&format!("layer,{feature}")).len() - layer,
     };
     let stated = stated();

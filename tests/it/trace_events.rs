@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[cfg(feature = "axum08")]
 use http::Uri;
@@ -127,14 +128,41 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     );
 
     let limited = Override::agent("bingbott", RateMode::Refuse).unwrap();
-    let policy = misspelled().with_rate_override(limited).exempt_agents(["GPTBott"]).unwrap().build();
+    let exempt = ["GPTBott", "Google-Extended", "GPTBot"];
+    let policy = misspelled().with_rate_override(limited).exempt_agents(exempt).unwrap().build();
     let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
     let events = self::events(|| live.set_policy(policy));
-    assert_eq!(events.len(), 3, "{events:?}");
-    for want in ["override for \"googelbot\"", "rate override for \"bingbott\"", "exemption for \"gptbott\""] {
+    assert_eq!(events.len(), 4, "{events:?}");
+    for want in [
+        "override for \"googelbot\"",
+        "rate override for \"bingbott\"",
+        "exemption for \"gptbott\"",
+        "exemption for \"google-extended\" has no effect, because no request bears this name",
+    ] {
         let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains(want);
         assert!(events.iter().any(is_warned), "{want}: {events:?}");
     }
+}
+
+/// An override that has ended is a warning where the site is opened, and where the policy comes; not of each reload.
+#[test]
+fn an_override_that_has_ended_is_a_warning() {
+    let past = UNIX_EPOCH + Duration::from_secs(784_111_777);
+    let rate = Override::agent("bingbot", RateMode::Refuse).unwrap().until(past);
+    let later = Override::agent("CCBot", Mode::Off).unwrap().until(SystemTime::now() + Duration::from_secs(3600));
+    let policy = Policy::builder().with_override(Override::agent("GPTBot", Mode::Off).unwrap().until(past));
+    let policy = policy.with_override(later).with_rate_override(rate).build();
+    let open = || LiveRobots::inline("User-agent: *\nDisallow: /a\n").policy(policy.clone()).open().unwrap();
+    let warned = |work: &dyn Fn()| {
+        let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains("has no effect");
+        events(work).into_iter().filter(is_warned).map(|(_, _, text)| text).collect::<Vec<_>>()
+    };
+    let of = |over: &str| format!("inline: the {over} has no effect any more: it ended Sun, 06 Nov 1994 08:49:37 GMT");
+    let want = [of("override for agent \"gptbot\""), of("rate override for agent \"bingbot\"")];
+    assert_eq!(warned(&|| drop(open())), want);
+    let live = open();
+    assert_eq!(warned(&|| live.set_policy(policy.clone())), want);
+    assert_eq!(warned(&|| drop(live.publish("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
 }
 
 /// An override for a path that is no rule of the file decides nothing, and a switch that is off since before makes everything pass.
@@ -380,4 +408,22 @@ fn the_first_target_without_its_prefix_is_warned_of() {
     assert_eq!(live.status().stripped_targets, 2);
     let [(_, "tower_robots::layer", message)] = &events[..] else { panic!("{events:?}") };
     assert!(message.contains("use RobotsLayer::for_axum08 there"), "{events:?}");
+}
+
+#[cfg(feature = "axum08")]
+#[test]
+fn the_first_request_that_is_judged_in_a_nested_router_alone_is_warned_of() {
+    let (live, _) = drafts();
+    let pages = axum::Router::new().route("/x", axum::routing::get(async || "a page"));
+    let app: axum::Router = axum::Router::new().nest("/a", pages.layer(RobotsLayer::for_axum08(&live)));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let events = events(|| {
+        for _ in 0..2 {
+            let request = by_gptbot("/a/x").map(|()| axum::body::Body::empty());
+            assert_eq!(runtime.block_on(app.clone().oneshot(request)).unwrap().status(), StatusCode::OK);
+        }
+    });
+    assert_eq!(live.status().nested_only, 2);
+    let [(_, "tower_robots::layer", message)] = &events[..] else { panic!("{events:?}") };
+    assert!(message.contains("put it on the outermost router"), "{events:?}");
 }

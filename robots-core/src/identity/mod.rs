@@ -16,6 +16,9 @@
 //!
 //! If so many claims fail that the path of the requests is in doubt, a caller that counts them refutes nothing; `Verifier` does.
 //!
+//! Lists and signatures are behind features: `RangeList`, `EmbeddedList` and `DocumentError` behind `identity`, all about signatures and keys behind
+//! `signatures`. `tower-robots` has both with `verify`. A [`RangeSet`] of prefixes of your own needs neither.
+//!
 //! [`IdentityRequest::identify`] puts claim, registry and evidence together; the layer, `explain` and `replay` all ask it.
 
 pub(crate) mod address_class;

@@ -195,6 +195,14 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
+    /// The overrides that have ended by now, each with its end.
+    #[doc(hidden)]
+    pub fn ended_overrides(&self, now: SystemTime) -> impl Iterator<Item = (String, SystemTime)> {
+        let modes = self.overrides.iter().map(|over| (format!("override for {over}"), over.until));
+        let rates = self.rate.overrides.iter().map(|over| (format!("rate override for {over}"), over.until));
+        modes.chain(rates).filter_map(move |(over, end)| Some((over, end.filter(|end| *end <= now)?)))
+    }
+
     /// How many requests pass at once after a pause.
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
