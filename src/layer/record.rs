@@ -192,6 +192,33 @@ impl Record {
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
+
+    /// The value of the field [`Record::FIELD`], in ASCII.
+    pub fn to_field(&self) -> HeaderValue {
+        let mut out = format!("{};agent=\"", self.access.unwrap_or(Access::Allow));
+        push_string(&mut out, self.name());
+        out.push('"');
+        if let (Some(rule), Some(line)) = (&self.rule, self.line) {
+            out.push_str(";rule=\"");
+            push_string(&mut out, rule);
+            out.push_str("\";line=");
+            out.push_str(&line.to_string());
+        }
+        if self.form != PathForm::Standard {
+            out.push_str(";form=");
+            out.push_str(self.form.as_str());
+        }
+        if let Reason::SearchEngine | Reason::Impostor = self.reason {
+            out.push_str(";reason=");
+            out.push_str(self.reason.as_str());
+        }
+        if let Some(identity) = self.identity {
+            out.push_str(";identity=");
+            out.push_str(identity.outcome());
+        }
+        // Everything but visible ASCII and blanks was escaped, so this is a field value.
+        HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
+    }
 }
 
 /// Whether a request may be a crawler's. Most are not, and are known by this.
@@ -270,35 +297,6 @@ pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
 
 fn options(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
     value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
-}
-
-impl Record {
-    /// The value of the field [`Record::FIELD`], in ASCII.
-    pub fn to_field(&self) -> HeaderValue {
-        let mut out = format!("{};agent=\"", self.access.unwrap_or(Access::Allow));
-        push_string(&mut out, self.name());
-        out.push('"');
-        if let (Some(rule), Some(line)) = (&self.rule, self.line) {
-            out.push_str(";rule=\"");
-            push_string(&mut out, rule);
-            out.push_str("\";line=");
-            out.push_str(&line.to_string());
-        }
-        if self.form != PathForm::Standard {
-            out.push_str(";form=");
-            out.push_str(self.form.as_str());
-        }
-        if let Reason::SearchEngine | Reason::Impostor = self.reason {
-            out.push_str(";reason=");
-            out.push_str(self.reason.as_str());
-        }
-        if let Some(identity) = self.identity {
-            out.push_str(";identity=");
-            out.push_str(identity.outcome());
-        }
-        // Everything but visible ASCII and blanks was escaped, so this is a field value.
-        HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
-    }
 }
 
 fn push_string(out: &mut String, text: &str) {

@@ -32,54 +32,52 @@ impl<S> LiveBuilder<S> {
         Self { source, settings: SiteSettings::default() }
     }
 
+    fn with_settings(mut self, change: impl FnOnce(&mut SiteSettings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
     pub(super) fn with_source(mut self, change: impl FnOnce(&mut S)) -> Self {
         change(&mut self.source);
         self
     }
 
     /// The policy for disallowed requests. Default: [`Policy::default`], which observes.
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.settings.policy = policy;
-        self
+    pub fn policy(self, policy: Policy) -> Self {
+        self.with_settings(|settings| settings.policy = policy)
     }
 
     /// How the file is read. Default: [`Reading::Standard`].
-    pub fn reading(mut self, reading: Reading) -> Self {
-        self.settings.reading = reading;
-        self
+    pub fn reading(self, reading: Reading) -> Self {
+        self.with_settings(|settings| settings.reading = reading)
     }
 
     /// How each version is checked. Default: [`check::Options::default`].
-    pub fn check(mut self, options: check::Options) -> Self {
-        self.settings.check = options;
-        self
+    pub fn check(self, options: check::Options) -> Self {
+        self.with_settings(|settings| settings.check = options)
     }
 
     /// The known crawlers. Default: [`Registry::builtin`].
-    pub fn registry(mut self, registry: Arc<Registry>) -> Self {
-        self.settings.registry = registry;
-        self
+    pub fn registry(self, registry: Arc<Registry>) -> Self {
+        self.with_settings(|settings| settings.registry = registry)
     }
 
     /// How long others may cache `/robots.txt`. Default:
     /// [`LiveRobots::DEFAULT_MAX_AGE`](crate::live::LiveRobots::DEFAULT_MAX_AGE), one hour; at most [`LiveRobots::LONGEST_MAX_AGE`], 24 hours (RFC 9309,
     /// section 2.4).
-    pub fn max_age(mut self, max_age: Duration) -> Self {
-        self.settings.max_age = max_age.min(LiveRobots::LONGEST_MAX_AGE);
-        self
+    pub fn max_age(self, max_age: Duration) -> Self {
+        self.with_settings(|settings| settings.max_age = max_age.min(LiveRobots::LONGEST_MAX_AGE))
     }
 
     /// The behaviour if there is no usable robots.txt at the start. Default: [`WhenMissing::Fail`].
-    pub fn when_missing(mut self, when_missing: WhenMissing) -> Self {
-        self.settings.when_missing = when_missing;
-        self
+    pub fn when_missing(self, when_missing: WhenMissing) -> Self {
+        self.with_settings(|settings| settings.when_missing = when_missing)
     }
 
     /// Why the site is opened, which is the cause of its first reload: [`Cause::Config`] where the configuration of a program that
     /// runs has changed, so that the history does not speak of a start. Default: [`Cause::Start`].
-    pub fn opened_by(mut self, cause: Cause) -> Self {
-        self.settings.opened_by = cause;
-        self
+    pub fn opened_by(self, cause: Cause) -> Self {
+        self.with_settings(|settings| settings.opened_by = cause)
     }
 
     /// Calls back after every reload that changed something or failed in a new way, and after the first one. The callbacks
@@ -89,15 +87,13 @@ impl<S> LiveBuilder<S> {
     ///
     /// The site owns the callback: one that holds a [`LiveRobots`] of the same site keeps it, with its threads, after the application
     /// has dropped its own. Let it hold a [`Weak`] of the application's `Arc` around the site.
-    pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
-        self.settings.listeners.push(Box::new(listener));
-        self
+    pub fn on_reload(self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
+        self.with_settings(|settings| settings.listeners.push(Box::new(listener)))
     }
 
     /// The conditions under which a version goes live without an operator. Default: [`Gate::open`], which passes every version.
-    pub fn gate(mut self, gate: Gate) -> Self {
-        self.settings.gate = gate;
-        self
+    pub fn gate(self, gate: Gate) -> Self {
+        self.with_settings(|settings| settings.gate = gate)
     }
 
     /// The state directory, and the site's name in it: for accepted versions, the version that waits, the history and the
@@ -106,24 +102,21 @@ impl<S> LiveBuilder<S> {
     ///
     /// Sites that are open at one time need names of their own. Two of one name share their part of the directory, so that a
     /// site can be replaced by another handle: what either accepts last is what the next start finds.
-    pub fn state(mut self, state: &StateDir, site: impl Into<String>) -> Self {
-        self.settings.state = Some((state.clone(), site.into()));
-        self
+    pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
+        self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
 
     /// What this one goes on from under another name ([`LiveRobots::remembered`], [`StateDir::remembered`]): it begins with the versions,
     /// the one that waits and the history, also in its own part of the state directory, in place of what stands there. The switch is not
     /// taken over. Default: none.
-    pub fn take_over(mut self, before: &Remembered) -> Self {
-        self.settings.takes_over = Some(before.clone());
-        self
+    pub fn take_over(self, before: &Remembered) -> Self {
+        self.with_settings(|settings| settings.takes_over = Some(before.clone()))
     }
 
     /// The kill switch of this and other sites. Default: that of the state directory, if there is one, which then takes
     /// precedence.
-    pub fn kill_switch(mut self, switch: &KillSwitch) -> Self {
-        self.settings.switch = Some(switch.clone());
-        self
+    pub fn kill_switch(self, switch: &KillSwitch) -> Self {
+        self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }
 
     /// A further kill switch, which is no part of a state directory, such as that of a fleet: off is whatever any of them turns off. At
@@ -137,36 +130,31 @@ impl<S> LiveBuilder<S> {
 
     /// How long a request that is newly disallowed is only observed. Counted from the first accepted version that
     /// disallows it, of the last few that are remembered. Default: zero.
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.settings.grace = grace;
-        self
+    pub fn grace(self, grace: Duration) -> Self {
+        self.with_settings(|settings| settings.grace = grace)
     }
 
     /// Another clock than the system's, for tests: for the grace, the ends of overrides and all dates.
-    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        self.settings.clock = Clock::new(clock);
-        self
+    pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.with_settings(|settings| settings.clock = Clock::new(clock))
     }
 
     /// Shares compiled files with other sites. Default: nothing is shared.
-    pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
-        self.settings.compile_cache = compile_cache.clone();
-        self
+    pub fn compile_cache(self, compile_cache: &CompileCache) -> Self {
+        self.with_settings(|settings| settings.compile_cache = compile_cache.clone())
     }
 
     /// The name under which the requests of its crawlers are counted, where the policy limits them. Sites of one [`CompileCache`]
     /// that have one name share what they count: a site that is opened anew, with other settings, takes the place of the one before
     /// and gives nobody a new burst. Default: it shares that with no other.
-    pub fn counted_as(mut self, name: impl Into<String>) -> Self {
-        self.settings.counted_as = Some(name.into());
-        self
+    pub fn counted_as(self, name: impl Into<String>) -> Self {
+        self.with_settings(|settings| settings.counted_as = Some(name.into()))
     }
 
     /// The parts that are appended to every version before it is checked and gated: lists of crawlers that others
     /// keep. Default: nothing.
-    pub fn append(mut self, appendix: &Appendix) -> Self {
-        self.settings.appendix = Some(appendix.clone());
-        self
+    pub fn append(self, appendix: &Appendix) -> Self {
+        self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }
 
     /// For one of many sites: its file must not keep the others from starting.
@@ -182,9 +170,8 @@ impl LiveBuilder<Arc<[u8]>> {
     /// The name of the text in place of `inline`, for one of many: in messages, the history, and
     /// [`PacedRequest::origin`](crate::layer::PacedRequest::origin), by which a store of several processes keeps the requests of this
     /// site apart from those of others. Default: `inline`.
-    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.settings.text_name = Some(name.into());
-        self
+    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+        self.with_settings(|settings| settings.text_name = Some(name.into()))
     }
 }
 

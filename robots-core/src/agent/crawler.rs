@@ -89,6 +89,48 @@ impl Crawler {
     pub fn control_token(name: impl Into<String>, category: Category) -> Self {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
+
+    /// The crawler as a registry has it, or the field whose value no crawler can have, and why.
+    pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
+        let wrong = |field, message: &str| Err((field, message.to_owned()));
+        if self.name.trim().is_empty() {
+            return wrong("name", "a crawler has a name: add one");
+        }
+        if self.is_control && !self.header_names.is_empty() {
+            return wrong("header", "a control token is never sent in a header: drop control or header");
+        }
+        let is_findable = |name: &&String| name.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        if let Some(name) = self.header_names.iter().find(|name| !is_findable(name)) {
+            let message = format!(
+                "\"{name}\" holds neither letter nor digit, so no header can be found by it: write a name that does"
+            );
+            return wrong("header", &message);
+        }
+        if self.tokens.is_empty() {
+            self.tokens.push(ProductToken::new(&self.name));
+        }
+        if let Some(token) = self.tokens.iter().map(ToString::to_string).find(|token| token.trim().is_empty()) {
+            let message =
+                format!("\"{token}\" is not a product token: write the name that a group has for this crawler");
+            return wrong("tokens", &message);
+        }
+        if let Some(day) = self.checked_on.as_ref().filter(|day| !is_day(day)) {
+            return wrong("checked", &format!("\"{day}\" is no day: write it as \"2026-11-22\""));
+        }
+        if let Some(host) = self.referers.iter().find(|host| !is_host(host)) {
+            let message = format!(
+                "\"{host}\" is no host of a service: write it as \"chatgpt.com\", with those under it as \".bing.com\", or for all countries as \"google.*\""
+            );
+            return wrong("referers", &message);
+        }
+        if self.obeys_crawl_delay == Obeys::Partial {
+            return wrong("crawl_delay", "\"partial\" is not said of a delay: write \"yes\", \"no\" or \"unknown\"");
+        }
+        if self.is_reverse_dns_weak && self.reverse_dns.is_empty() {
+            return wrong("weak", "the row has no rdns that could be weak: drop weak or add rdns");
+        }
+        Ok(self)
+    }
 }
 
 keyword_enum! {
@@ -202,50 +244,6 @@ impl RegistryRow {
 impl From<Crawler> for RegistryRow {
     fn from(crawler: Crawler) -> Self {
         Self::Put(Box::new(crawler))
-    }
-}
-
-impl Crawler {
-    /// The crawler as a registry has it, or the field whose value no crawler can have, and why.
-    pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
-        let wrong = |field, message: &str| Err((field, message.to_owned()));
-        if self.name.trim().is_empty() {
-            return wrong("name", "a crawler has a name: add one");
-        }
-        if self.is_control && !self.header_names.is_empty() {
-            return wrong("header", "a control token is never sent in a header: drop control or header");
-        }
-        let is_findable = |name: &&String| name.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        if let Some(name) = self.header_names.iter().find(|name| !is_findable(name)) {
-            let message = format!(
-                "\"{name}\" holds neither letter nor digit, so no header can be found by it: write a name that does"
-            );
-            return wrong("header", &message);
-        }
-        if self.tokens.is_empty() {
-            self.tokens.push(ProductToken::new(&self.name));
-        }
-        if let Some(token) = self.tokens.iter().map(ToString::to_string).find(|token| token.trim().is_empty()) {
-            let message =
-                format!("\"{token}\" is not a product token: write the name that a group has for this crawler");
-            return wrong("tokens", &message);
-        }
-        if let Some(day) = self.checked_on.as_ref().filter(|day| !is_day(day)) {
-            return wrong("checked", &format!("\"{day}\" is no day: write it as \"2026-11-22\""));
-        }
-        if let Some(host) = self.referers.iter().find(|host| !is_host(host)) {
-            let message = format!(
-                "\"{host}\" is no host of a service: write it as \"chatgpt.com\", with those under it as \".bing.com\", or for all countries as \"google.*\""
-            );
-            return wrong("referers", &message);
-        }
-        if self.obeys_crawl_delay == Obeys::Partial {
-            return wrong("crawl_delay", "\"partial\" is not said of a delay: write \"yes\", \"no\" or \"unknown\"");
-        }
-        if self.is_reverse_dns_weak && self.reverse_dns.is_empty() {
-            return wrong("weak", "the row has no rdns that could be weak: drop weak or add rdns");
-        }
-        Ok(self)
     }
 }
 

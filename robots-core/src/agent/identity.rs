@@ -19,6 +19,8 @@ use crate::rules::ValueError;
 /// assert_eq!(identity.to_string().parse(), Ok(identity));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(into = "with_serde::Parts", try_from = "with_serde::Parts"))]
 pub enum Identity {
     /// A method confirmed the claim.
     Verified(IdentityMethod),
@@ -205,42 +207,38 @@ impl FromStr for Identity {
 
 #[cfg(feature = "serde")]
 mod with_serde {
-    use serde::de::{Deserialize, Deserializer, Error};
-    use serde::ser::{Serialize, SerializeStruct, Serializer};
+    use std::borrow::Cow;
 
     use super::{Identity, IdentityMethod};
 
-    impl Serialize for Identity {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let mut fields = serializer.serialize_struct("Identity", 3)?;
-            fields.serialize_field("outcome", self.outcome())?;
-            fields.serialize_field("method", &self.method().map(IdentityMethod::as_str))?;
-            fields.serialize_field("reason", &self.reason())?;
-            fields.end()
+    /// The fields of an identity.
+    #[derive(PartialEq, serde::Deserialize, serde::Serialize)]
+    #[serde(rename = "Identity")]
+    pub(super) struct Parts {
+        outcome: Cow<'static, str>,
+        method: Option<Cow<'static, str>>,
+        reason: Option<Cow<'static, str>>,
+    }
+
+    impl From<Identity> for Parts {
+        fn from(identity: Identity) -> Self {
+            let method = identity.method().map(IdentityMethod::as_str).map(Cow::Borrowed);
+            Self { outcome: identity.outcome().into(), method, reason: identity.reason().map(Cow::Borrowed) }
         }
     }
 
-    #[derive(serde::Deserialize)]
-    struct Parts {
-        outcome: String,
-        method: Option<String>,
-        reason: Option<String>,
-    }
+    impl TryFrom<Parts> for Identity {
+        type Error = String;
 
-    impl<'de> Deserialize<'de> for Identity {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            let Parts { outcome, method, reason } = Parts::deserialize(deserializer)?;
-            let is_this = |found: &Self| {
-                let of_method = found.method().map(IdentityMethod::as_str) == method.as_deref();
-                of_method && found.outcome() == outcome && found.reason() == reason.as_deref()
-            };
-            Self::all().find(is_this).ok_or_else(|| {
-                let show = |part: Option<String>| part.unwrap_or_else(|| "none".to_owned());
-                D::Error::custom(format!(
+        fn try_from(parts: Parts) -> Result<Self, String> {
+            Self::all().find(|identity| Parts::from(*identity) == parts).ok_or_else(|| {
+                let Parts { outcome, method, reason } = &parts;
+                let show = |part: &Option<Cow<'static, str>>| part.clone().unwrap_or(Cow::Borrowed("none"));
+                format!(
                     "no identity has the outcome {outcome:?} with the method {:?} and the reason {:?}",
                     show(method),
                     show(reason)
-                ))
+                )
             })
         }
     }

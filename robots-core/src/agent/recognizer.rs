@@ -243,18 +243,7 @@ impl Registry {
             crawler.is_framework.then_some((crawler, word.start))
         })
     }
-}
 
-/// The first product that a header declares before a place.
-fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: usize) -> Option<String> {
-    let mut parts = reader.declared_parts().filter(|part| {
-        let is_library = |word: &Word| word.kinds.has(Kinds::LIBRARY);
-        !header.words_of(part).iter().find(|word| word.may_name_a_crawler()).is_some_and(is_library)
-    });
-    parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
-}
-
-impl Registry {
     /// The crawler that is listed under this name, has it in its headers, or obeys it first.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
         let by_name = || self.crawlers.iter().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
@@ -265,6 +254,15 @@ impl Registry {
             || token.and_then(|token| self.crawlers.iter().find(|crawler| crawler.tokens.first() == Some(&token)));
         by_name().or_else(by_header).or_else(by_token)
     }
+}
+
+/// The first product that a header declares before a place.
+fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: usize) -> Option<String> {
+    let mut parts = reader.declared_parts().filter(|part| {
+        let is_library = |word: &Word| word.kinds.has(Kinds::LIBRARY);
+        !header.words_of(part).iter().find(|word| word.may_name_a_crawler()).is_some_and(is_library)
+    });
+    parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
 }
 
 /// Whether this is one word that no browser, library or application is called.

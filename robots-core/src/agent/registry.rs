@@ -193,37 +193,7 @@ impl Registry {
         }
         accepted
     }
-}
 
-impl Default for Registry {
-    /// A registry without crawlers.
-    fn default() -> Self {
-        Self::with(Vec::new())
-    }
-}
-
-fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, usize>) -> Result<(), RegistryError> {
-    let mut owners: HashMap<String, &str> = HashMap::new();
-    for crawler in crawlers {
-        for name in &crawler.header_names {
-            let Some(other) = owners.insert(name.to_ascii_lowercase(), &crawler.name) else { continue };
-            if other == crawler.name {
-                continue;
-            }
-            // At least one of the two is of these rows: the others were checked before.
-            let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
-            let message = format!(
-                "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
-                &crawler.name
-            );
-            let row = row.copied().unwrap_or(0);
-            return Err(RegistryError { row, field: "header", message });
-        }
-    }
-    Ok(())
-}
-
-impl Registry {
     /// The differences of `next` that are large and rarely meant, a clause each: half a file, or a mistake in a row that much
     /// depends on. Nothing where it may take the place of this one without a question.
     ///
@@ -254,6 +224,34 @@ impl Registry {
         }
         upheavals
     }
+}
+
+impl Default for Registry {
+    /// A registry without crawlers.
+    fn default() -> Self {
+        Self::with(Vec::new())
+    }
+}
+
+fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, usize>) -> Result<(), RegistryError> {
+    let mut owners: HashMap<String, &str> = HashMap::new();
+    for crawler in crawlers {
+        for name in &crawler.header_names {
+            let Some(other) = owners.insert(name.to_ascii_lowercase(), &crawler.name) else { continue };
+            if other == crawler.name {
+                continue;
+            }
+            // At least one of the two is of these rows: the others were checked before.
+            let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
+            let message = format!(
+                "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
+                &crawler.name
+            );
+            let row = row.copied().unwrap_or(0);
+            return Err(RegistryError { row, field: "header", message });
+        }
+    }
+    Ok(())
 }
 
 const NEW_ENGINE: &str = "is only tagged by default from now on";

@@ -37,12 +37,9 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
     let config = &state.config;
     exposition.holds(&family::CONFIG_SUCCESSFUL, &[], config.trouble().is_none());
     exposition.sample(&family::CONFIG_REFUSED, &[], config.report().refused.len());
-    if let Ok(accepted) = config.accepted().duration_since(SystemTime::UNIX_EPOCH) {
-        exposition.sample(&family::CONFIG_TIMESTAMP, &[], accepted.as_secs_f64());
-    }
-    for (log, lines) in state.lost_lines() {
-        exposition.sample(&family::LOG_DROPPED, &[("log", log)], lines.count.load(Ordering::Relaxed));
-    }
+    exposition.moment(&family::CONFIG_TIMESTAMP, &[], config.accepted());
+    let dropped = state.lost_lines().map(|(log, lines)| (log, lines.count.load(Ordering::Relaxed)));
+    exposition.each_word(&family::LOG_DROPPED, &[], "log", dropped);
     state.watchdog.write_metrics(&mut exposition);
     if let Some(serving) = state.serving() {
         exposition.holds(&family::STATE_WRITABLE, &[], state.is_state_writable() != Some(false));
@@ -59,13 +56,10 @@ fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
     let own: Vec<_> = own.map(ReplicaState::as_str).collect();
     exposition.state(&family::FLEET_STATE, &[of], &own, report.state.as_str());
     exposition.holds(&family::FLEET_WRITABLE, &[of], report.troubles.is_empty());
-    if let Some(read) = fleet.read().and_then(|read| read.duration_since(SystemTime::UNIX_EPOCH).ok()) {
-        exposition.sample(&family::FLEET_READ, &[of], read.as_secs_f64());
-    }
-    for state in ReplicaState::ALL.into_iter().filter(|state| *state != ReplicaState::Current) {
-        let count = report.replicas.iter().filter(|replica| replica.state == state).count();
-        exposition.sample(&family::FLEET_REPLICAS, &[of, ("state", state.as_str())], count);
-    }
+    fleet.read().into_iter().for_each(|read| exposition.moment(&family::FLEET_READ, &[of], read));
+    let count = |state: ReplicaState| report.replicas.iter().filter(|replica| replica.state == state).count();
+    let heard = ReplicaState::ALL.into_iter().filter(|state| *state != ReplicaState::Current);
+    exposition.each_word(&family::FLEET_REPLICAS, &[of], "state", heard.map(|state| (state.as_str(), count(state))));
 }
 
 /// Fast rather than small: a scrape comes every few seconds.
@@ -80,9 +74,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Writes what is known of this process, which started then.
 fn write_process(exposition: &mut Exposition, started: SystemTime) {
-    if let Ok(started) = started.duration_since(SystemTime::UNIX_EPOCH) {
-        exposition.sample(&family::PROCESS_START, &[], started.as_secs_f64());
-    }
+    exposition.moment(&family::PROCESS_START, &[], started);
     for (family, resource) in
         [(&family::PROCESS_MAX_FDS, rlimit::Resource::NOFILE), (&family::PROCESS_VIRTUAL_MAX, rlimit::Resource::AS)]
     {

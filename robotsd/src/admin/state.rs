@@ -261,36 +261,27 @@ impl Serving {
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::CONNECTIONS_LIMIT, &[], self.edge.connections());
         let ListenerTraffic { labels, connections, siteless } = self.edge.listeners();
-        for (label, connections) in labels.iter().zip(connections) {
-            exposition.sample(&family::CONNECTIONS, &[("listener", label)], connections);
-        }
-        for (kind, count) in self.edge.traffic().errors {
-            exposition.sample(&family::CONNECTION_ERRORS, &[("reason", kind.as_str())], count);
-        }
+        exposition.each_word(&family::CONNECTIONS, &[], "listener", labels.iter().zip(connections));
+        let errors = self.edge.traffic().errors.into_iter().map(|(kind, count)| (kind.as_str(), count));
+        exposition.each_word(&family::CONNECTION_ERRORS, &[], "reason", errors);
         write_responses(exposition, "", &siteless, &labels);
         let mut undecided = BTreeMap::<_, u64>::new();
         for (reason, count) in self.question_errors.iter().flat_map(|errors| errors.totals()) {
             *undecided.entry(reason).or_default() += count;
         }
-        for (reason, count) in undecided {
-            exposition.sample(&family::QUESTIONS_UNDECIDED, &[("reason", reason)], count);
-        }
+        exposition.each_word(&family::QUESTIONS_UNDECIDED, &[], "reason", undecided);
         // Listeners may share a file, and one of them may have read it later.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
         for (path, dates) in self.certificates.iter().flat_map(LiveCertificates::dates) {
             ends.entry(path).and_modify(|first| *first = dates.end.min(*first)).or_insert(dates.end);
         }
         for (path, end) in ends {
-            if let Ok(end) = end.duration_since(SystemTime::UNIX_EPOCH) {
-                let path = path.to_string_lossy();
-                exposition.sample(&family::CERTIFICATE_EXPIRY, &[("path", &path)], end.as_secs());
-            }
+            exposition.moment(&family::CERTIFICATE_EXPIRY, &[("path", &path.to_string_lossy())], end);
         }
         let sum =
             |count: fn(&AgentLookups) -> u64| self.agent_lookups.iter().map(|lookups| count(lookups)).sum::<u64>();
-        for (result, count) in [("hit", sum(AgentLookups::hits)), ("miss", sum(AgentLookups::misses))] {
-            exposition.sample(&family::AGENT_CACHE_LOOKUPS, &[("result", result)], count);
-        }
+        let lookups = [("hit", sum(AgentLookups::hits)), ("miss", sum(AgentLookups::misses))];
+        exposition.each_word(&family::AGENT_CACHE_LOOKUPS, &[], "result", lookups);
         self.sites.write_metrics(exposition, &labels);
     }
 

@@ -93,13 +93,13 @@ macro_rules! words {
             pub(crate) enum $name { $($(#[$of_word])* #[serde(rename = $text)] $word = $text,)+ }
         }
 
-        $crate::config::word_values! { $name: Some(Self::default()); }
+        $crate::config::word_values! { Some(Self::default()) => $name; }
     )*};
 }
 
-/// Values that are one of several words: which, and the default.
+/// Values that are one of several words: the default, and those that have it.
 macro_rules! word_values {
-    ($($word:ident: $absent:expr;)+) => {$(
+    ($($absent:expr => $($word:ident),+;)+) => {$($(
         impl $crate::config::Value for $word {
             fn kind() -> $crate::config::Kind {
                 $crate::config::Kind::Words(Self::ALL.iter().map(|word| word.as_str()).collect())
@@ -118,23 +118,16 @@ macro_rules! word_values {
                 $absent
             }
         }
-    )+};
+    )+)+};
 }
 
 pub(crate) use {tables, word_values, words};
 
 word_values! {
-    Mode: Some(Self::default());
-    StarScope: Some(Self::default());
-    StarExceptions: Some(Self::default());
-    EmptyAgent: Some(Self::default());
-    SuspectHuman: Some(Self::default());
-    Impostors: Some(Self::default());
-    IdentityNeeded: Some(Self::default());
-    RateMode: Some(Self::default());
-    Category: None;
-    // All forms: the message about one that is always judged says so.
-    PathForm: None;
+    Some(Self::default()) =>
+        Mode, StarScope, StarExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
+    // All forms of a path: the message about one that is always judged says so.
+    None => Category, PathForm;
 }
 
 /// A default has no place in the file.
@@ -155,7 +148,7 @@ pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
 /// Declares plain values: how each is written, its default, and how it is read: none where it is not written so at all, an error with
 /// the fault where it is nearly.
 macro_rules! plain_values {
-    ($($type:ident: $kind:expr, $absent:expr, $read:expr;)+) => {$(
+    ($($($type:ident),+: $kind:expr, $absent:expr, $read:expr;)+) => {$($(
         impl $crate::config::Value for $type {
             fn kind() -> $crate::config::Kind {
                 $kind
@@ -177,7 +170,7 @@ macro_rules! plain_values {
                 $absent
             }
         }
-    )+};
+    )+)+};
 }
 
 pub(super) use plain_values;
@@ -186,12 +179,8 @@ plain_values! {
     String: Kind::Text, None, |value| Ok(value.as_str().map(Self::from));
     bool: Kind::Flag, Some(false), |value| Ok(value.as_bool());
     Datetime: Kind::Date, None, |value| Ok(value.as_datetime().copied());
-    u16: Kind::Number(0), None, |value| Ok(whole_number(value));
-    u32: Kind::Number(0), None, |value| Ok(whole_number(value));
-    u64: Kind::Number(0), None, |value| Ok(whole_number(value));
-    usize: Kind::Number(0), None, |value| Ok(whole_number(value));
-    NonZeroU32: Kind::Number(1), None, |value| Ok(whole_number(value).and_then(Self::new));
-    NonZeroUsize: Kind::Number(1), None, |value| Ok(whole_number(value).and_then(Self::new));
+    u16, u32, u64, usize: Kind::Number(0), None, |value| Ok(whole_number(value));
+    NonZeroU32, NonZeroUsize: Kind::Number(1), None, |value| Ok(whole_number(value).and_then(Self::new));
 }
 
 impl Value for PathBuf {

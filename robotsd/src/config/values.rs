@@ -47,24 +47,7 @@ impl Span {
     pub(crate) const fn days(days: u64) -> Self {
         Self::seconds(days * 24 * 3600)
     }
-}
 
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&humantime::format_duration(self.0))
-    }
-}
-
-impl Serialize for Size {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.in_units() {
-            Some((number, unit)) => serializer.collect_str(&format_args!("{number}{unit}")),
-            None => serializer.serialize_u64(self.0 as u64),
-        }
-    }
-}
-
-impl Span {
     fn of(value: &DeValue<'_>) -> Result<Option<Self>, String> {
         match value {
             DeValue::String(text) => Self::parse(text).map(Some),
@@ -83,6 +66,21 @@ impl Span {
             Ok(_) => Err(format!("{text:?} is longer than a year")),
             Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Err(without_unit(text)),
             Err(_) => Err(format!("{text:?} is not a length of time: write one such as \"10s\" or \"1h 30m\"")),
+        }
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&humantime::format_duration(self.0))
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.in_units() {
+            Some((number, unit)) => serializer.collect_str(&format_args!("{number}{unit}")),
+            None => serializer.serialize_u64(self.0 as u64),
         }
     }
 }

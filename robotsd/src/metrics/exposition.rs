@@ -7,6 +7,7 @@
 //! does not mention is no reason to refuse it: a scrape that is answered in another format says more than a 406.
 
 use std::fmt::{Display, Write as _};
+use std::time::SystemTime;
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
@@ -55,6 +56,26 @@ impl Exposition {
     /// A gauge of whether something holds.
     pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
         self.sample(family, labels, u8::from(holds));
+    }
+
+    /// A moment, in seconds since 1970; none for one before.
+    pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
+        if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
+            self.sample(family, labels, since.as_secs_f64());
+        }
+    }
+
+    /// A sample for each word of one more label.
+    pub(crate) fn each_word<W: AsRef<str>>(
+        &mut self,
+        family: &Family,
+        labels: Labels<'_>,
+        label: &'static str,
+        values: impl IntoIterator<Item = (W, impl Display)>,
+    ) {
+        for (word, value) in values {
+            self.sample(family, &[labels, &[(label, word.as_ref())]].concat(), value);
+        }
     }
 
     /// The state among all that there are.

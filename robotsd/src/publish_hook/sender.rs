@@ -294,6 +294,54 @@ impl PublishHooks {
         thread.spawn(move || made.block_on(std::future::pending::<()>()))?;
         Ok(runtime.insert(handle).clone())
     }
+
+    pub(super) fn update(&self, key: &JobKey, change: impl FnOnce(&mut Job)) {
+        if let Some(job) = self.jobs.lock().get_mut(key) {
+            change(job);
+        }
+    }
+
+    fn turn_id(&self, key: &JobKey) -> Option<String> {
+        self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
+    }
+
+    /// Records that it was sent.
+    pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
+        self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
+    }
+
+    /// Whether a request is not to be sent any more: another version waits, the event is over, or the config has the hook no more.
+    pub(super) fn is_superseded(&self, Delivery { key, hook, notice, .. }: &Delivery) -> bool {
+        let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
+        let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
+        if is_gone {
+            self.update(key, |job| {
+                // Asked for again, it is sent.
+                (job.waiting, job.asked) = (None, None);
+                job.status = Job::new(hook).status;
+            });
+        }
+        let is_over = |job: &Job| job.waiting.is_some() || job.asked.is_none();
+        is_gone || self.jobs.lock().get(key).is_none_or(is_over)
+    }
+
+    fn permits_of(&self, hook: &HookSettings) -> Arc<Semaphore> {
+        let mut permits = self.permits_of_server.lock();
+        let made = || Arc::new(Semaphore::new(AT_ONCE_TO_ONE));
+        Arc::clone(permits.entry(hook.target.to_string()).or_insert_with(made))
+    }
+
+    fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
+        if notice.event.is_some() {
+            // The jobs of events are forgotten with these.
+            let mut jobs = self.jobs.lock();
+            let all = jobs.entry((String::new(), hook.fingerprint())).or_insert_with(|| Job::new(hook));
+            all.status.counts.0 += u64::from(status.is_some());
+            all.status.counts.1 += u64::from(kind == HookEventKind::GivenUp);
+        }
+        let message = format!("{}: {}: {what}", hook.target, notice.label());
+        (self.on_event)(&HookEvent { notice, kind, status, message });
+    }
 }
 
 /// Sends what waits, until nothing does.
@@ -375,56 +423,6 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
         if !shared.waits(of, again).await {
             return;
         }
-    }
-}
-
-impl PublishHooks {
-    pub(super) fn update(&self, key: &JobKey, change: impl FnOnce(&mut Job)) {
-        if let Some(job) = self.jobs.lock().get_mut(key) {
-            change(job);
-        }
-    }
-
-    fn turn_id(&self, key: &JobKey) -> Option<String> {
-        self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
-    }
-
-    /// Records that it was sent.
-    pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
-        self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
-    }
-
-    /// Whether a request is not to be sent any more: another version waits, the event is over, or the config has the hook no more.
-    pub(super) fn is_superseded(&self, Delivery { key, hook, notice, .. }: &Delivery) -> bool {
-        let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
-        let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
-        if is_gone {
-            self.update(key, |job| {
-                // Asked for again, it is sent.
-                (job.waiting, job.asked) = (None, None);
-                job.status = Job::new(hook).status;
-            });
-        }
-        let is_over = |job: &Job| job.waiting.is_some() || job.asked.is_none();
-        is_gone || self.jobs.lock().get(key).is_none_or(is_over)
-    }
-
-    fn permits_of(&self, hook: &HookSettings) -> Arc<Semaphore> {
-        let mut permits = self.permits_of_server.lock();
-        let made = || Arc::new(Semaphore::new(AT_ONCE_TO_ONE));
-        Arc::clone(permits.entry(hook.target.to_string()).or_insert_with(made))
-    }
-
-    fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
-        if notice.event.is_some() {
-            // The jobs of events are forgotten with these.
-            let mut jobs = self.jobs.lock();
-            let all = jobs.entry((String::new(), hook.fingerprint())).or_insert_with(|| Job::new(hook));
-            all.status.counts.0 += u64::from(status.is_some());
-            all.status.counts.1 += u64::from(kind == HookEventKind::GivenUp);
-        }
-        let message = format!("{}: {}: {what}", hook.target, notice.label());
-        (self.on_event)(&HookEvent { notice, kind, status, message });
     }
 }
 

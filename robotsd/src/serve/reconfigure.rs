@@ -265,12 +265,8 @@ impl ActiveConfig {
             self.log.say(LogEvent::SearchEngines, engines);
         }
         drop(before);
-        let (opened, reports, listener_configs, question_errors) = {
-            let mut listeners = self.listeners.lock();
-            let opened = listeners.apply(plan, &mut self.workers, &self.edge, &self.log);
-            listeners.set_limits(&config.edge);
-            (opened, listeners.reports(), listeners.configs(), listeners.question_errors())
-        };
+        let opened = self.listeners.lock().apply(plan, &mut self.workers, &self.edge, &self.log);
+        self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
             // It was bound: only a process without descriptors gets here.
@@ -283,23 +279,15 @@ impl ActiveConfig {
             self.leaves();
         }
         changes.extend(admin.changes);
-        let certificates = self.admin.certificates_beside(&listener_configs);
+        let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         let is_deferred = deferred(&settings).next().is_some();
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
-        self.certificates.follow(certificates.clone());
+        self.certificates.follow(serving.certificates.clone());
         // An included file may have changed after it was read, and before it was watched.
         let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
-        self.state.is_serving(Serving {
-            sites: Arc::clone(&self.sites),
-            listeners: reports,
-            listener_configs,
-            question_errors,
-            certificates,
-            agent_lookups: self.workers.agent_lookups(),
-            edge: self.edge.clone(),
-        });
+        self.state.is_serving(serving);
         let is_other = self.config.text != config.text;
         let before = std::mem::replace(&mut self.config, config);
         follow_included(&before.included.refused, &self.config, &self.log);
@@ -346,6 +334,26 @@ impl ActiveConfig {
         // A listener more or fewer takes some descriptors, which is no news.
         let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
         is_other.then(|| "other limits for new connections".to_owned())
+    }
+}
+
+/// What is served by these listeners, for the answers of the admin interface.
+pub(super) fn serving(
+    sites: &Arc<Sites>,
+    listeners: &Listeners,
+    admin: &AdminPlaces,
+    workers: &Workers,
+    edge: &Edge,
+) -> Serving {
+    let listener_configs = listeners.configs();
+    Serving {
+        sites: Arc::clone(sites),
+        listeners: listeners.reports(),
+        question_errors: listeners.question_errors(),
+        certificates: admin.certificates_beside(&listener_configs),
+        listener_configs,
+        agent_lookups: workers.agent_lookups(),
+        edge: edge.clone(),
     }
 }
 

@@ -13,13 +13,13 @@ use super::board_keeper::BoardKeeper;
 use super::control_loop::ControlLoop;
 use super::descriptors::{self, Descriptors};
 use super::listeners::{ListenerPlan, Listeners};
-use super::reconfigure::{ActiveConfig, PendingChange, follow_included, log_warnings};
+use super::reconfigure::{ActiveConfig, PendingChange, follow_included, log_warnings, serving};
 use super::socket_activation::InheritedSockets;
 use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade::Predecessor;
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
-use crate::admin::{ServerState, Serving};
+use crate::admin::ServerState;
 use crate::config::{Config, ConfigArgument};
 use crate::date;
 use crate::edge::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits};
@@ -128,18 +128,8 @@ pub(super) async fn serve(
     for address in listeners.apply(plan, &mut workers, &edge, log)? {
         log.say(LogEvent::Listening, address);
     }
-    let listener_configs = listeners.configs();
-    let certificates = admin.certificates_beside(&listener_configs);
-    let serving = Serving {
-        sites: Arc::clone(&sites),
-        listeners: listeners.reports(),
-        listener_configs,
-        question_errors: listeners.question_errors(),
-        certificates: certificates.clone(),
-        agent_lookups: workers.agent_lookups(),
-        edge: edge.clone(),
-    };
-    let summary = serving.summary();
+    let serving = serving(&sites, &listeners, &admin, &workers, &edge);
+    let (summary, certificates) = (serving.summary(), serving.certificates.clone());
     state.is_serving(serving);
     if let Some(fleet) = &sites.state.fleet {
         let sites: Arc<ServerState> = Arc::clone(&state);

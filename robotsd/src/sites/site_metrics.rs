@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use tower_robots::check::Severity;
 use tower_robots::live::{Condition, Enforcement};
@@ -16,7 +15,7 @@ use crate::counting::RequestOutcome;
 use crate::metrics::family::{self, Family};
 use crate::metrics::{Exposition, ResponseKey};
 use crate::publish_hook::HookStatus;
-use crate::report::{KindCount, RateStoreReport};
+use crate::report::RateStoreReport;
 
 const PART_STATES: [&str; 3] = ["appended", "last-good", "missing"];
 
@@ -28,18 +27,14 @@ impl Sites {
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         if let Some(RateStoreReport { state, calls, requests, .. }) = self.rate_store_report() {
             exposition.holds(&family::RATE_STORE_UP, &[], state == "used");
-            for KindCount { kind, count } in &calls {
-                exposition.sample(&family::RATE_STORE_CALLS, &[("result", kind)], *count);
-            }
-            for KindCount { kind, count } in &requests {
-                exposition.sample(&family::RATE_STORE_REQUESTS, &[("result", kind)], *count);
+            for (family, counts) in [(&family::RATE_STORE_CALLS, calls), (&family::RATE_STORE_REQUESTS, requests)] {
+                exposition.each_word(family, &[], "result", counts.into_iter().map(|of| (of.kind, of.count)));
             }
         }
         if let Some(identity) = self.identity_report() {
             let confirmed = identity.confirmed_lists();
-            for (state, count) in [("confirmed", confirmed), ("unconfirmed", identity.lists.len() - confirmed)] {
-                exposition.sample(&family::IDENTITY_LISTS, &[("state", state)], count);
-            }
+            let lists = [("confirmed", confirmed), ("unconfirmed", identity.lists.len() - confirmed)];
+            exposition.each_word(&family::IDENTITY_LISTS, &[], "state", lists);
         }
         let hooks = self.hooks();
         let notify = hooks.iter().flat_map(|hooks| hooks.status("", ""));
@@ -70,9 +65,8 @@ fn write_hooks(
         (*delivered, *given_up) = (*delivered + hook.counts.0, *given_up + hook.counts.1);
     }
     for (target, (delivered, given_up)) in counts {
-        for (outcome, count) in [("delivered", delivered), ("given-up", given_up)] {
-            exposition.sample(family, &[of, &[("target", &target), ("outcome", outcome)]].concat(), count);
-        }
+        let outcomes = [("delivered", delivered), ("given-up", given_up)];
+        exposition.each_word(family, &[of, &[("target", &*target)]].concat(), "outcome", outcomes);
     }
 }
 
@@ -90,9 +84,7 @@ impl ServedSite {
         let site = ("site", &*self.name);
         let faults = self.lives().iter().map(|live| live.robots.status().faults).sum();
         let outcomes = RequestOutcome::ALL.map(RequestOutcome::as_str).into_iter().zip(totals.decisions);
-        for (outcome, count) in outcomes.chain([("failed", faults)]) {
-            exposition.sample(&family::DECISIONS, &[site, ("outcome", outcome)], count);
-        }
+        exposition.each_word(&family::DECISIONS, &[site], "outcome", outcomes.chain([("failed", faults)]));
         exposition.sample(&family::QUESTIONS_WITHOUT_USER_AGENT, &[site], totals.without_agent);
         for ((crawler, (outcome, identity)), count) in totals.crawlers.requests {
             let labels = [site, ("crawler", &*crawler), ("outcome", outcome.as_str()), ("identity", identity)];
@@ -118,18 +110,13 @@ impl ServedSite {
         for server in origins.status() {
             let labels = [("site", &*self.name), ("address", &*server.server)];
             exposition.holds(&family::UPSTREAM_HEALTHY, &labels, server.outage.is_none());
-            for (state, count) in server.connections {
-                let [site, address] = labels;
-                let labels = [site, address, ("state", state.as_str())];
-                exposition.sample(&family::UPSTREAM_CONNECTIONS, &labels, count);
-            }
+            let connections = server.connections.into_iter().map(|(state, count)| (state.as_str(), count));
+            exposition.each_word(&family::UPSTREAM_CONNECTIONS, &labels, "state", connections);
         }
         let failures = origins.failures();
         let failures = failures.iter().map(|(kind, count)| (kind.as_str(), *count));
-        for (outcome, count) in [("answered", origins.answered_requests())].into_iter().chain(failures) {
-            let labels = [("site", &*self.name), ("outcome", outcome)];
-            exposition.sample(&family::UPSTREAM_REQUESTS, &labels, count);
-        }
+        let outcomes = [("answered", origins.answered_requests())].into_iter().chain(failures);
+        exposition.each_word(&family::UPSTREAM_REQUESTS, &[("site", &*self.name)], "outcome", outcomes);
     }
 }
 
@@ -162,13 +149,9 @@ impl LiveSite {
         exposition.holds(&family::SITE_ENFORCED, &[site], is_enforced);
         exposition.holds(&family::SITE_PENDING, &[site], status.pending.as_ref().is_some());
         if let Some(content) = content {
-            if let Ok(since) = status.since.duration_since(SystemTime::UNIX_EPOCH) {
-                exposition.sample(&family::SITE_PUBLISHED, &[site], since.as_secs_f64());
-            }
-            for severity in [Severity::Error, Severity::Warning, Severity::Note] {
-                let labels = [site, ("severity", severity.as_str())];
-                exposition.sample(&family::SITE_FINDINGS, &labels, content.report().count(severity));
-            }
+            exposition.moment(&family::SITE_PUBLISHED, &[site], status.since);
+            let findings = Severity::ALL.map(|severity| (severity.as_str(), content.report().count(severity)));
+            exposition.each_word(&family::SITE_FINDINGS, &[site], "severity", findings);
         }
         for reload in self.counts.report() {
             let labels = [site, ("cause", &*reload.cause), ("outcome", &*reload.outcome)];

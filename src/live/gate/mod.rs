@@ -169,9 +169,7 @@ impl Gate {
     pub(super) fn compared_with(&self) -> Option<&RobotsTxt> {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }
-}
 
-impl Gate {
     /// Refuses a version with findings of this severity or worse. Default: none, because
     /// crawlers read every file, and the version before need be no better.
     pub const fn refuse_findings(mut self, severity: Severity) -> Self {

@@ -28,7 +28,7 @@ const PENDING_MOST: Duration = Duration::from_secs(60);
 const PROOF_PAUSE: u64 = 60;
 
 /// The names of one operator's addresses, and what shows that the resolver answers for them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OperatorNames {
     /// Tells the names of operators apart in the cache.
     number: u32,
@@ -62,13 +62,7 @@ pub(super) struct Lookup {
 impl OperatorNames {
     /// Names of an operator; `proof` is an address that an earlier process verified by them, and that is yet to be looked up.
     pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
-        Self {
-            number,
-            patterns,
-            last_verified: AtomicU64::new(0),
-            proof: Mutex::new(proof),
-            proof_asked: AtomicU64::new(0),
-        }
+        Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
     }
 
     /// An address that verified by these names.

@@ -40,7 +40,7 @@ pub struct Fetcher {
 #[derive(Debug)]
 #[must_use]
 pub struct FetcherBuilder {
-    client: Client,
+    pub(super) client: Client,
 }
 
 /// The body of an answer, in parts as they come. Once this is dropped, the request ends with the next part.
@@ -188,13 +188,6 @@ impl FetcherBuilder {
     /// may lead to such a place whatever its address is.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
-        self
-    }
-
-    /// Resolves names as a test says.
-    #[cfg(test)]
-    pub(super) fn network(mut self, network: Resolver) -> Self {
-        self.client.network = network;
         self
     }
 

@@ -25,29 +25,13 @@ pub(super) struct Resolver {
     /// Places to connect to instead of the host and port of a URL, as its user says.
     elsewhere: Option<Arc<PlaceOf>>,
     #[cfg(test)]
-    played: Option<Arc<Played>>,
+    pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
 }
 
 /// The host and port to connect to for a host and a port; `None` for those themselves.
 type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
-/// The addresses of a host, with a port.
-#[cfg(test)]
-type Resolve = dyn Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync;
-
-/// A network for a test.
-#[cfg(test)]
-pub(super) struct Played {
-    pub(super) resolve: Box<Resolve>,
-    pub(super) class: Box<dyn Fn(IpAddr) -> AddressClass + Send + Sync>,
-}
-
 impl Resolver {
-    #[cfg(test)]
-    pub(super) fn played(played: Played) -> Self {
-        Self { played: Some(Arc::new(played)), ..Self::default() }
-    }
-
     pub(super) fn connect_to(&mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) {
         self.elsewhere = Some(Arc::new(place));
     }

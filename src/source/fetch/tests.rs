@@ -4,12 +4,31 @@ mod redirects;
 
 use crate::live::Mutex;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use robots_core::internals::AddressClass;
+
 use super::*;
 use crate::live::{LiveRobots, RejectionKind, ReloadOutcome, TestClock, WhenMissing};
+
+/// The addresses of a host, with a port.
+type Resolve = dyn Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync;
+
+/// A network that a test plays.
+pub(super) struct PlayedNetwork {
+    pub(super) resolve: Box<Resolve>,
+    pub(super) class: Box<dyn Fn(IpAddr) -> AddressClass + Send + Sync>,
+}
+
+impl FetcherBuilder {
+    /// Resolves names as a test says.
+    fn network(mut self, played: PlayedNetwork) -> Self {
+        self.client.network.played = Some(Arc::new(played));
+        self
+    }
+}
 
 /// A server that answers with what the test has put there.
 fn server(answer: &Arc<Mutex<&'static str>>) -> String {

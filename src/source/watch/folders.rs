@@ -213,7 +213,7 @@ mod tests {
     /// How many folders are watched.
     fn watched(folders: &Folders) -> usize {
         let sources = folders.sources.lock();
-        sources.as_ref().expect("it is not stopped").values().map(|events| events.routes.lock().len()).sum()
+        sources.as_ref().expect("it is not stopped").values().map(|events| events.routes.lock().folders.len()).sum()
     }
 
     /// A folder, kept as long as the first is, and the path of one inside of it.

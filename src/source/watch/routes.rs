@@ -40,13 +40,13 @@ pub(super) struct FolderId {
 /// delivers events too.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    folders: HashMap<PathBuf, FolderListeners>,
+    pub(super) folders: HashMap<PathBuf, FolderListeners>,
     /// The paths that folders are watched by: the system gives two paths to one folder one watch.
     paths: HashMap<FolderId, PathBuf>,
 }
 
 #[derive(Debug, Default)]
-struct FolderListeners {
+pub(super) struct FolderListeners {
     /// The folder that is watched.
     folder: Option<FolderId>,
     /// It was moved or removed: the system has dropped its watch, or reports another place under its path.
@@ -148,12 +148,6 @@ impl Routes {
             }
         }
         concerned
-    }
-
-    /// How many folders have targets.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.folders.len()
     }
 }
 

@@ -79,23 +79,19 @@ impl KeptChecks {
         if candidates.is_empty() {
             return (None, None);
         }
-        let checks: Arc<[SignatureCheck]> = candidates
-            .into_iter()
-            .map(|candidate| {
-                let candidate = match candidate {
-                    Ok(candidate) => candidate,
-                    Err(outcome) => return SignatureCheck::of_request(outcome),
-                };
-                let keys = keys(&candidate.directory, &candidate.keyid);
-                let check = candidate.check(&keys, &is_busy);
-                let is_final =
-                    matches!(check.outcome, MethodOutcome::Verified | MethodOutcome::Failed(Refutation::BadSignature));
-                if let (Ok(keys), true) = (&keys, is_final) {
-                    signatures.extend(KeptSignature::of(&candidate, keys));
-                }
-                check
-            })
-            .collect();
+        let mut check = |candidate: SignatureCandidate| {
+            let keys = keys(&candidate.directory, &candidate.keyid);
+            let check = candidate.check(&keys, &is_busy);
+            let is_final =
+                matches!(check.outcome, MethodOutcome::Verified | MethodOutcome::Failed(Refutation::BadSignature));
+            if let (Ok(keys), true) = (&keys, is_final) {
+                signatures.extend(KeptSignature::of(&candidate, keys));
+            }
+            check
+        };
+        let checks =
+            candidates.into_iter().map(|candidate| candidate.map_or_else(SignatureCheck::of_request, &mut check));
+        let checks: Arc<[SignatureCheck]> = checks.collect();
         let is_whole = signatures.len() == checks.len();
         let kept = (is_whole && lines.len() <= LONGEST).then(|| Self { lines, signatures, checks: checks.clone() });
         (Some(checks), kept)

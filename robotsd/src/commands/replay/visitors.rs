@@ -110,10 +110,7 @@ impl Visitors {
             .values()
             .filter(|visitor| visitor.disallowed > 0 && visitor.kinds.count_ones() >= KINDS)
             .collect();
-        suspects.sort_by(|a, b| {
-            let by_name = || a.address.cmp(&b.address).then_with(|| a.claims.cmp(&b.claims));
-            b.disallowed.cmp(&a.disallowed).then_with(by_name).then_with(|| a.target.cmp(&b.target))
-        });
+        suspects.sort_by_key(|one| (std::cmp::Reverse(one.disallowed), &one.address, &one.claims, &one.target));
         suspects
     }
 }

@@ -41,7 +41,7 @@ tables! {
 }
 
 word_values! {
-    NotifyEvent: None;
+    None => NotifyEvent;
 }
 
 /// The value of a field, or the file that holds it.

@@ -116,25 +116,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
-}
 
-// Nothing in it is pinned in place.
-impl<S> Unpin for Http2ServerConnection<S> {}
-
-impl<S: EdgeService> Future for Http2ServerConnection<S> {
-    type Output = Result<(), BoxError>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let ended = this.poll_turn(cx);
-        match this.socket.poll_send(cx) {
-            Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
-            _ => ended,
-        }
-    }
-}
-
-impl<S: EdgeService> Http2ServerConnection<S> {
     /// Does all that can be done now; what is written meanwhile is still to be sent.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
@@ -174,6 +156,22 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                     }
                 }
             }
+        }
+    }
+}
+
+// Nothing in it is pinned in place.
+impl<S> Unpin for Http2ServerConnection<S> {}
+
+impl<S: EdgeService> Future for Http2ServerConnection<S> {
+    type Output = Result<(), BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let ended = this.poll_turn(cx);
+        match this.socket.poll_send(cx) {
+            Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
+            _ => ended,
         }
     }
 }

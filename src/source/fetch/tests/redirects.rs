@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use robots_core::internals::AddressClass;
 
-use super::super::resolver::{Played, Resolver};
 use super::super::{FetchErrorKind, FetchOutcome, Fetcher};
-use super::read_head;
+use super::{PlayedNetwork, read_head};
 use crate::live::{LiveRobots, ReloadOutcome, WhenMissing};
 
 /// An address of the loopback that plays a server on the internet.
@@ -33,8 +32,8 @@ fn class(address: IpAddr) -> AddressClass {
 
 /// A fetcher in the played network, where names have the addresses that `resolve` gives.
 fn fetcher(resolve: impl Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync + 'static) -> Fetcher {
-    let played = Played { resolve: Box::new(resolve), class: Box::new(class) };
-    Fetcher::builder().network(Resolver::played(played)).start().expect("a thread")
+    let played = PlayedNetwork { resolve: Box::new(resolve), class: Box::new(class) };
+    Fetcher::builder().network(played).start().expect("a thread")
 }
 
 fn by_system(host: &str, port: u16) -> Vec<SocketAddr> {

@@ -98,10 +98,7 @@ impl PaceCounts {
     /// Those of which requests came too soon, the most first.
     pub(crate) fn sorted(&self) -> Vec<&PaceCount> {
         let mut counts: Vec<_> = self.judge.counts.iter().filter(|count| count.paced.too_soon > 0).collect();
-        counts.sort_by(|a, b| {
-            let by_name = || (&a.crawler, a.senders).cmp(&(&b.crawler, b.senders));
-            b.paced.too_soon.cmp(&a.paced.too_soon).then_with(by_name)
-        });
+        counts.sort_by_key(|count| (std::cmp::Reverse(count.paced.too_soon), &count.crawler, count.senders));
         counts
     }
 }

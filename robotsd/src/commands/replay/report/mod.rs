@@ -125,12 +125,10 @@ impl Report {
         let harm = |own: &RequestTally| if compared { own.shut + own.opened } else { own.disallowed };
         let is_engine_shut_out =
             |(row, own): &(&ReplayRow, RequestTally)| compared && row.agent.is_index_engine && own.shut > 0;
-        rows.sort_by(|a, b| {
-            is_engine_shut_out(b)
-                .cmp(&is_engine_shut_out(a))
-                .then(harm(&b.1).cmp(&harm(&a.1)))
-                .then(b.1.requests.cmp(&a.1.requests))
-                .then_with(|| a.0.agent.name.cmp(&b.0.agent.name))
+        rows.sort_by_key(|row| {
+            let (crawler, own) = row;
+            let weight = (is_engine_shut_out(row), harm(own), own.requests);
+            (std::cmp::Reverse(weight), crawler.agent.name.as_str())
         });
         // A name that impostors alone use is among theirs.
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;

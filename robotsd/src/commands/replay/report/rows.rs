@@ -357,10 +357,7 @@ impl ImpostorRow {
             let RequestOutcomes { shut, opened, disallowed, .. } = row.counts.outcomes;
             if plan.is_compared() { shut + opened } else { disallowed }
         };
-        rows.sort_by(|a, b| {
-            let by_name = || a.crawler.cmp(&b.crawler);
-            harm(b).cmp(&harm(a)).then(b.counts.requests.cmp(&a.counts.requests)).then_with(by_name)
-        });
+        rows.sort_by_cached_key(|row| (std::cmp::Reverse((harm(row), row.counts.requests)), row.crawler.clone()));
         rows
     }
 
