@@ -237,8 +237,8 @@ impl LiveRobots {
         reload
     }
 
-    /// The version that [`LiveRobots::rollback`] would go back to, and what that would change for crawlers, in one sentence where the
-    /// two are not too large to be compared for the history. Nothing is changed.
+    /// The version that [`LiveRobots::rollback`] would go back to, and every change that this would be for crawlers, in one sentence
+    /// where the two are not too large to be compared for the history. Nothing is changed.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ impl LiveRobots {
         let live = publisher.content.as_ref().map(|content| content.robots().clone());
         let registry = publisher.registry().clone();
         drop(publisher);
-        Ok((hash, effect(live, Some(robots), &registry)))
+        Ok((hash, effect(live, Some(robots), &registry).map(|diff| format!("{diff:#}"))))
     }
 
     /// Turns enforcement of this site off, or on again, at once: it waits for no reload. Then it is written to the state

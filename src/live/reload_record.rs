@@ -9,7 +9,7 @@ use super::reload::{History, bounded};
 use super::versions::AcceptedVersion;
 use super::{Attribution, Cause, HistoryEntry, Pending, Reload, ReloadOutcome, VersionHash};
 use crate::agent::Registry;
-use crate::check::{DiffOptions, Report, Severity, diff};
+use crate::check::{Diff, DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
 /// Octets of two versions together up to which their difference is summed up for the history: it takes a second for two
@@ -90,18 +90,18 @@ pub(super) fn history_entry(
         origin: reload.origin.clone(),
         hash: reload.outcome.hash(),
         findings: findings.unwrap_or_default(),
-        effect: effect(before, robots, publisher.registry()),
+        effect: effect(before, robots, publisher.registry()).map(|diff| bounded(&diff)),
         detail: bounded(reload),
         by: by.bounded(),
     }
 }
 
 /// What it changes for crawlers that a document takes the place of another, unless they are the same, or too large.
-pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<String> {
+pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<Diff> {
     let (before, now) = before.zip(now)?;
     let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MOST_COMPARED;
     let options = DiffOptions::new().with_registry(registry.clone());
-    is_worth_it.then(|| bounded(&diff(&before, &now, &options)))
+    is_worth_it.then(|| diff(&before, &now, &options))
 }
 
 fn counts(report: &Report) -> [usize; 3] {

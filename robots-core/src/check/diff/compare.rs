@@ -288,28 +288,33 @@ impl Pair {
 /// Effects that the sentence names; the rest are counted.
 const SHOWN: usize = 2;
 
-/// The worst changes and how many more there are: `"/" is disallowed for "Googlebot", "bingbot" and 640 more; ...`.
+/// The worst changes and how many more there are: `"/" is disallowed for "Googlebot", "bingbot" and 640 more; ...`. The alternate
+/// form (`{:#}`) names every change that the comparison has kept.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return f.write_str("no crawler is treated otherwise");
         }
-        for (at, effect) in self.effects.iter().take(SHOWN).enumerate() {
-            let Some(change) = effect.changes.first() else { continue };
-            f.write_str(if at == 0 { "" } else { "; " })?;
-            write_change(f, effect, change)?;
+        let (shown, of_each) = if f.alternate() { (usize::MAX, usize::MAX) } else { (SHOWN, 1) };
+        let mut named = 0;
+        for effect in self.effects.iter().take(shown) {
+            for change in effect.changes.iter().take(of_each) {
+                f.write_str(if named == 0 { "" } else { "; " })?;
+                write_change(f, effect, change)?;
+                named += 1;
+            }
         }
         let all: usize = self.effects.iter().map(|effect| effect.changes.len() + effect.omitted).sum();
-        match all.saturating_sub(self.effects.len().min(SHOWN)) {
+        match all.saturating_sub(named) {
             0 => {}
             1 => f.write_str("; 1 more change")?,
             more => write!(f, "; {more} more changes")?,
         }
-        for (at, delay) in self.delays.iter().take(SHOWN).enumerate() {
+        for (at, delay) in self.delays.iter().take(shown).enumerate() {
             f.write_str(if at == 0 && self.effects.is_empty() { "" } else { "; " })?;
             write!(f, "{delay}")?;
         }
-        match self.delays.len().saturating_sub(SHOWN) {
+        match self.delays.len().saturating_sub(shown) {
             0 => Ok(()),
             1 => f.write_str("; 1 more delay"),
             more => write!(f, "; {more} more delays"),
