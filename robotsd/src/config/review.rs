@@ -13,7 +13,7 @@ use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Severity;
 use tower_robots::policy::{Impostors, Mode, Network, RateMode};
-use tower_robots::rules::RobotsTxt;
+use tower_robots::rules::{ProductToken, RobotsTxt};
 
 use super::file::Reviewable;
 use super::log::{cannot_be_made, is_writable};
@@ -25,7 +25,7 @@ use super::{
 use crate::edge::objections;
 use crate::files;
 use crate::input;
-use crate::names::did_you_mean;
+use crate::names::{crawler_hint, did_you_mean};
 use crate::publish_hook::{HookHeader, signing_key};
 use crate::render::Diagnostic;
 
@@ -104,10 +104,14 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     });
     let of_all = file.agents.ignore.iter().map(|name| (name.clone(), &*config.sites));
     let is_unknown = |(name, sites): &(Spanned<String>, &[_])| {
-        !is_registered(&registry, name.get_ref()) && !sites.iter().any(|site| may_name(site, name.get_ref()))
+        let name = name.get_ref();
+        // By its name, or by a product token that it obeys.
+        let is_registered = registry.crawler(name).is_some() || registry.knows(&ProductToken::new(name));
+        !is_registered && !sites.iter().any(|site| may_name(site, name))
     };
     let fault = |(name, _): (Spanned<String>, _)| {
-        let help = meant(&registry, name.get_ref()).unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
+        let help = crawler_hint(name.get_ref(), &registry, std::iter::empty());
+        let help = help.unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
         name.fault(format!("no crawler is called {:?}, so this has no effect", name.get_ref())).help(help)
     };
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
@@ -200,21 +204,6 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// The question for the crawler that is probably meant by a name.
-fn meant(registry: &Registry, name: &str) -> Option<String> {
-    let everyday = registry.meant(name, &RobotsTxt::parse(&b""[..]));
-    let everyday = everyday.map(|meant| format!("did you mean {meant}?"));
-    everyday.or_else(|| did_you_mean(name, registry.crawlers().map(|crawler| crawler.name.as_str())))
-}
-
-/// By its name, or by a product token that it obeys.
-fn is_registered(registry: &Registry, name: &str) -> bool {
-    registry.crawler(name).is_some()
-        || registry
-            .crawlers()
-            .any(|crawler| crawler.tokens.iter().any(|token| token.to_string().eq_ignore_ascii_case(name)))
-}
-
 /// Whether the robots.txt of a site has a group of this name: it is recognised then, too. One that is not a file at hand may.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
@@ -225,7 +214,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
         RobotsSource::Inline(text) => text.clone().into_bytes(),
         // A name that is nearly a crawler's is a slip all the same.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
-            return meant(Registry::builtin(), name).is_none();
+            return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none();
         }
     };
     let robots = RobotsTxt::parse(bytes);
