@@ -186,7 +186,8 @@ fn every_fault_is_found_in_one_round() {
     let wants = [
         "the config has no key \"graec\"",
         "did you mean \"grace\"?",
-        "none.pem",
+        "none.pem: No such file",
+        "none.key: No such file",
         "has no key \"pathh\"",
         "has no key \"max_aeg\"",
         "hosts is a list, not text",
