@@ -33,30 +33,37 @@ impl Config {
     /// The parts of the config that are probably not meant: warnings, notes, and faults that would end a start, in the order of
     /// the file. Blocks: it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
-        let Some(Reviewable { file, is_whole }) = self.reviewable.as_deref() else { return Vec::new() };
+        let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        let mut note = |severity, faults: Vec<Fault>| found.extend(faults.into_iter().map(|fault| (severity, fault)));
-        if *is_whole {
-            note(Severity::Warning, unknown_crawlers(file, self));
-            note(Severity::Warning, evidence(file, self));
-            note(Severity::Warning, open_hosts(file).collect());
-            note(Severity::Warning, unknown_sites(file, self));
-            note(Severity::Warning, unasked_store(file).into_iter().chain(uncovered_hosts(file, self)).collect());
-            let sites = || file.site.iter().map(Spanned::get_ref);
-            note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
-            note(Severity::Note, sites().filter_map(|site| bounded_rate(file, site)).collect());
-            note(Severity::Note, bounded_impostors(file).into_iter().collect());
-        }
-        note(Severity::Warning, ended(file, now));
-        note(Severity::Warning, certificates(file, self, now));
-        note(Severity::Warning, without_files(file, self).collect());
-        note(Severity::Warning, state_dir(file, self).into_iter().collect());
-        note(Severity::Error, admin_socket(file, self).into_iter().collect());
-        note(Severity::Warning, foreign_addresses(file).collect());
-        note(Severity::Warning, open_networks(file).collect());
-        note(Severity::Warning, everything_exempt(file).collect());
-        note(Severity::Warning, secrets(file, self));
-        note(Severity::Error, unusable_secrets(file, self).collect());
+        // An unknown key at the top may be any of them.
+        let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
+        let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
+            if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
+                found.extend(faults.into_iter().map(|fault| (severity, fault)));
+            }
+        };
+        // With the keys that have to be read for it to be certain.
+        note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
+        note(Severity::Warning, &["agents", "identity"], evidence(file, self));
+        note(Severity::Warning, &["listener", "site"], open_hosts(file).collect());
+        note(Severity::Warning, &["site.name"], unknown_sites(file, self, names));
+        note(Severity::Warning, &["fleet", "mode", "rate", "site"], unasked_store(file).into_iter().collect());
+        note(Severity::Warning, &["listener", "site"], uncovered_hosts(file, self).into_iter().collect());
+        let sites = || file.site.iter().map(Spanned::get_ref);
+        let without_grace = sites().filter_map(|site| without_grace(file, site));
+        note(Severity::Note, &["grace", "mode", "site"], without_grace.collect());
+        note(Severity::Note, &["mode", "site"], sites().filter_map(|site| bounded_rate(file, site)).collect());
+        note(Severity::Note, &["identity", "mode", "site"], bounded_impostors(file).into_iter().collect());
+        note(Severity::Warning, &[], ended(file, now));
+        note(Severity::Warning, &[], certificates(file, self, now));
+        note(Severity::Warning, &[], without_files(file, self).collect());
+        note(Severity::Warning, &[], state_dir(file, self).into_iter().collect());
+        note(Severity::Error, &[], admin_socket(file, self).into_iter().collect());
+        note(Severity::Warning, &[], foreign_addresses(file).collect());
+        note(Severity::Warning, &[], open_networks(file).collect());
+        note(Severity::Warning, &[], everything_exempt(file).collect());
+        note(Severity::Warning, &[], secrets(file, self));
+        note(Severity::Error, &[], unusable_secrets(file, self).collect());
         found.sort_by_key(|(_, fault)| fault.span.start);
         found.iter().map(|(severity, fault)| self.parts.diagnostic(*severity, &self.text, fault)).collect()
     }
@@ -177,12 +184,12 @@ fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
 }
 
 /// Sites of tokens and users of the admin interface that are misspelled, or gone.
-fn unknown_sites(file: &RawConfig, config: &Config) -> Vec<Fault> {
+fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fault> {
     // A file that is refused may have the site.
     let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
     let of_tokens = admin().flat_map(|admin| &admin.token).flat_map(|token| &token.sites);
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
-    let names = || config.sites.iter().map(|site| &*site.name);
+    let names = || names.iter().map(String::as_str);
     let is_unknown = |pattern: &&Spanned<String>| {
         // `SITE/HOST` is one file of a site.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();

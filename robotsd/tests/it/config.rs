@@ -244,6 +244,34 @@ fn every_fault_is_found_in_one_round() {
     assert_has(&error, &["crawlers.toml:1:", "robots.txt:1:1: "]);
 }
 
+/// Beside a fault stand the warnings that it does not make uncertain, and no others.
+#[test]
+fn warnings_are_said_in_the_round_of_the_faults() {
+    let hash = "0".repeat(64);
+    let token = format!(
+        "[[admin.token]]\nname = \"t\"\nhash = \"sha256:{hash}\"\nrole = \"operate\"\nsites = [\"a\", \"gone\"]\n\
+         until = 2020-01-01\n"
+    );
+    let (ended, gone) = ("warning: this token has ended", "warning: no site is called \"gone\"");
+    let misspelled = "warning: no crawler is called \"Gogglebot\"";
+    for (slip, warnings, not) in [
+        // A value of the site itself, a key of it, and a key elsewhere.
+        ("hosts = 7\n", &[ended, gone][..], &[misspelled][..]),
+        ("robots.pathh = \"robots.txt\"\n[site.enforcement]\nmodus = \"tag\"\n", &[ended, gone], &[misspelled]),
+        ("upstreams = [\"ftp://127.0.0.1\"]\n", &[ended, gone], &[misspelled]),
+        ("[limits]\nfields = 0\nconfigs = 1\n", &[ended, gone, misspelled], &[]),
+        // There may be a site of this name.
+        ("[[site]]\nname = 7\nroot = \".\"\nhosts = [\"b.test\"]\n", &[ended], &[gone, misspelled]),
+        ("[[host]]\nname = \"gone\"\n", &[ended], &[gone, misspelled]),
+    ] {
+        let config = format!("{CONFIG}{slip}{token}[agents]\nignore = [\"Gogglebot\"]\n");
+        let (code, _, error) = said("check", &config, "# open\n");
+        assert_eq!(code, Some(2), "{slip}");
+        assert_has(&error, &[warnings, &["error: "]].concat());
+        assert_lacks(&error, &[not, &["called \"a\""]].concat());
+    }
+}
+
 /// What was never live is not said to have been.
 #[test]
 fn a_baseline_that_stands_for_a_file_is_called_one() {
