@@ -57,6 +57,8 @@ impl Config {
         note(Severity::Warning, &[], ended(file, now));
         note(Severity::Warning, &[], certificates(file, self, now));
         note(Severity::Warning, &[], without_files(file, self).collect());
+        let misplaced = self.misplaced_state().map(|fault| Fault::new(self.state_dir_span.clone(), fault));
+        note(Severity::Error, &[], misplaced.into_iter().collect());
         note(Severity::Warning, &[], state_dir(file, self).into_iter().collect());
         note(Severity::Error, &[], admin_socket(file, self).into_iter().collect());
         note(Severity::Warning, &[], foreign_addresses(file).collect());
@@ -66,6 +68,13 @@ impl Config {
         note(Severity::Error, &[], unusable_secrets(file, self).collect());
         found.sort_by_key(|(_, fault)| fault.span.start);
         found.iter().map(|(severity, fault)| self.parts.diagnostic(*severity, &self.text, fault)).collect()
+    }
+
+    /// Why there can be no state directory: a file is in its place. A start ends with that. Blocks.
+    pub(crate) fn misplaced_state(&self) -> Option<String> {
+        let is_file = |part: &&Path| part.exists() && !part.is_dir();
+        let file = self.state_dir.as_deref()?.ancestors().find(is_file)?;
+        Some(format!("{} is not a folder: state_dir names one, or one that can be made", file.display()))
     }
 }
 
@@ -254,20 +263,13 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
 /// A state directory that this user cannot write.
 fn state_dir(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
-    let shown = path.display();
-    let reason = if path.exists() {
-        match path.is_dir() {
-            false => format!("{shown} is not a folder"),
-            true if is_writable(path) => return None,
-            true => format!("{shown} cannot be written by this user"),
-        }
-    } else {
-        match path.ancestors().skip(1).find(|folder| folder.exists() || folder.as_os_str().is_empty()) {
-            Some(folder) if folder.as_os_str().is_empty() || is_writable(folder) => return None,
-            _ => format!("{shown} cannot be made by this user"),
-        }
+    let done = match path.ancestors().find(|part| part.exists() || part.as_os_str().is_empty()) {
+        Some(there) if !there.is_dir() || is_writable(there) => return None,
+        Some(there) if there == path => "written",
+        _ => "made",
     };
-    Some(written.fault(format!("{reason}: a restart forgets every decision, the kill switch too, and the history")))
+    let forgets = "a restart forgets every decision, the kill switch too, and the history";
+    Some(written.fault(format!("{} cannot be {done} by this user: {forgets}", path.display())))
 }
 
 /// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs

@@ -107,6 +107,7 @@ pub(super) async fn serve(
     let opening = {
         let (path, config, log) = (path.to_owned(), Arc::clone(config), log.clone());
         tokio::task::spawn_blocking(move || {
+            config.misplaced_state().map_or(Ok(()), Err)?;
             let sites = Arc::new(Sites::open(&config, strict, &log)?);
             let watches = WatchedFiles::of(&path, &config, &sites.watcher());
             Ok::<_, String>((sites, watches))

@@ -143,6 +143,22 @@ fn an_admin_socket_that_cannot_be_made_is_an_error() {
 }
 
 #[test]
+fn a_file_in_place_of_the_state_directory_is_an_error() {
+    for state_dir in ["robots.txt", "robots.txt/state"] {
+        let config = format!("state_dir = \"{state_dir}\"\n{CONFIG}");
+        let (code, out, error) = said("check", &config, "# open\n");
+        assert_eq!((code, error.matches("error: ").count()), (Some(2), 1), "{error}");
+        assert!(error.starts_with("error: /robots.txt is not a folder: state_dir names one"), "{error}");
+        assert_has(&error, &[" --> /robotsd.toml:1:13\n"]);
+        assert_lacks(&error, &["warning: "]);
+        assert_has(&out, &["cannot be served as it is written"]);
+        let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "# open\n")]);
+        let error = folder.configured(["serve", "--config"]).failed(2);
+        assert_has(&error, &["/robots.txt is not a folder: state_dir names one"]);
+    }
+}
+
+#[test]
 fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
     let config = format!("state_dir = \"state\"\n{CONFIG}");
     let off = "off\n";
