@@ -56,7 +56,7 @@ impl<'n> UnknownName<'n> {
             return None;
         }
         let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
-        Some(Self { name: name.trim(), hint: hint_for(name.trim(), recognizer.registry(), of_files) })
+        Some(Self { name: name.trim(), hint: crawler_hint(name.trim(), recognizer.registry(), of_files) })
     }
 
     /// The crawler that was probably meant, or how to find it.
@@ -70,11 +70,19 @@ impl<'n> UnknownName<'n> {
     }
 }
 
-/// The crawler or group that was probably meant, or the operator of several crawlers.
-fn hint_for(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
+/// Octets that a word has at least which is taken for the begin of a crawler's name.
+const SHORTEST: usize = 4;
+
+/// The crawler or group that was probably meant by a name that none has, or the operator of several crawlers: as the library says, as far
+/// as that says anything.
+pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
+    if let Some(meant) = registry.meant(name, &RobotsTxt::parse(&b""[..])) {
+        return Some(format!("did you mean {meant}?"));
+    }
     let lower = name.to_lowercase();
     let is_operator = |crawler: &&Crawler| crawler.operator.to_lowercase() == lower;
-    if let Some(begun) = begun(&lower, registry) {
+    let is_begun = |crawler: &&Crawler| lower.len() >= SHORTEST && crawler.name.to_lowercase().starts_with(&lower);
+    if let Some(begun) = registry.crawlers().filter(is_begun).min_by_key(|crawler| crawler.name.len()) {
         return Some(format!("did you mean {:?}?", begun.name));
     }
     if let Some(crawler) = registry.crawlers().find(is_operator) {
@@ -82,14 +90,6 @@ fn hint_for(name: &str, registry: &Registry, groups: impl Iterator<Item = String
     }
     let known: Vec<String> = registry.crawlers().map(|crawler| crawler.name.clone()).chain(groups).collect();
     did_you_mean(name, known.iter().map(String::as_str))
-}
-
-/// The crawler whose name begins with a word: `Google` is short for `Googlebot`. Search engines that people use come first,
-/// then the shortest name.
-fn begun<'r>(lower: &str, registry: &'r Registry) -> Option<&'r Crawler> {
-    const SHORTEST: usize = 4;
-    let begins = |crawler: &&Crawler| lower.len() >= SHORTEST && crawler.name.to_lowercase().starts_with(lower);
-    registry.crawlers().filter(begins).min_by_key(|crawler| (!crawler.is_index_engine, crawler.name.len()))
 }
 
 /// As in `no crawler … is called "Googelbot"; did you mean "Googlebot"? It is taken as a crawler that obeys …`.
@@ -152,7 +152,9 @@ mod tests {
             ("Google", Some("did you mean \"Googlebot\"?")),
             ("bing", Some("did you mean \"bingbot\"?")),
             ("claudeb", Some("did you mean \"ClaudeBot\"?")),
-            ("bytedance", Some("`robotsd agents bytedance` lists the crawlers of ByteDance.")),
+            ("perplexity", Some("did you mean \"PerplexityBot\" or \"Perplexity-User\"?")),
+            ("bytedance", Some("did you mean \"Bytespider\" or \"TikTokSpider\" or \"ToutiaoSpider\"?")),
+            ("majestic", Some("`robotsd agents majestic` lists the crawlers of Majestic.")),
             ("qqqqqqqqq", None),
         ] {
             let unknown = unknown(name).expect(name);

@@ -293,7 +293,7 @@ pub(super) fn trace_troubles(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
     // One that ends later, as it is meant to, is no trouble of a reload.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
-    let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened);
+    let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
     for trouble in idle.chain(ended).chain(off) {
         tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {trouble}");

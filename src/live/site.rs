@@ -96,6 +96,7 @@ impl Site {
             buckets: cache.join(settings.counted_as.as_deref()),
             max_age,
             when_missing,
+            is_one_of_many: settings.is_one_of_many,
         };
         let compile = CompileSettings { reading, registry, check };
         // Stands for "nothing yet" until `start` records the outcome.
@@ -497,6 +498,8 @@ pub(crate) struct SiteSettings {
     pub(crate) max_age: Duration,
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
+    /// Whether the policy may be that of other files too.
+    pub(crate) is_one_of_many: bool,
     /// Why the site is opened.
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
@@ -527,6 +530,7 @@ impl Default for SiteSettings {
             max_age: DEFAULT_MAX_AGE,
             grace: Duration::ZERO,
             when_missing: WhenMissing::default(),
+            is_one_of_many: false,
             opened_by: Cause::Start,
             listeners: Vec::new(),
             state: None,

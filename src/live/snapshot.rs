@@ -40,6 +40,8 @@ pub struct Snapshot {
     pub max_age: Duration,
     /// How `/robots.txt` is answered while there is no content.
     pub when_missing: WhenMissing,
+    /// Whether the policy may be that of other files too: what has no effect here may be meant for them.
+    pub(crate) is_one_of_many: bool,
 }
 
 /// The behaviour if there is no usable robots.txt at the start. Later on the last good version always stays.
@@ -89,9 +91,10 @@ pub(super) struct Compiled {
 
 impl Snapshot {
     /// Overrides and exemptions of the policy whose name is nearly that of a crawler, and that of none, nor of a group, with the name that
-    /// is probably meant; and those whose name no request bears, such as `Google-Extended`. A line each: they have no effect.
+    /// is probably meant; and those whose name no request bears, such as `Google-Extended`. A line each: they have no effect. None of a
+    /// file of a [`Directory`](crate::source::Directory): they may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
-        let Some(content) = &self.content else { return Vec::new() };
+        let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
         let misspelled = self.policy.named_crawlers().filter_map(|(place, name)| {
             let name = name.to_string();
@@ -105,9 +108,10 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Overrides of the policy for a rule that the file does not have: a line each. They have no effect.
+    /// Overrides of the policy for a rule that the file does not have: a line each. They have no effect. None of a file of a
+    /// [`Directory`](crate::source::Directory), likewise.
     pub fn overrides_without_rule(&self) -> Vec<String> {
-        let Some(content) = &self.content else { return Vec::new() };
+        let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
             || content.robots().groups().flat_map(Group::rules).filter(|rule| rule.access() == Access::Disallow);
         let is_idle =

@@ -157,8 +157,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }
 
-    /// For one of many sites: its file must not keep the others from starting.
-    pub(super) fn never_fail(mut self) -> Self {
+    /// For one of many sites: its file must not keep the others from starting, and need not have what their policy is about.
+    pub(super) fn one_of_many(mut self) -> Self {
+        self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {
             self.settings.when_missing = WhenMissing::Unavailable;
         }

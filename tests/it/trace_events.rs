@@ -165,6 +165,27 @@ fn an_override_that_has_ended_is_a_warning() {
     assert_eq!(warned(&|| drop(live.publish("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
 }
 
+/// The policy of a folder is that of all its files: an override is warned about once, where it has no effect at any of them.
+#[test]
+fn an_override_that_some_file_of_a_folder_has_a_rule_or_a_group_for_is_no_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, group) in [("a.test", "*\nDisallow: /drafts"), ("b.test", "Gogglebot\nDisallow: /private")] {
+        std::fs::write(folder.path().join(format!("{name}.txt")), format!("User-agent: {group}\n")).unwrap();
+    }
+    let patterns = ["/drafts", "/nowhere"].map(|pattern| Override::pattern(pattern, Mode::Refuse).unwrap());
+    let agents = ["Gogglebot", "Googelbot"].map(|agent| Override::agent(agent, Mode::Off).unwrap());
+    let policy = patterns.into_iter().chain(agents).fold(Policy::builder(), |policy, over| policy.with_override(over));
+    let policy = policy.build();
+    let directory = Directory::new(folder.path()).each(move |_, live| live.policy(policy.clone()));
+    let events = events(|| drop(directory.open().unwrap()));
+    let of_policy = |(_, target, text): &Emitted| text.contains("has no effect").then(|| (*target, text.clone()));
+    let warned: Vec<_> = events.iter().filter_map(of_policy).collect();
+    let [(first, name), (second, rule)] = &warned[..] else { panic!("{events:?}") };
+    assert_eq!([*first, *second], ["tower_robots::directory"; 2]);
+    assert!(name.ends_with("did you mean \"Googlebot\"?") && name.contains("the override for \"googelbot\""), "{name}");
+    assert!(rule.contains("the override for pattern \"/nowhere\" has no effect"), "{rule}");
+}
+
 /// An override for a path that is no rule of the file decides nothing, and a switch that is off since before makes everything pass.
 #[test]
 fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {

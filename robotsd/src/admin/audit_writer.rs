@@ -25,6 +25,8 @@ pub(crate) struct AuditWriter {
     place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
     refusals: Mutex<Refusals>,
+    /// Held while the lines of a config are written, so that they stand behind those of the one before.
+    pub(super) config_lines: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +39,7 @@ struct Refusals {
 
 impl AuditWriter {
     pub(super) fn new(log: Log) -> Self {
-        Self { place: OnceLock::new(), log, refusals: Mutex::default() }
+        Self { place: OnceLock::new(), log, refusals: Mutex::default(), config_lines: Default::default() }
     }
 
     /// Has it written to a file from now on, by the name of this replica.
@@ -84,6 +86,12 @@ impl AuditWriter {
         if let Err(why) = self.append(record).await {
             self.log.say_at(LogLevel::Error, LogEvent::Admin, why);
         }
+    }
+
+    /// Waits for the lines of configs, unless the disk takes too long.
+    pub(crate) async fn finish(&self) {
+        // Whoever takes it first has it first.
+        let _ = timeout(PATIENCE, self.config_lines.lock()).await;
     }
 
     /// How many refusals before this one were not written, if this one may be.

@@ -93,11 +93,13 @@ impl Attempt {
 }
 
 impl ServerState {
-    /// Writes a line of the audit for each mode that a config has changed: it may turn enforcement off as a switch does.
+    /// Writes a line of the audit for each mode that a config has changed, behind those of the config before: it may turn enforcement off as a
+    /// switch does.
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
         tokio::spawn(async move {
+            let _lines = state.audit.config_lines.lock().await;
             for SettingChange { site, before, after, .. } in changes {
                 let (site, replica) = (site.or_else(|| Some("*".to_owned())), state.audit.replica());
                 let made = AuditRecord::new("file", "mode").with("done");
@@ -141,4 +143,38 @@ async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
         }
     }
     (route.answer)(Arc::clone(state), asked).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::audit;
+    use crate::config::LogFormat;
+    use crate::log::Log;
+
+    #[tokio::test]
+    async fn modes_stand_in_the_order_of_the_configs_and_the_end_waits_for_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("audit.jsonl");
+        let (state, _requests) = ServerState::new(Path::new("robotsd.toml"), Log::start(LogFormat::Json), None);
+        let state = Arc::new(state);
+        state.audit.keep_in(Some(place.clone()), "a".to_owned());
+        let mode = |number: usize| SettingChange {
+            site: None,
+            setting: "mode".to_owned(),
+            before: None,
+            after: Some(number.to_string()),
+        };
+        for number in 0..20 {
+            state.audit_modes(&[mode(2 * number), mode(2 * number + 1)]);
+        }
+        // The control thread waits for more before it ends.
+        tokio::task::yield_now().await;
+        state.audit.finish().await;
+        let (records, broken) = audit::read(&place).unwrap();
+        let modes: Vec<_> = records.into_iter().filter_map(|record| record.after).collect();
+        assert_eq!((modes, broken), ((0..40).map(|number: usize| number.to_string()).collect::<Vec<_>>(), 0));
+    }
 }

@@ -24,8 +24,8 @@ pub(crate) enum ConfigCommand {
     /// place of an included file with a fault its last good copy in the state directory is, as a start would have it.
     ///
     /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served, has errors or would wait at
-    /// the gate, or a kill switch in the state directory cannot be read, 2 if the config or a file that it includes has a fault or its admin socket cannot be
-    /// made. A config with keys of an earlier robotsd is printed as it is written now.
+    /// the gate, or a kill switch in the state directory cannot be read, 2 if the config or a file that it includes has a fault, its admin socket cannot be
+    /// made or its state directory is a file. A config with keys of an earlier robotsd is printed as it is written now.
     Check {
         #[command(flatten)]
         config: ConfigArgument,

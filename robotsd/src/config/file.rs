@@ -142,8 +142,10 @@ impl Config {
 pub(crate) struct Reviewable {
     /// Without the sites that have problems.
     pub(super) file: RawConfig,
-    /// Whether every site is there, as it is written.
-    pub(super) is_whole: bool,
+    /// The names of all sites that have one.
+    pub(super) names: Vec<String>,
+    /// The path of each key that could not be read, and `site.?` and `listener.?` where one of them has problems.
+    pub(super) unread: Vec<String>,
 }
 
 tower_robots::internals::debug_as!(|_it| Reviewable {});

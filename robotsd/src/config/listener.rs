@@ -93,7 +93,10 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let name = |pattern: &str| pattern.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
     let is_name = |name: &String| name.is_ascii() && name.contains('.') && name.parse::<Ipv4Addr>().is_err();
     let is_covered = |name: &String| certain.iter().any(|certificates| certificates.are_for(name));
-    let (every, patterns): (Vec<_>, Vec<_>) = patterns.map(name).partition(|name| name == "*");
+    // A certificate knows no ports.
+    let mut seen = HashSet::new();
+    let patterns = patterns.map(name).filter(|name| seen.insert(name.clone()));
+    let (every, patterns): (Vec<_>, Vec<_>) = patterns.partition(|name| name == "*");
     let (covered, uncovered): (Vec<_>, Vec<_>) = patterns.into_iter().filter(is_name).partition(is_covered);
     let are_all_certain = certain.len() == of_clients().count();
     let is_for_none = covered.is_empty() && every.is_empty();

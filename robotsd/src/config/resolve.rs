@@ -119,6 +119,7 @@ impl ConfigFile {
         // A name was read, or there is no site: no other fault is the cause.
         site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
+        let names = file.site.iter().map(|site| site.get_ref().name.get_ref().clone()).collect();
         let unit_of = units(text);
         let names_source = |key: &str| matches!(key, "" | ".path" | ".text" | ".url" | ".source" | ".?");
         let of_robots = unread.iter().filter(|(key, _)| key.strip_prefix("site.robots").is_some_and(names_source));
@@ -155,8 +156,10 @@ impl ConfigFile {
             None if file.admin.is_none() => AdminSettings::usual(path),
             admin => admin.map(|admin| admin.on_usual_place(path)),
         };
-        let is_whole = unread.is_empty() && config.sites.len() == of_sites.len();
-        let reviewable = Some(Arc::new(Reviewable { file, is_whole }));
+        let mut unread: Vec<_> = unread.iter().map(|(path, _)| path.clone()).collect();
+        unread.extend((config.sites.len() < of_sites.len()).then(|| "site.?".to_owned()));
+        unread.extend((config.listeners.len() < file.listener.len()).then(|| "listener.?".to_owned()));
+        let reviewable = Some(Arc::new(Reviewable { file, names, unread }));
         (Config { admin, text: Arc::clone(text), reviewable, ..config }, errors)
     }
 

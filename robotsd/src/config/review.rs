@@ -13,7 +13,7 @@ use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Severity;
 use tower_robots::policy::{Impostors, Mode, Network, RateMode};
-use tower_robots::rules::RobotsTxt;
+use tower_robots::rules::{ProductToken, RobotsTxt};
 
 use super::file::Reviewable;
 use super::log::{cannot_be_made, is_writable};
@@ -25,7 +25,7 @@ use super::{
 use crate::edge::objections;
 use crate::files;
 use crate::input;
-use crate::names::did_you_mean;
+use crate::names::{crawler_hint, did_you_mean};
 use crate::publish_hook::{HookHeader, signing_key};
 use crate::render::Diagnostic;
 
@@ -33,32 +33,48 @@ impl Config {
     /// The parts of the config that are probably not meant: warnings, notes, and faults that would end a start, in the order of
     /// the file. Blocks: it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
-        let Some(Reviewable { file, is_whole }) = self.reviewable.as_deref() else { return Vec::new() };
+        let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        let mut note = |severity, faults: Vec<Fault>| found.extend(faults.into_iter().map(|fault| (severity, fault)));
-        if *is_whole {
-            note(Severity::Warning, unknown_crawlers(file, self));
-            note(Severity::Warning, evidence(file, self));
-            note(Severity::Warning, open_hosts(file).collect());
-            note(Severity::Warning, unknown_sites(file, self));
-            note(Severity::Warning, unasked_store(file).into_iter().chain(uncovered_hosts(file, self)).collect());
-            let sites = || file.site.iter().map(Spanned::get_ref);
-            note(Severity::Note, sites().filter_map(|site| without_grace(file, site)).collect());
-            note(Severity::Note, sites().filter_map(|site| bounded_rate(file, site)).collect());
-            note(Severity::Note, bounded_impostors(file).into_iter().collect());
-        }
-        note(Severity::Warning, ended(file, now));
-        note(Severity::Warning, certificates(file, self, now));
-        note(Severity::Warning, without_files(file, self).collect());
-        note(Severity::Warning, state_dir(file, self).into_iter().collect());
-        note(Severity::Error, admin_socket(file, self).into_iter().collect());
-        note(Severity::Warning, foreign_addresses(file).collect());
-        note(Severity::Warning, open_networks(file).collect());
-        note(Severity::Warning, everything_exempt(file).collect());
-        note(Severity::Warning, secrets(file, self));
-        note(Severity::Error, unusable_secrets(file, self).collect());
+        // An unknown key at the top may be any of them.
+        let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
+        let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
+            if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
+                found.extend(faults.into_iter().map(|fault| (severity, fault)));
+            }
+        };
+        // With the keys that have to be read for it to be certain.
+        note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
+        note(Severity::Warning, &["agents", "identity"], evidence(file, self));
+        note(Severity::Warning, &["listener", "site"], open_hosts(file).collect());
+        note(Severity::Warning, &["site.name"], unknown_sites(file, self, names));
+        note(Severity::Warning, &["fleet", "mode", "rate", "site"], unasked_store(file).into_iter().collect());
+        note(Severity::Warning, &["listener", "site"], uncovered_hosts(file, self).into_iter().collect());
+        let sites = || file.site.iter().map(Spanned::get_ref);
+        let without_grace = sites().filter_map(|site| without_grace(file, site));
+        note(Severity::Note, &["grace", "mode", "site"], without_grace.collect());
+        note(Severity::Note, &["mode", "site"], sites().filter_map(|site| bounded_rate(file, site)).collect());
+        note(Severity::Note, &["identity", "mode", "site"], bounded_impostors(file).into_iter().collect());
+        note(Severity::Warning, &[], ended(file, now));
+        note(Severity::Warning, &[], certificates(file, self, now));
+        note(Severity::Warning, &[], without_files(file, self).collect());
+        let misplaced = self.misplaced_state().map(|fault| Fault::new(self.state_dir_span.clone(), fault));
+        note(Severity::Error, &[], misplaced.into_iter().collect());
+        note(Severity::Warning, &[], state_dir(file, self).into_iter().collect());
+        note(Severity::Error, &[], admin_socket(file, self).into_iter().collect());
+        note(Severity::Warning, &[], foreign_addresses(file).collect());
+        note(Severity::Warning, &[], open_networks(file).collect());
+        note(Severity::Warning, &[], everything_exempt(file).collect());
+        note(Severity::Warning, &[], secrets(file, self));
+        note(Severity::Error, &[], unusable_secrets(file, self).collect());
         found.sort_by_key(|(_, fault)| fault.span.start);
         found.iter().map(|(severity, fault)| self.parts.diagnostic(*severity, &self.text, fault)).collect()
+    }
+
+    /// Why there can be no state directory: a file is in its place. A start ends with that. Blocks.
+    pub(crate) fn misplaced_state(&self) -> Option<String> {
+        let is_file = |part: &&Path| part.exists() && !part.is_dir();
+        let file = self.state_dir.as_deref()?.ancestors().find(is_file)?;
+        Some(format!("{} is not a folder: state_dir names one, or one that can be made", file.display()))
     }
 }
 
@@ -104,10 +120,14 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     });
     let of_all = file.agents.ignore.iter().map(|name| (name.clone(), &*config.sites));
     let is_unknown = |(name, sites): &(Spanned<String>, &[_])| {
-        !is_registered(&registry, name.get_ref()) && !sites.iter().any(|site| may_name(site, name.get_ref()))
+        let name = name.get_ref();
+        // By its name, or by a product token that it obeys.
+        let is_registered = registry.crawler(name).is_some() || registry.knows(&ProductToken::new(name));
+        !is_registered && !sites.iter().any(|site| may_name(site, name))
     };
     let fault = |(name, _): (Spanned<String>, _)| {
-        let help = meant(&registry, name.get_ref()).unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
+        let help = crawler_hint(name.get_ref(), &registry, std::iter::empty());
+        let help = help.unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
         name.fault(format!("no crawler is called {:?}, so this has no effect", name.get_ref())).help(help)
     };
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
@@ -173,12 +193,12 @@ fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
 }
 
 /// Sites of tokens and users of the admin interface that are misspelled, or gone.
-fn unknown_sites(file: &RawConfig, config: &Config) -> Vec<Fault> {
+fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fault> {
     // A file that is refused may have the site.
     let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
     let of_tokens = admin().flat_map(|admin| &admin.token).flat_map(|token| &token.sites);
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
-    let names = || config.sites.iter().map(|site| &*site.name);
+    let names = || names.iter().map(String::as_str);
     let is_unknown = |pattern: &&Spanned<String>| {
         // `SITE/HOST` is one file of a site.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();
@@ -200,21 +220,6 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// The question for the crawler that is probably meant by a name.
-fn meant(registry: &Registry, name: &str) -> Option<String> {
-    let everyday = registry.meant(name, &RobotsTxt::parse(&b""[..]));
-    let everyday = everyday.map(|meant| format!("did you mean {meant}?"));
-    everyday.or_else(|| did_you_mean(name, registry.crawlers().map(|crawler| crawler.name.as_str())))
-}
-
-/// By its name, or by a product token that it obeys.
-fn is_registered(registry: &Registry, name: &str) -> bool {
-    registry.crawler(name).is_some()
-        || registry
-            .crawlers()
-            .any(|crawler| crawler.tokens.iter().any(|token| token.to_string().eq_ignore_ascii_case(name)))
-}
-
 /// Whether the robots.txt of a site has a group of this name: it is recognised then, too. One that is not a file at hand may.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
@@ -225,7 +230,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
         RobotsSource::Inline(text) => text.clone().into_bytes(),
         // A name that is nearly a crawler's is a slip all the same.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
-            return meant(Registry::builtin(), name).is_none();
+            return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none();
         }
     };
     let robots = RobotsTxt::parse(bytes);
@@ -258,20 +263,13 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
 /// A state directory that this user cannot write.
 fn state_dir(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
-    let shown = path.display();
-    let reason = if path.exists() {
-        match path.is_dir() {
-            false => format!("{shown} is not a folder"),
-            true if is_writable(path) => return None,
-            true => format!("{shown} cannot be written by this user"),
-        }
-    } else {
-        match path.ancestors().skip(1).find(|folder| folder.exists() || folder.as_os_str().is_empty()) {
-            Some(folder) if folder.as_os_str().is_empty() || is_writable(folder) => return None,
-            _ => format!("{shown} cannot be made by this user"),
-        }
+    let done = match path.ancestors().find(|part| part.exists() || part.as_os_str().is_empty()) {
+        Some(there) if !there.is_dir() || is_writable(there) => return None,
+        Some(there) if there == path => "written",
+        _ => "made",
     };
-    Some(written.fault(format!("{reason}: a restart forgets every decision, the kill switch too, and the history")))
+    let forgets = "a restart forgets every decision, the kill switch too, and the history";
+    Some(written.fault(format!("{} cannot be {done} by this user: {forgets}", path.display())))
 }
 
 /// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs

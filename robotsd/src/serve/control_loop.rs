@@ -104,6 +104,7 @@ impl<'a> ControlLoop<'a> {
             board.finish(&self.active.sites).await;
         }
         self.active.sites.finish_hooks().await;
+        self.active.state.audit.finish().await;
         // Another process that takes the place of this one has its name.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| !self.upgrade.has_successor) {
             let _ = timeout(ANSWERED, fleet.leave()).await;

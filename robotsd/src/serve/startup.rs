@@ -4,9 +4,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
 
 use super::admin_places::AdminPlaces;
 use super::board_keeper::BoardKeeper;
@@ -20,7 +22,7 @@ use super::upgrade::Predecessor;
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::ServerState;
-use crate::config::{Config, ConfigArgument};
+use crate::config::{Config, ConfigArgument, connect_now};
 use crate::date;
 use crate::edge::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits};
 use crate::exit::{FAILED, fail};
@@ -30,6 +32,10 @@ use crate::sites::Sites;
 /// hyper writes the date of an HTTP/1 response whether that is sent or not, and has no form for such a time.
 const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wrong date or none, and until it is set right \
      neither the admin interface nor HTTP/1 requests that are not plain (with a body, with `Connection: close`) are answered";
+
+/// How long a process that was killed is waited for, which answers on the admin socket until the system has taken it down: as the lock of the
+/// state directory is.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Serves a config until the process is to end.
 pub(super) async fn serve(
@@ -73,6 +79,15 @@ pub(super) async fn serve(
     }
     let mut admin = AdminPlaces::new(&state, log);
     if let Some(settings) = &config.admin {
+        if let Some(socket) = settings.socket.as_deref().filter(|_| predecessor.is_none() && inherited.is_empty()) {
+            let ended = async {
+                while connect_now(socket).is_ok() {
+                    sleep(Duration::from_millis(20)).await;
+                }
+            };
+            // A process that goes on is reported by the attempt to listen there.
+            let _ = timeout(PATIENCE, ended).await;
+        }
         match admin.open(settings, &mut inherited) {
             Ok(()) => {}
             // The default socket, which the config does not name: sites are served without it.
@@ -92,6 +107,7 @@ pub(super) async fn serve(
     let opening = {
         let (path, config, log) = (path.to_owned(), Arc::clone(config), log.clone());
         tokio::task::spawn_blocking(move || {
+            config.misplaced_state().map_or(Ok(()), Err)?;
             let sites = Arc::new(Sites::open(&config, strict, &log)?);
             let watches = WatchedFiles::of(&path, &config, &sites.watcher());
             Ok::<_, String>((sites, watches))

@@ -17,7 +17,6 @@ use super::log_events::placed_finding;
 use super::robots_opener::RobotsOpener;
 use super::site_list::switch_of_other;
 use super::site_pages::NoteAbout;
-use super::site_report::overrides_without_rule;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{Config, RobotsSource, SiteConfig, load_registry};
@@ -247,7 +246,7 @@ impl DrySite<'_> {
             }
         };
         let findings = content.report().findings.iter().filter_map(problem);
-        let of_policy = overrides_without_rule(live, &snapshot).into_iter().map(|text| self.warning(text));
+        let of_policy = snapshot.overrides_without_rule().into_iter().map(|text| self.warning(text));
         untaken.into_iter().chain(findings).chain(of_policy).collect()
     }
 

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::Report;
 use tower_robots::live::{
-    Cause, FetchStatus, HistoryEntry, Pending, Reload, ReloadOutcomeKind, Snapshot, TroubleKind, VersionHash,
+    Cause, FetchStatus, HistoryEntry, Pending, Reload, ReloadOutcomeKind, TroubleKind, VersionHash,
 };
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
@@ -202,19 +202,13 @@ impl LiveSite {
                 let unready = waits.map(|pending| log_events::without_robots(&self.name, Some(pending)));
                 let of_state = status.state_troubles.iter().map(|trouble| &trouble.text);
                 let of_robots = status.watch_trouble.iter().chain(of_state).cloned();
-                let of_policy =
-                    snapshot.misspelled_overrides().into_iter().chain(overrides_without_rule(self, &snapshot));
+                let of_policy = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
                 let of_gate = self.pages.as_deref().map(SitePages::notes).unwrap_or_default();
                 let of_gate = of_gate.into_iter().map(|note| format!("gate: {note}"));
                 unready.into_iter().chain(of_robots).chain(of_policy).chain(of_gate).collect()
             },
         }
     }
-}
-
-/// Overrides for a rule that the file does not have. Of a folder each file has rules of its own.
-pub(super) fn overrides_without_rule(live: &LiveSite, snapshot: &Snapshot) -> Vec<String> {
-    if live.name.contains('/') { Vec::new() } else { snapshot.overrides_without_rule() }
 }
 
 /// What a version changed when it came.

@@ -613,8 +613,9 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     let folder = config("refuse", "").folder();
     let audit = |arguments: &[&str]| folder.with_config(&[&["audit"], arguments].concat());
     assert_has(audit(&[]).ends_with(0).error, &["no command has changed anything yet, nor a config a mode"]);
-    let _running = folder.start();
-    for (lines, mode, of_site) in [(1, "off", ""), (2, "off", "enforcement.mode = \"tag\"")] {
+    let mut running = folder.start();
+    let of_site = "enforcement.mode = \"tag\"";
+    for (lines, mode, of_site) in [(1, "off", ""), (2, "off", of_site)] {
         folder.configure(config(mode, of_site));
         wait_until("a line of the audit", || audit(&["--json"]).json_lines().len() == lines);
     }
@@ -627,6 +628,12 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     let of_shop = audit(&["--site", "shop"]).succeeded();
     assert_has(of_shop, &["done: mode * (refuse → off), by the config (file) on ", "done: mode shop (off → tag), by "]);
     assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\"; there is \"shop\""]);
+    // The end of the process waits for its line.
+    folder.configure(config("tag", of_site));
+    running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "tag");
+    running.end();
+    let lines = audit(&["--json"]).json_lines();
+    assert_part(&lines[2], &json!({"how": "file", "action": "mode", "site": "*", "before": "off", "after": "tag"}));
 }
 
 #[test]

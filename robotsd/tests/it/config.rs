@@ -143,6 +143,22 @@ fn an_admin_socket_that_cannot_be_made_is_an_error() {
 }
 
 #[test]
+fn a_file_in_place_of_the_state_directory_is_an_error() {
+    for state_dir in ["robots.txt", "robots.txt/state"] {
+        let config = format!("state_dir = \"{state_dir}\"\n{CONFIG}");
+        let (code, out, error) = said("check", &config, "# open\n");
+        assert_eq!((code, error.matches("error: ").count()), (Some(2), 1), "{error}");
+        assert!(error.starts_with("error: /robots.txt is not a folder: state_dir names one"), "{error}");
+        assert_has(&error, &[" --> /robotsd.toml:1:13\n"]);
+        assert_lacks(&error, &["warning: "]);
+        assert_has(&out, &["cannot be served as it is written"]);
+        let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "# open\n")]);
+        let error = folder.configured(["serve", "--config"]).failed(2);
+        assert_has(&error, &["/robots.txt is not a folder: state_dir names one"]);
+    }
+}
+
+#[test]
 fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
     let config = format!("state_dir = \"state\"\n{CONFIG}");
     let off = "off\n";
@@ -186,7 +202,8 @@ fn every_fault_is_found_in_one_round() {
     let wants = [
         "the config has no key \"graec\"",
         "did you mean \"grace\"?",
-        "none.pem",
+        "none.pem: No such file",
+        "none.key: No such file",
         "has no key \"pathh\"",
         "has no key \"max_aeg\"",
         "hosts is a list, not text",
@@ -241,6 +258,34 @@ fn every_fault_is_found_in_one_round() {
     let files = [("robotsd.toml", &*extra), ("robots.txt", "Disallow: /x\n"), ("crawlers.toml", "[[\n")];
     let error = crate::harness::folder(&files).configured(["config", "check"]).failed(1);
     assert_has(&error, &["crawlers.toml:1:", "robots.txt:1:1: "]);
+}
+
+/// Beside a fault stand the warnings that it does not make uncertain, and no others.
+#[test]
+fn warnings_are_said_in_the_round_of_the_faults() {
+    let hash = "0".repeat(64);
+    let token = format!(
+        "[[admin.token]]\nname = \"t\"\nhash = \"sha256:{hash}\"\nrole = \"operate\"\nsites = [\"a\", \"gone\"]\n\
+         until = 2020-01-01\n"
+    );
+    let (ended, gone) = ("warning: this token has ended", "warning: no site is called \"gone\"");
+    let misspelled = "warning: no crawler is called \"Gogglebot\"";
+    for (slip, warnings, not) in [
+        // A value of the site itself, a key of it, and a key elsewhere.
+        ("hosts = 7\n", &[ended, gone][..], &[misspelled][..]),
+        ("robots.pathh = \"robots.txt\"\n[site.enforcement]\nmodus = \"tag\"\n", &[ended, gone], &[misspelled]),
+        ("upstreams = [\"ftp://127.0.0.1\"]\n", &[ended, gone], &[misspelled]),
+        ("[limits]\nfields = 0\nconfigs = 1\n", &[ended, gone, misspelled], &[]),
+        // There may be a site of this name.
+        ("[[site]]\nname = 7\nroot = \".\"\nhosts = [\"b.test\"]\n", &[ended], &[gone, misspelled]),
+        ("[[host]]\nname = \"gone\"\n", &[ended], &[gone, misspelled]),
+    ] {
+        let config = format!("{CONFIG}{slip}{token}[agents]\nignore = [\"Gogglebot\"]\n");
+        let (code, _, error) = said("check", &config, "# open\n");
+        assert_eq!(code, Some(2), "{slip}");
+        assert_has(&error, &[warnings, &["error: "]].concat());
+        assert_lacks(&error, &[not, &["called \"a\""]].concat());
+    }
 }
 
 /// What was never live is not said to have been.

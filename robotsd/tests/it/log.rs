@@ -191,17 +191,20 @@ fn without_a_file() -> BTreeSet<String> {
     running.event_names()
 }
 
-/// The events of a process with few descriptors, a state directory that is a file, and a log that cannot be opened again.
+/// The events of a process with few descriptors, a file in place of its state directory, and a log that cannot be opened again.
 fn with_little() -> BTreeSet<String> {
     let config =
         Config::new().keys("state_dir = \"state\"").admin_socket().site("a", "root = \".\"\nrobots.text = \"# all\"");
     let config = config.tables("[limits]\nconnections = 100000").log_requests().tables("access_path = \"access.log\"");
-    let folder = config.file("state", "a file").folder();
+    let folder = config.folder();
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "ulimit -n 200; exec \"$0\" serve --config \"$1\""]);
     command.arg(env!("CARGO_BIN_EXE_robotsd")).arg(folder.at("robotsd.toml"));
     let running = Running::spawn(&mut command);
     running.event("connections-bounded");
+    wait_until("the state directory", || folder.at("state").exists());
+    fs::rename(folder.at("state"), folder.at("aside")).unwrap();
+    folder.write("state", "a file");
     running.event("state");
     // The audit is below it.
     folder.with_config(&["enforce", "on"]).failed(2);

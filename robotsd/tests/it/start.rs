@@ -1,7 +1,9 @@
 //! Starting: the messages about a bad config, a missing file and a taken port.
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::harness::*;
 
@@ -190,6 +192,22 @@ fn with_a_port_that_is_taken(config: &Config) -> (TcpListener, SocketAddr, Folde
     let (address, folder) = (taken.local_addr().unwrap(), config.folder());
     folder.configure(config.to_string().replace("127.0.0.1:0", &address.to_string()));
     (taken, address, folder)
+}
+
+/// As right behind a `kill -9`, while the system takes the process down.
+#[test]
+fn a_process_that_ends_is_waited_for_on_the_admin_socket_and_one_that_goes_on_is_named() {
+    let folder = open().admin_socket().folder();
+    let answering = UnixListener::bind(folder.at("admin.sock")).unwrap();
+    let error = folder.configured(["serve", "--config"]).failed(2);
+    assert_has(error, &["admin.sock: cannot listen here: another process answers there"]);
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        drop(answering);
+    });
+    let _running = folder.start();
+    ending.join().unwrap();
+    folder.with_config(&["status"]).succeeded();
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_non
             &["WWW.shop.test", "shop.test", "a.b.shop.test"],
             Some("\"shop.test\", \"a.b.shop.test\""),
         ),
-        (certificate, other, &["shop.test:8443", "*.shop.test"], Some("\"shop.test\", \"*.shop.test\"")),
+        (certificate, other, &["shop.test:8443", "shop.test", "*.shop.test"], Some("\"shop.test\", \"*.shop.test\"")),
         (certificate, &["shop.test", "x.www.test"], &["shop.test:8443", "*.www.test"], None),
         (certificate, other, &[], None),
         (certificate, other, &["*", "localhost", "127.0.0.1", "[::1]"], None),

@@ -39,6 +39,9 @@ use crate::source::watch::Watcher;
 /// never had any has no rules. A file that is removed is such a file: a robots.txt that is gone by accident would open
 /// the whole site. Its site goes when the folder is opened anew, or at once if there never was a good version.
 ///
+/// An override of a policy that is for no rule or crawler of a file may be meant for another file. With the feature `tracing` one that has no
+/// effect at any of them is a warning when the folder is opened.
+///
 /// ```
 /// use tower_robots::source::Directory;
 /// # let folder = tempfile::tempdir()?;
@@ -174,6 +177,8 @@ impl DirectoryBuilder {
         let shared = Arc::new(DirectoryState::new(self.settings));
         shared.watch();
         shared.scan(Age::Any)?;
+        #[cfg(feature = "tracing")]
+        shared.trace_idle_overrides();
         let sites = shared.sites.followed_by(shared.clone());
         Ok(Directory { shared, sites })
     }

@@ -243,7 +243,7 @@ impl DirectoryState {
         let builder = builder.watched_by(&settings.watcher, settings.poll);
         // It cannot fail: a file that cannot be used is a site without rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
-        let live = builder.never_fail().open().ok()?;
+        let live = builder.one_of_many().open().ok()?;
         Some(DirectorySite { name, live })
     }
 
@@ -265,6 +265,23 @@ impl DirectoryState {
             let _ = hosts.insert(host, site.live.clone());
         }
         self.sites.replace(hosts);
+    }
+
+    /// Warns of overrides that have no effect at any site: one that has some at one of them is meant for that.
+    #[cfg(feature = "tracing")]
+    pub(super) fn trace_idle_overrides(&self) {
+        let sites: Vec<_> = self.open.lock().values().map(|site| site.live.clone()).collect();
+        let snapshots = sites.iter().map(LiveRobots::snapshot).filter(|snapshot| snapshot.content.is_some());
+        let idle = snapshots.map(|snapshot| {
+            let mut alone = Arc::unwrap_or_clone(snapshot);
+            alone.is_one_of_many = false;
+            BTreeSet::from_iter(
+                [alone.misspelled_overrides(), alone.overrides_without_rule(), alone.ended_overrides()].concat(),
+            )
+        });
+        for trouble in idle.reduce(|all, idle| &all & &idle).into_iter().flatten() {
+            tracing::warn!(target: "tower_robots::directory", "{}: {trouble}", self.settings.path.display());
+        }
     }
 
     fn report(&self, event: &DirectoryEvent<'_>) {

@@ -64,8 +64,8 @@ pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
-    /// What the state directory keeps of the site, once it is read.
-    kept: OnceLock<Remembered>,
+    /// The state directory, and what it keeps of the site, once it is read.
+    kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
 /// The places of evidence about the senders of requests; none without a config.
@@ -262,7 +262,7 @@ impl SelectedSite {
 
     /// The version of the site that is live by the state directory, where it is another than that of this file, and a sentence about both.
     pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
-        let (kept, own) = (self.kept(), VersionHash::of(&file.bytes));
+        let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
         let own = match kept.pending().filter(|pending| pending.hash() == own) {
             Some(pending) => format!("waits since {}", rfc3339(pending.since)),
@@ -274,7 +274,7 @@ impl SelectedSite {
 
     /// A version that the state directory keeps of the site.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
-        let found = self.kept().kept().find(|(known, _)| hash.matches(known));
+        let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
         let missing =
             "the state_dir of the config keeps no version of the site, which this user may read, with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
@@ -284,13 +284,12 @@ impl SelectedSite {
     /// Lets a version of the site decide as a server does now, by the state directory: with the grace of its rules, if it is the live one,
     /// and not at all while enforcement is switched off. Where that cannot be read, it is said.
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
-        let (Some(configured), Some(state)) = (&self.configured, self.state()) else { return };
+        let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(trouble) = state.switch_trouble() {
             return complain(&format_args!(
                 "{trouble}: a server that cannot read it either enforces nothing; grace and switch are left out"
             ));
         }
-        let kept = self.kept();
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
         if kept.live() == Some(VersionHash::of(evaluator.robots().bytes())) {
             let rules = |bytes: &[u8]| compile(bytes.to_vec(), evaluator.reading, &self.settings.registry).into();
@@ -298,14 +297,13 @@ impl SelectedSite {
         }
     }
 
-    fn state(&self) -> Option<StateDir> {
-        self.configured.as_ref()?.state_dir.as_ref().map(StateDir::read_only)
-    }
-
-    fn kept(&self) -> &Remembered {
+    fn kept(&self) -> &(Option<StateDir>, Remembered) {
         self.kept.get_or_init(|| {
-            let hosts = self.state().and_then(|state| Some((state, self.own_hosts().ok()??)));
-            hosts.map(|(state, hosts)| state.remembered(&hosts.logged)).unwrap_or_default()
+            let state_dir = self.configured.as_ref().and_then(|configured| configured.state_dir.as_ref());
+            let Some(state) = state_dir.map(StateDir::read_only) else { return Default::default() };
+            let hosts = self.own_hosts().ok().flatten();
+            let kept = hosts.map(|hosts| state.remembered(&hosts.logged)).unwrap_or_default();
+            (Some(state), kept)
         })
     }
 

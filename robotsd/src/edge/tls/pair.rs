@@ -73,8 +73,10 @@ impl CertificatePair {
             let path = if culprit == PairFile::Chain { &paths.chain } else { &paths.key };
             Unusable { culprit, message: format!("{}: {what}", path.display()) }
         };
-        let (chain, _) = read(&paths.chain).map_err(|error| unusable(PairFile::Chain, &error.to_string()))?;
-        let (key, exposed) = read(&paths.key).map_err(|error| unusable(PairFile::Key, &error.to_string()))?;
+        let key = read(&paths.key).map_err(|error| unusable(PairFile::Key, &error.to_string()));
+        let of_key = key.as_ref().err().map_or_else(String::new, |of_key| format!("; {of_key}"));
+        let (chain, _) = read(&paths.chain).map_err(|error| unusable(PairFile::Chain, &format!("{error}{of_key}")))?;
+        let (key, exposed) = key?;
         let version = PairVersion::of(&chain, &key);
         let chain = certificates(&chain).map_err(|what| unusable(PairFile::Chain, what))?;
         let key = private_key(&key).map_err(|what| unusable(PairFile::Key, what))?;
