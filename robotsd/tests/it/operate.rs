@@ -630,6 +630,17 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
         operated.out(&["enforce", to, "--site", "shop"]);
     }
     operated.command(&["status"]).ends_with(1);
+    // An auditor finds when it began and when it ended.
+    for (site, of, why) in [("the blog", "every site", of_all), ("shop", "this site", of_site)] {
+        let history = operated.json(&["history", site]);
+        let switched: Vec<_> =
+            history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == "switch").collect();
+        let message = switched[0]["message"].as_str().unwrap();
+        let begin = format!("enforcement of {of} is switched off: {why}: this is ");
+        assert!(message.starts_with(&begin), "{message}");
+        let outcomes: Vec<_> = switched.iter().map(|entry| &entry["outcome"]).take(2).collect();
+        assert_eq!(outcomes, ["switched-off", "switched-on"], "{history}");
+    }
 }
 
 #[test]

@@ -130,6 +130,11 @@ impl SiteState {
 
     /// Reports that the served version is older than the one that was live, or that it is no longer.
     pub(in crate::live) fn is_behind(&self, trouble: Option<String>) {
+    /// Why the kill switch was taken for off although no operator turned it.
+    pub(in crate::live) fn unread_switch(&self) -> Option<String> {
+        self.store.troubles.get(TroubleKind::UnreadSwitch)
+    }
+
         self.store.troubles.set(TroubleKind::Behind, trouble);
     }
 

@@ -102,8 +102,8 @@ impl StateDir {
         }
         let (lock_of_folder, place) = (lock.clone(), Mutex::default());
         let folder = Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, troubles, place, switch });
-        let writer = StateWriter::new(folder.disk.is_simulated());
-        let (switch, writer) = (KillSwitch::standing(enforcement), Arc::new(writer));
+        let writer = Arc::new(StateWriter::new(folder.disk.is_simulated()));
+        let switch = KillSwitch::standing(enforcement, folder.troubles.get(TroubleKind::UnreadSwitch));
         if is_unwritable {
             writer.call_later(folder.clone());
         }
@@ -130,7 +130,7 @@ impl StateDir {
     /// before, which is tried.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
-        switch.turn(enforcement, || {
+        switch.turn(enforcement, None, || {
             let written = folder.switch.set(enforcement, &folder.lock, &folder.troubles);
             if written.is_err() {
                 writer.call_later(folder.clone());
