@@ -426,6 +426,29 @@ fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
 }
 
 #[test]
+fn entries_of_a_time_that_is_yet_to_come_keep_it_and_are_a_trouble() {
+    for (ahead, is_trouble) in [(Duration::from_secs(1800), false), (Duration::from_secs(86400), true)] {
+        let site = Site::new();
+        let later = SystemTime::now() + ahead;
+        drop(LiveRobots::inline(OPEN).clock(move || later).state(&site.state(), "shop").open().unwrap());
+        // The last entry is that of the start before, and at the next one that of this start.
+        for is_trouble in [is_trouble, false] {
+            let state = site.state();
+            assert_eq!(state.clock_trouble(), None, "no site is open");
+            let live = LiveRobots::inline(OPEN).state(&state, "shop").open().unwrap();
+            let shown = live.history()[0].when;
+            assert!(later.duration_since(shown).unwrap() < Duration::from_millis(1), "{shown:?} {later:?}");
+            let troubles = state.troubles();
+            assert_eq!(troubles.len(), usize::from(is_trouble), "{troubles:?}");
+            for trouble in troubles {
+                assert!(trouble.starts_with("the clock says ") && trouble.contains(", but state_dir has entries of "));
+                assert!(trouble.ends_with(": the clock is wrong, or was"), "{trouble}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
     let site = Site::new();
     site.state().set_enforcement_of("shop", Enforcement::Off).unwrap();

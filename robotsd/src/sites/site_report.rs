@@ -183,7 +183,7 @@ impl LiveSite {
             findings: Findings::of(|severity| content.map_or(0, |content| content.report().count(severity))),
             findings_summary: status.report.as_deref().and_then(Report::summary),
             last_reload: Some(LastReload {
-                when: history.iter().map(|entry| entry.when).max().map(rfc3339),
+                when: history.last().map(|entry| rfc3339(entry.when)),
                 cause: reload.cause.as_str().to_owned(),
                 outcome: reload.outcome.kind().as_str().to_owned(),
                 message: reload.to_string(),

@@ -644,6 +644,28 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
 }
 
 #[test]
+fn entries_of_a_time_that_is_yet_to_come_are_named_by_the_log_and_the_status() {
+    let folder = config().folder();
+    Operated::start(&folder).end();
+    let path = folder.at("state/sites/shop/history.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut entry: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    entry["when"] = 4_102_444_800_000_u64.into();
+    fs::write(&path, format!("{text}{entry}\n")).unwrap();
+    let operated = Operated::start(&folder);
+    let line = operated.event("clock");
+    let said = "but state_dir has entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong, or was";
+    assert_eq!(line["level"], "warn");
+    assert_has(message(&line), &["the clock says ", said]);
+    assert_has(unfolded(&operated.command(&["status", "--problems"]).ends_with(1).out), &[said]);
+    let history = operated.json(&["history", "shop"]);
+    let entries = history["entries"].as_array().unwrap();
+    assert!(entries.iter().any(|entry| entry["when"] == "2100-01-01T00:00:00Z"), "{history}");
+    let last = operated.site(0)["last_reload"]["when"].as_str().unwrap().to_owned();
+    assert!(!last.starts_with("2100"), "{last}");
+}
+
+#[test]
 fn the_check_finds_switches_that_are_off_and_a_version_that_waits_beside_the_one_that_is_live() {
     let folder = config().folder();
     let operated = Operated::start(&folder);

@@ -11,7 +11,7 @@ use super::lock::{FolderLock, LockHold};
 use super::site::{SiteState, SiteStore};
 use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::{Enforcement, KillSwitch, Mutex, Remembered};
+use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
 /// A folder in which sites remember the versions they accepted, the one that waits, their attempts, and the kill switch. Cheap to clone.
 ///
@@ -233,7 +233,18 @@ impl StateDir {
         // One that cannot be written cannot be locked either.
         let is_unwritable = troubles.iter().any(|trouble| trouble.kind == TroubleKind::Unwritable);
         let shown = troubles.into_iter().filter(|trouble| !is_unwritable || trouble.kind != TroubleKind::Unlocked);
-        shown.map(|trouble| trouble.text).collect()
+        shown.map(|trouble| trouble.text).chain(self.clock_trouble()).collect()
+    }
+
+    /// That the last entry of a site was more than an hour ahead of the clock when the site was opened: one of the two is wrong. `None`
+    /// once the clock has passed that time.
+    pub fn clock_trouble(&self) -> Option<String> {
+        let now = self.root.folder.disk.now();
+        let sites = self.root.sites.lock();
+        let last = sites.values().filter_map(Weak::upgrade).filter_map(|store| *store.ahead.lock()).max()?;
+        let [says, has] = [now, last].map(clock::shown);
+        let trouble = format!("the clock says {says}, but state_dir has entries of {has}: the clock is wrong, or was");
+        (last > now).then_some(trouble)
     }
 
     /// Whether the folder, with the parts of its sites, could be written to when that was last tried: it is at [`StateDir::open`],
