@@ -165,9 +165,8 @@ impl LiveRobots {
         self.site.change(|next| next.policy = policy.clone());
         if before != policy.mode {
             let detail = format!("mode: {before} → {}", policy.mode);
-            if let Some(state) = self.site.note(Cause::Policy, ReloadOutcomeKind::ModeChanged, detail) {
-                state.write_soon();
-            }
+            let state = self.site.note(Cause::Policy, ReloadOutcomeKind::ModeChanged, detail);
+            state.into_iter().for_each(SiteState::write_soon);
         }
         #[cfg(feature = "tracing")]
         super::reload::trace_troubles(Cause::Policy, &self.site.origin, &self.site.current.load());
@@ -267,7 +266,7 @@ impl LiveRobots {
         site.change(|next| next.switches.site = enforcement);
         let written = site.state.as_ref().map_or(Ok(()), |state| state.set_enforcement(enforcement));
         if before != enforcement {
-            site.record_switch(enforcement, "this site");
+            site.record_switch(enforcement, "this site", None);
         }
         written
     }

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use robots_core::keyword_enum;
 
-use super::{Mutex, Pending, Rejection, RejectionKind, Snapshot, VersionHash};
+use super::{Enforcement, Mutex, Pending, Rejection, RejectionKind, Snapshot, VersionHash};
 use crate::check::{Report, Severity};
 
 /// One attempt to bring a new version live: its cause and its outcome.
@@ -289,7 +289,7 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
 /// Why less is done about requests than the policy looks like, which nothing else would show.
 #[cfg(feature = "tracing")]
 pub(super) fn trace_troubles(cause: Cause, origin: &str, snapshot: &Snapshot) {
-    let is_off = cause == Cause::Start && snapshot.enforcement() == super::Enforcement::Off;
+    let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
     // One that ends later, as it is meant to, is no trouble of a reload.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
@@ -368,6 +368,13 @@ impl History {
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryEntry> {
         self.0.iter()
+    }
+
+    /// Whether anything is enforced after its last turn of a switch.
+    pub(super) fn enforcement(&self) -> Enforcement {
+        let turn = self.iter().rev().find(|entry| entry.cause == Cause::Switch);
+        let is_off = turn.is_some_and(|entry| entry.outcome == ReloadOutcomeKind::SwitchedOff);
+        if is_off { Enforcement::Off } else { Enforcement::On }
     }
 }
 

@@ -82,6 +82,7 @@ impl Site {
         let state = settings.state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
         let mut remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
+        let is_heir = settings.takes_over.is_some();
         if let Some(before) = settings.takes_over {
             take_over(&mut remembered, before, state.as_ref());
         }
@@ -124,8 +125,17 @@ impl Site {
             appendix.join(site);
         }
         let all = settings.state.as_ref().map(|(state, _)| state.switch()).or(settings.switch.as_ref());
+        let mut of_all = None;
         for (place, switch) in (0..).zip(all.into_iter().chain(&settings.outer_switches)) {
-            switch.join(place, &site);
+            of_all = of_all.or(switch.join(place, &site));
+        }
+        let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
+        // Turned while no process ran, or by no operator. An heir has the history of a site that is off, and is turned off later.
+        if found != known && (found == Enforcement::Off || !is_heir) {
+            let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
+            let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
+            let (of, why) = (if is_own { "this site" } else { "every site" }, own.or(of_all));
+            site.note_switch(found, of, why.as_deref()).into_iter().for_each(SiteState::write_soon);
         }
         site
     }
@@ -429,6 +439,13 @@ impl Site {
         Some(state)
     }
 
+    fn note_switch(&self, to: Enforcement, of: &str, why: Option<&str>) -> Option<&SiteState> {
+        let outcome =
+            if to == Enforcement::On { ReloadOutcomeKind::SwitchedOn } else { ReloadOutcomeKind::SwitchedOff };
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        self.note(Cause::Switch, outcome, format!("enforcement of {of} is switched {to}{why}"))
+    }
+
     fn save(&self, publisher: &mut Publisher) -> bool {
         let unsaved = publisher.take_unsaved();
         if let (Some(durability), Some(state)) = (unsaved, &self.state) {
@@ -444,15 +461,8 @@ impl Switched for Site {
     }
 
     /// Waits for no reload, and for the disk only once the entry is in the history.
-    fn record_switch(&self, enforcement: Enforcement, of: &str) {
-        let outcome = match enforcement {
-            Enforcement::On => ReloadOutcomeKind::SwitchedOn,
-            Enforcement::Off => ReloadOutcomeKind::SwitchedOff,
-        };
-        let detail = format!("enforcement of {of} is switched {enforcement}");
-        if let Some(state) = self.note(Cause::Switch, outcome, detail) {
-            state.write();
-        }
+    fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
+        self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
 }
 

@@ -33,19 +33,21 @@ pub(super) trait Switched: Send + Sync {
     /// Sets how a switch for many stands, by the order in which the site joined it. Waits for nothing.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// Records that the switch `of` something was turned.
-    fn record_switch(&self, enforcement: Enforcement, of: &str);
+    /// Records that the switch `of` something was turned, and why, where no operator did it.
+    fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
+    /// Why it stands so, where no operator turned it.
+    why: Option<String>,
     sites: Vec<(u8, Weak<dyn Switched>)>,
 }
 
 impl KillSwitch {
-    pub(super) fn standing(enforcement: Enforcement) -> Self {
-        let joined = Mutex::new(JoinedSites { enforcement, sites: Vec::new() });
+    pub(super) fn standing(enforcement: Enforcement, why: Option<String>) -> Self {
+        let joined = Mutex::new(JoinedSites { enforcement, why, sites: Vec::new() });
         Self(Arc::new(Switch { joined, turning: Mutex::default() }))
     }
 
@@ -57,11 +59,16 @@ impl KillSwitch {
     /// Turns enforcement off, or on again, for every site that has it, at once and for those opened later. A site's own
     /// switch stays as it is.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
-        self.turn(enforcement, || {});
+        self.set_enforcement_because(enforcement, None);
+    }
+
+    /// As [`KillSwitch::set_enforcement`], with why that is so where no operator decided it, for the history of the sites.
+    pub fn set_enforcement_because(&self, enforcement: Enforcement, why: Option<String>) {
+        self.turn(enforcement, why, || {});
     }
 
     /// Turns it and writes that down. Every site has it before it is written.
-    pub(super) fn turn<R>(&self, enforcement: Enforcement, write: impl FnOnce() -> R) -> R {
+    pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
         // Kept until no lock is held: the last handle of a site writes its state down.
         let mut sites = Vec::new();
@@ -73,18 +80,20 @@ impl KillSwitch {
                 sites.extend(site);
                 is_open
             });
+            joined.why.clone_from(&why);
             std::mem::replace(&mut joined.enforcement, enforcement)
         };
         let written = write();
         drop(turning);
         if before != enforcement {
-            sites.iter().for_each(|site| site.record_switch(enforcement, "every site"));
+            sites.iter().for_each(|site| site.record_switch(enforcement, "every site", why.as_deref()));
         }
         written
     }
 
-    /// Sets a site to this switch, now and at every turn. It joins so many others before.
-    pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) {
+    /// Sets a site to this switch, now and at every turn. It joins so many others before. Returns why the switch stands as it does,
+    /// where no operator turned it.
+    pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
             // Before it grows: at every site, ten thousand would be looked through ten thousand times.
@@ -93,6 +102,7 @@ impl KillSwitch {
         let weak = Arc::downgrade(site);
         joined.sites.push((place, weak));
         site.set_shared_switch(place, joined.enforcement);
+        joined.why.clone()
     }
 }
 
@@ -160,7 +170,7 @@ mod tests {
             }
         }
 
-        fn record_switch(&self, _: Enforcement, _: &str) {}
+        fn record_switch(&self, _: Enforcement, _: &str, _: Option<&str>) {}
     }
 
     impl Drop for Leaving {
@@ -174,7 +184,7 @@ mod tests {
         let switch = KillSwitch::default();
         let (dropped, receiver) = mpsc::channel();
         let site = Arc::new(Leaving { own: Mutex::default(), switch: switch.clone(), dropped });
-        switch.join(0, &site);
+        assert_eq!(switch.join(0, &site), None);
         *site.own.lock() = Some(site.clone());
         drop(site);
         let turning = switch.clone();

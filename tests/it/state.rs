@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use tower_robots::live::{Cause, Condition, Enforcement, Gate, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind};
+use tower_robots::live::{
+    Cause, Condition, Enforcement, Gate, KillSwitch, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind,
+};
 use tower_robots::policy::{Action, Mode, Policy, Reason, RequestFacts};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::LiveBuilder;
@@ -370,6 +372,82 @@ fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is
     assert_eq!(turns, want);
 }
 
+/// The turns of switches in the history.
+fn turns(live: &LiveRobots) -> Vec<(ReloadOutcomeKind, String)> {
+    let turns = live.history().into_iter().filter(|entry| entry.cause == Cause::Switch);
+    turns.map(|entry| (entry.outcome, entry.detail)).collect()
+}
+
+#[test]
+fn a_switch_that_counts_as_off_stands_in_the_history_once_with_the_reason_and_so_does_its_end() {
+    for (file, of) in [("enforcement", "every site"), ("sites/shop/enforcement", "this site")] {
+        let site = Site::new();
+        let path = site.path().join(file);
+        fs::create_dir_all(site.own()).unwrap();
+        fs::write(&path, "offf").unwrap();
+        let why = format!("{}: this is neither \"on\" nor \"off\"; taken for \"off\"", path.display());
+        let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of {of} is switched off: {why}"));
+        // The next start finds it so, and has it in the history already.
+        for _ in 0..2 {
+            let live = site.open(OPEN);
+            assert_eq!((turns(&live), live.status().enforcement), (vec![off.clone()], Enforcement::Off));
+        }
+        // Repaired by hand, while no process runs.
+        fs::write(&path, "on\n").unwrap();
+        let found_on = (ReloadOutcomeKind::SwitchedOn, "enforcement of this site is switched on".to_owned());
+        assert_eq!(turns(&site.open(OPEN)), [off.clone(), found_on.clone()]);
+        // Turned on by an operator.
+        fs::write(&path, "offf").unwrap();
+        let state = site.state();
+        let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
+        state.set_enforcement(Enforcement::On).unwrap();
+        live.set_enforcement(Enforcement::On).unwrap();
+        let on = (ReloadOutcomeKind::SwitchedOn, format!("enforcement of {of} is switched on"));
+        assert_eq!(turns(&live), [off.clone(), found_on, off, on]);
+    }
+}
+
+#[test]
+fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
+    let (switch, why) = (KillSwitch::default(), "nothing is known");
+    switch.set_enforcement_because(Enforcement::Off, Some(why.to_owned()));
+    let live = LiveRobots::inline(OPEN).outer_switch(&switch).open().unwrap();
+    switch.set_enforcement(Enforcement::On);
+    switch.set_enforcement_because(Enforcement::Off, Some(why.to_owned()));
+    let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of every site is switched off: {why}"));
+    let on = (ReloadOutcomeKind::SwitchedOn, "enforcement of every site is switched on".to_owned());
+    assert_eq!(turns(&live), [off.clone(), on, off]);
+    // An operator turns it off too: there is nothing new, and no other reason for those that come later.
+    switch.set_enforcement(Enforcement::Off);
+    assert_eq!(turns(&live).len(), 3);
+    let late = LiveRobots::inline(OPEN).outer_switch(&switch).open().unwrap();
+    let by_operator = (ReloadOutcomeKind::SwitchedOff, "enforcement of every site is switched off".to_owned());
+    assert_eq!(turns(&late), [by_operator]);
+}
+
+#[test]
+fn entries_of_a_time_that_is_yet_to_come_keep_it_and_are_a_trouble() {
+    for (ahead, is_trouble) in [(Duration::from_secs(1800), false), (Duration::from_secs(86400), true)] {
+        let site = Site::new();
+        let later = SystemTime::now() + ahead;
+        drop(LiveRobots::inline(OPEN).clock(move || later).state(&site.state(), "shop").open().unwrap());
+        // The last entry is that of the start before, and at the next one that of this start.
+        for is_trouble in [is_trouble, false] {
+            let state = site.state();
+            assert_eq!(state.clock_trouble(), None, "no site is open");
+            let live = LiveRobots::inline(OPEN).state(&state, "shop").open().unwrap();
+            let shown = live.history()[0].when;
+            assert!(later.duration_since(shown).unwrap() < Duration::from_millis(1), "{shown:?} {later:?}");
+            let troubles = state.troubles();
+            assert_eq!(troubles.len(), usize::from(is_trouble), "{troubles:?}");
+            for trouble in troubles {
+                assert!(trouble.starts_with("the clock says ") && trouble.contains(", but state_dir has entries of "));
+                assert!(trouble.ends_with(": the clock is wrong, or was"), "{trouble}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
     let site = Site::new();
@@ -379,6 +457,8 @@ fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
     assert_eq!((of("shop"), of("other")), (Enforcement::Off, Enforcement::On));
     let live = site.open(OPEN);
     assert_eq!(live.status().switch, Enforcement::Off);
+    let found = (ReloadOutcomeKind::SwitchedOff, "enforcement of this site is switched off".to_owned());
+    assert_eq!(turns(&live), [found]);
     drop(live);
     assert_eq!(site.state().enforcement(), Enforcement::On, "that of all sites is another");
 }

@@ -203,7 +203,8 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     let switch = KillSwitch::default();
     switch.set_enforcement(Enforcement::Off);
     let events = events(|| drop(open(of("/drafts")).kill_switch(&switch).open().unwrap()));
-    let [_, (Level::WARN, _, text)] = &events[..] else { panic!("{events:?}") };
+    let [(Level::INFO, _, found), _, (Level::WARN, _, text)] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(found, "inline: enforcement of every site is switched off");
     assert!(text.contains("enforcement is switched off: every request passes unjudged"), "{text}");
 }
 

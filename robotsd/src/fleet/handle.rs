@@ -141,14 +141,14 @@ impl Fleet {
     }
 
     fn follow(&self) {
-        follow(&self.every_site, || self.member.lock().is_every_site_off());
+        follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
         // The lock is held over no turn, which may wait for a disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
         sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
     }
 
     fn follow_site(&self, name: &str, switch: &KillSwitch) {
-        follow(switch, || self.member.lock().is_marked(name));
+        follow(switch, || None, || self.member.lock().is_marked(name));
     }
 
     fn save(&self) {
@@ -312,9 +312,12 @@ impl Fleet {
         member.is_known() && member.is_every_site_off()
     }
 
-    /// Whether no document was ever read, so that nothing is enforced.
-    pub(crate) fn is_unknown(&self) -> bool {
-        !self.member.lock().is_known()
+    /// That no document was ever read, so that nothing is enforced.
+    pub(crate) fn unknown(&self) -> Option<String> {
+        let (of, store) = (&self.settings.name, self.settings.store.place());
+        let why =
+            format!("fleet {of:?}: no document of it is known, so nothing is enforced until it is read from {store}");
+        (!self.member.lock().is_known()).then_some(why)
     }
 
     /// Whether it outlives the process.
@@ -419,10 +422,10 @@ impl Fleet {
 }
 
 /// Turns a switch as is wanted; again, where that has changed meanwhile.
-fn follow(switch: &KillSwitch, is_off: impl Fn() -> bool) {
+fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();
-        switch.set_enforcement(if wanted { Enforcement::Off } else { Enforcement::On });
+        switch.set_enforcement_because(if wanted { Enforcement::Off } else { Enforcement::On }, why());
         if is_off() == wanted {
             return;
         }

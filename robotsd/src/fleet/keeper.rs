@@ -50,12 +50,7 @@ impl Fleet {
     /// Starts the thread that reads the store, and accepts for these sites what the fleet accepts.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(received) = self.received.lock().take() else { return Ok(()) };
-        if !self.member.lock().is_known() {
-            let (name, store) = (&self.settings.name, self.settings.store.place());
-            self.warn(format!(
-                "fleet {name:?}: no document of it is known, so nothing is enforced until it is read from {store}"
-            ));
-        }
+        self.unknown().into_iter().for_each(|why| self.warn(why));
         let fleet = Arc::clone(self);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = move || {

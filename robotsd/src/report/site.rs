@@ -53,7 +53,7 @@ pub(crate) struct SiteReport {
     /// The pages that its gate watches, by where they come from; none without a gate, and for one of a directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
-    /// Troubles of the site: with what its gate reads, with events of the file system, with the state directory.
+    /// Troubles of the site: with what its gate reads, with events of the file system, with the state directory, with its upstreams.
     pub(crate) troubles: Vec<String>,
     /// The state of fetching, where the robots.txt is fetched.
     pub(crate) fetch: Option<FetchReport>,

@@ -117,7 +117,7 @@ impl Sites {
 
     /// The switch of every site, the process's or the fleet's; sites may be off one by one without it.
     pub(crate) fn switch(&self) -> Enforcement {
-        let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.is_unknown());
+        let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
     }
 
@@ -135,7 +135,7 @@ impl Sites {
         let steps = [
             is_off.then(|| on("to enforce again", of_switch)),
             fleet.filter(|fleet| fleet.is_off()).map(|_| on(by_fleet, &["--fleet"])),
-            fleet.filter(|fleet| fleet.is_unknown()).map(|_| NextStep::make_document()),
+            fleet.filter(|fleet| fleet.unknown().is_some()).map(|_| NextStep::make_document()),
             fleet
                 .filter(|fleet| fleet.trouble().is_some())
                 .map(|_| NextStep::command("to see how each replica stands, and why", ["robotsd", "fleet", "status"])),
@@ -173,7 +173,7 @@ impl Sites {
             _ if fleet.is_some_and(|fleet| fleet.is_off()) => {
                 message.push_str("; off still by the fleet: `robotsd enforce on --fleet`");
             }
-            Some(live) if fleet.is_some_and(|fleet| !fleet.is_unknown()) && is_off(live) => {
+            Some(live) if fleet.is_some_and(|fleet| fleet.unknown().is_none()) && is_off(live) => {
                 message.push_str("; off still by the fleet: `robotsd fleet status` names the mark");
             }
             Some(_) => {}

@@ -90,6 +90,8 @@ impl Sites {
         for site in sites.iter().filter(|site| inheritance.predecessor(&site.name).is_some()) {
             log.say(LogEvent::Config, inheritance.arrival(site));
         }
+        let of_clock = opener.state.directory.as_ref().and_then(StateDir::clock_trouble);
+        of_clock.into_iter().for_each(|why| log.say_at(LogLevel::Warn, LogEvent::Clock, why));
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 

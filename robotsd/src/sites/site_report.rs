@@ -39,7 +39,8 @@ impl Sites {
         let (hooks, flags) = (self.hooks(), self.fleet_flags());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
-            let name = site.name.clone();
+            // Of a folder it is said at the first file, as its traffic is.
+            let (name, mut unanswered) = (site.name.clone(), site.unanswered());
             site.lives().into_iter().map(move |live| {
                 let mut report = live.report(flags);
                 if let Some(parts) = &parts {
@@ -49,6 +50,7 @@ impl Sites {
                 let status = hooks.as_ref().map(|hooks| hooks.status(&name, &live.name)).unwrap_or_default();
                 report.on_publish = status.into_iter().map(|status| status.report).collect();
                 report.troubles.extend(report.on_publish.iter().filter_map(hook_trouble));
+                report.troubles.extend(unanswered.take());
                 report
             })
         };
@@ -119,6 +121,15 @@ impl WithoutRobots {
 }
 
 impl ServedSite {
+    /// That no request was answered of late, although a server is up: one that is out says so itself. One page may be slow.
+    fn unanswered(&self) -> Option<String> {
+        let origins = self.backend.as_ref().and_then(BackendSource::origins)?;
+        let (count, last) = origins.unanswered().filter(|(count, _)| *count >= 3)?;
+        let is_up = origins.status().iter().any(|server| server.outage.is_none());
+        let last = format!("{}: {}", last.kind.as_str(), last.detail);
+        is_up.then(|| format!("none of the last {count} requests to an upstream was answered; the last: {last}"))
+    }
+
     fn traffic(&self) -> SiteTraffic {
         let origins = self.backend.as_ref().and_then(BackendSource::origins);
         let failures = origins.map(Origins::failures).unwrap_or_default();
@@ -172,7 +183,7 @@ impl LiveSite {
             findings: Findings::of(|severity| content.map_or(0, |content| content.report().count(severity))),
             findings_summary: status.report.as_deref().and_then(Report::summary),
             last_reload: Some(LastReload {
-                when: history.iter().map(|entry| entry.when).max().map(rfc3339),
+                when: history.last().map(|entry| rfc3339(entry.when)),
                 cause: reload.cause.as_str().to_owned(),
                 outcome: reload.outcome.kind().as_str().to_owned(),
                 message: reload.to_string(),

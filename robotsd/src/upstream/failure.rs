@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response};
+use parking_lot::Mutex;
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
@@ -98,6 +99,8 @@ pub(super) struct UpstreamReporter {
     tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
     start: Instant,
     failures: [EventCounter; FailureKind::ALL.len()],
+    /// The failures of servers in a row, by how many requests were answered until the last of them, and that one.
+    unanswered: Mutex<(u64, u64, Option<UpstreamFailure>)>,
     given_up: EventCounter,
 }
 
@@ -107,6 +110,7 @@ impl UpstreamReporter {
             tell: Box::new(tell),
             start: Instant::now(),
             failures: Default::default(),
+            unanswered: Mutex::default(),
             given_up: EventCounter::default(),
         }
     }
@@ -139,12 +143,24 @@ impl UpstreamReporter {
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 
-    /// A request got no answer.
-    pub(super) fn failed(&self, failure: &UpstreamFailure) {
+    /// How many requests in a row no server has answered, and what became of the last, where so many were answered until now.
+    pub(super) fn unanswered(&self, answered: u64) -> Option<(u64, UpstreamFailure)> {
+        let (before, count, last) = self.unanswered.lock().clone();
+        last.filter(|_| before == answered).map(|last| (count, last))
+    }
+
+    /// A request got no answer, and so many did until now.
+    pub(super) fn failed(&self, failure: &UpstreamFailure, answered: u64) {
         let due = self.failures[failure.kind as usize].count(self.start);
         // A failure that a client causes to its own request says nothing about an upstream.
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
+        }
+        // A server that was not asked, for want of a connection, may be slow and well.
+        if failure.kind != FailureKind::Busy {
+            let mut unanswered = self.unanswered.lock();
+            let before = if unanswered.0 == answered { unanswered.1 } else { 0 };
+            *unanswered = (answered, before + 1, Some(failure.clone()));
         }
         if let Some(count) = due {
             let kind = UpstreamEventKind::Failed(failure.kind);

@@ -87,7 +87,7 @@ impl Upstream {
                 response
             }
             Err(failure) => {
-                self.0.shared.reporter.failed(&failure);
+                self.0.shared.reporter.failed(&failure, self.0.shared.answered_requests());
                 if is_grpc_call { failure.into_grpc_response() } else { failure.into_response() }
             }
         }

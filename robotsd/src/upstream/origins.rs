@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use super::connection_limit::ConnectionLimit;
 use super::endpoint::{Endpoint, EndpointAddress, HttpVersions, ServerAddress, UpstreamLimits};
-use super::failure::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
+use super::failure::{UpstreamEvent, UpstreamEventKind, UpstreamFailure, UpstreamReporter};
 use super::failure_kind::FailureKind;
 use super::read_ahead::BufferBudget;
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
@@ -180,7 +180,12 @@ impl Origins {
 
     /// The requests that were answered since they were configured.
     pub(crate) fn answered_requests(&self) -> u64 {
-        self.0.answered_requests.lock().iter().map(|counter| counter.total()).sum()
+        self.0.answered_requests()
+    }
+
+    /// How many requests in a row no server has answered, and what became of the last.
+    pub(crate) fn unanswered(&self) -> Option<(u64, UpstreamFailure)> {
+        self.0.reporter.unanswered(self.answered_requests())
     }
 
     /// Looks names up before the first request, so that errors show at start. Returns at once; needs a runtime.
@@ -216,6 +221,11 @@ impl OriginsState {
         let counter = Arc::<Counter>::default();
         self.answered_requests.lock().push(Arc::clone(&counter));
         counter
+    }
+
+    /// The requests that were answered, on every worker.
+    pub(super) fn answered_requests(&self) -> u64 {
+        self.answered_requests.lock().iter().map(|counter| counter.total()).sum()
     }
 
     /// Has names looked up whose answer is old. Returns at once.

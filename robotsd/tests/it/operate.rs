@@ -630,6 +630,39 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
         operated.out(&["enforce", to, "--site", "shop"]);
     }
     operated.command(&["status"]).ends_with(1);
+    // An auditor finds when it began and when it ended.
+    for (site, of, why) in [("the blog", "every site", of_all), ("shop", "this site", of_site)] {
+        let history = operated.json(&["history", site]);
+        let switched: Vec<_> =
+            history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == "switch").collect();
+        let message = switched[0]["message"].as_str().unwrap();
+        let begin = format!("enforcement of {of} is switched off: {why}: this is ");
+        assert!(message.starts_with(&begin), "{message}");
+        let outcomes: Vec<_> = switched.iter().map(|entry| &entry["outcome"]).take(2).collect();
+        assert_eq!(outcomes, ["switched-off", "switched-on"], "{history}");
+    }
+}
+
+#[test]
+fn entries_of_a_time_that_is_yet_to_come_are_named_by_the_log_and_the_status() {
+    let folder = config().folder();
+    Operated::start(&folder).end();
+    let path = folder.at("state/sites/shop/history.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut entry: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    entry["when"] = 4_102_444_800_000_u64.into();
+    fs::write(&path, format!("{text}{entry}\n")).unwrap();
+    let operated = Operated::start(&folder);
+    let line = operated.event("clock");
+    let said = "but state_dir has entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong, or was";
+    assert_eq!(line["level"], "warn");
+    assert_has(message(&line), &["the clock says ", said]);
+    assert_has(unfolded(&operated.command(&["status", "--problems"]).ends_with(1).out), &[said]);
+    let history = operated.json(&["history", "shop"]);
+    let entries = history["entries"].as_array().unwrap();
+    assert!(entries.iter().any(|entry| entry["when"] == "2100-01-01T00:00:00Z"), "{history}");
+    let last = operated.site(0)["last_reload"]["when"].as_str().unwrap().to_owned();
+    assert!(!last.starts_with("2100"), "{last}");
 }
 
 #[test]

@@ -163,6 +163,26 @@ fn requests_without_an_answer_are_counted_by_kind() {
     assert_has(unfolded(&text(&folder)), &["by its upstreams: 3 connect", ", tried with the next request"]);
 }
 
+#[test]
+fn an_upstream_that_is_up_and_answers_nothing_is_a_trouble_until_it_answers() {
+    let origin = Origin::showing(0, "");
+    let keys = format!("upstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\"");
+    let config = Config::refusing().keys("workers = 2").admin_socket().site("shop", keys).robots(ROBOTS);
+    let (folder, running) = config.tables("[limits]\nresponse = \"200ms\"").start();
+    for count in 1..=4 {
+        assert_eq!(running.get("/page", FIREFOX).status, 504);
+        let problems = folder.with_config(&["status", "--problems"]).ends_with(i32::from(count >= 3)).out;
+        let why = format!("the last: response-timeout: {origin}: no response in time");
+        let said = format!("none of the last {count} requests to an upstream was answered; {why}");
+        assert_eq!(unfolded(&problems).contains(&said), count >= 3, "{problems}");
+    }
+    let site = folder.with_config(&["status", "--json"]).json()["sites"][0].take();
+    assert_eq!(site["troubles"].as_array().unwrap().len(), 1, "{site}");
+    origin.show(200, "hello");
+    assert_eq!(running.get("/page", FIREFOX).status, 200);
+    folder.with_config(&["status", "--problems"]).succeeded();
+}
+
 /// Forty sites, of which one waits, one has an unreadable file and one is switched off.
 fn forty() -> (Folder, Running) {
     let mut config = Config::refusing().keys("workers = 1\nstate_dir = \"state\"").admin_socket();

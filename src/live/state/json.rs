@@ -106,12 +106,12 @@ pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
 }
 
 /// `None` where the line is not what [`write_entry`] writes: the last one may have been cut.
-pub(super) fn read_entry(line: &[u8], now: SystemTime) -> Option<HistoryEntry> {
+pub(super) fn read_entry(line: &[u8]) -> Option<HistoryEntry> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let text = |key: &str| value[key].as_str().map(str::to_owned);
     let findings = |at: usize| value["findings"][at].as_u64().and_then(|count| usize::try_from(count).ok());
     Some(HistoryEntry {
-        when: time(&value["when"], now)?,
+        when: moment(&value["when"])?,
         cause: value["cause"].as_str()?.parse().ok()?,
         outcome: value["outcome"].as_str()?.parse().ok()?,
         origin: value["origin"].as_str()?.into(),

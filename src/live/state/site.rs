@@ -48,6 +48,8 @@ pub(super) struct SiteStore {
     /// The content of the folder. Held while anything is written.
     written: Mutex<Written>,
     switch: SwitchFile,
+    /// When its last entry was made, if that lay ahead of the clock when it was loaded.
+    pub(super) ahead: Mutex<Option<SystemTime>>,
 }
 
 #[derive(Default)]
@@ -126,6 +128,11 @@ impl SiteState {
             self.writer.call_later(self.store.clone());
         }
         written
+    }
+
+    /// Why the kill switch was taken for off although no operator turned it.
+    pub(in crate::live) fn unread_switch(&self) -> Option<String> {
+        self.store.troubles.get(TroubleKind::UnreadSwitch)
     }
 
     /// Reports that the served version is older than the one that was live, or that it is no longer.
@@ -242,6 +249,7 @@ impl SiteStore {
             place: Mutex::default(),
             unwritten: Mutex::default(),
             written: Mutex::default(),
+            ahead: Mutex::default(),
         }
     }
 
@@ -318,7 +326,7 @@ impl SiteStore {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_OCTETS);
         if is_grown {
-            let mut history = self.load_history(self.disk.now());
+            let mut history = self.load_history();
             entries.iter().cloned().for_each(|entry| history.push(entry));
             let lines: Vec<u8> = history.iter().flat_map(json::write_entry).collect();
             let result = self.disk.write(&path, &lines, Durability::Process);

@@ -11,7 +11,7 @@ use super::lock::{FolderLock, LockHold};
 use super::site::{SiteState, SiteStore};
 use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::{Enforcement, KillSwitch, Mutex, Remembered};
+use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
 /// A folder in which sites remember the versions they accepted, the one that waits, their attempts, and the kill switch. Cheap to clone.
 ///
@@ -102,8 +102,8 @@ impl StateDir {
         }
         let (lock_of_folder, place) = (lock.clone(), Mutex::default());
         let folder = Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, troubles, place, switch });
-        let writer = StateWriter::new(folder.disk.is_simulated());
-        let (switch, writer) = (KillSwitch::standing(enforcement), Arc::new(writer));
+        let writer = Arc::new(StateWriter::new(folder.disk.is_simulated()));
+        let switch = KillSwitch::standing(enforcement, folder.troubles.get(TroubleKind::UnreadSwitch));
         if is_unwritable {
             writer.call_later(folder.clone());
         }
@@ -130,7 +130,7 @@ impl StateDir {
     /// before, which is tried.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
-        switch.turn(enforcement, || {
+        switch.turn(enforcement, None, || {
             let written = folder.switch.set(enforcement, &folder.lock, &folder.troubles);
             if written.is_err() {
                 writer.call_later(folder.clone());
@@ -233,7 +233,18 @@ impl StateDir {
         // One that cannot be written cannot be locked either.
         let is_unwritable = troubles.iter().any(|trouble| trouble.kind == TroubleKind::Unwritable);
         let shown = troubles.into_iter().filter(|trouble| !is_unwritable || trouble.kind != TroubleKind::Unlocked);
-        shown.map(|trouble| trouble.text).collect()
+        shown.map(|trouble| trouble.text).chain(self.clock_trouble()).collect()
+    }
+
+    /// That the last entry of a site was more than an hour ahead of the clock when the site was opened: one of the two is wrong. `None`
+    /// once the clock has passed that time.
+    pub fn clock_trouble(&self) -> Option<String> {
+        let now = self.root.folder.disk.now();
+        let sites = self.root.sites.lock();
+        let last = sites.values().filter_map(Weak::upgrade).filter_map(|store| *store.ahead.lock()).max()?;
+        let [says, has] = [now, last].map(clock::shown);
+        let trouble = format!("the clock says {says}, but state_dir has entries of {has}: the clock is wrong, or was");
+        (last > now).then_some(trouble)
     }
 
     /// Whether the folder, with the parts of its sites, could be written to when that was last tried: it is at [`StateDir::open`],

@@ -79,6 +79,48 @@ fn both(a: &Mortal, b: &Mortal, change: impl FnOnce(&mut HealthPolicy)) -> (Upst
 }
 
 #[tokio::test]
+async fn failures_in_a_row_are_counted_over_all_workers_until_one_has_an_answer() {
+    let hangs = shared::<AtomicBool>();
+    let origin = Origin::start(move |_, mut peer| async move {
+        while peer.heard(b"\r\n\r\n").await {
+            if hangs.load(Ordering::SeqCst) {
+                peer.rest().await;
+                return;
+            }
+            peer.try_send(OK).await;
+        }
+    });
+    let limits = UpstreamLimits { response_header: MOMENT, ..UpstreamLimits::default() };
+    let settings = settings([format!("http://{}", origin.address)]);
+    let (origins, _) = origins(&settings, limits, &SharedResources::system());
+    let workers = [worker(&origins), worker(&origins)];
+    for well in &workers {
+        hangs.store(false, Ordering::SeqCst);
+        assert_eq!(status(well, "GET").await, 200);
+        assert!(origins.unanswered().is_none());
+        hangs.store(true, Ordering::SeqCst);
+        for (before, worker) in [&workers[0], &workers[1], &workers[0]].into_iter().enumerate() {
+            assert_eq!(status(worker, "GET").await, 504);
+            let (count, last) = origins.unanswered().unwrap();
+            assert_eq!((count, last.kind), (before as u64 + 1, FailureKind::ResponseTimeout));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_without_a_connection_is_no_failure_of_a_server() {
+    let origin = Origin::always(OK);
+    let settings = settings([format!("http://{}", origin.address)]);
+    let (origins, _) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
+    for kind in [FailureKind::Busy, FailureKind::RequestBody, FailureKind::RequestTimeout] {
+        origins.0.reporter.failed(&UpstreamFailure::new(kind, "it"), 0);
+        assert!(origins.unanswered().is_none(), "{kind:?}");
+    }
+    origins.0.reporter.failed(&UpstreamFailure::new(FailureKind::Invalid, "it"), 0);
+    assert!(origins.unanswered().is_some());
+}
+
+#[tokio::test]
 async fn servers_take_turns_by_request() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, _) = both(&a, &b, |_| {});

@@ -278,7 +278,9 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         );
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
-        new.running.wait_for_message("fleet", "no document of it is known");
+        let unknown = message(&new.running.wait_for_message("fleet", "no document of it is known")).to_owned();
+        let off = format!("enforcement of every site is switched off: {unknown}");
+        assert_eq!(new.running.json(&["history", "shop"])["entries"][0]["message"], off);
         assert_eq!(new.fleet()["state"], "unknown");
         let page = new.running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(page, &["FLEET UNKNOWN"]);
@@ -497,6 +499,10 @@ fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() 
         fleet.says(&["fleet", "init"]).succeeded();
         fleet.synced();
         assert_lacks(fleet.says(&["status", "--fleet"]).succeeded(), &["fleet init"]);
+        let history = fleet.replicas[0].running.json(&["history", "shop"]);
+        let switched = history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == "switch");
+        let outcomes: Vec<_> = switched.map(|entry| &entry["outcome"]).collect();
+        assert_eq!(outcomes, ["switched-off", "switched-on"], "{history}");
     });
 }
 

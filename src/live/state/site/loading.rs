@@ -13,6 +13,9 @@ use crate::live::{
     WasLive,
 };
 
+/// How far an entry may lie ahead of the clock before that is wrong, or was.
+const CLOCK_ERROR: Duration = Duration::from_secs(3600);
+
 /// Takes the state that another handle of the same site has yet to write.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
     let SavedState { versions, pending, durability: _ } = state;
@@ -30,11 +33,13 @@ impl SiteStore {
         if trouble.is_some() {
             self.troubles.set(TroubleKind::UnreadSwitch, trouble);
         }
-        let mut history = self.load_history(now);
+        let mut history = self.load_history();
         let state = {
             let unwritten = self.unwritten.lock();
             enforcement = self.switch.unwritten().unwrap_or(enforcement);
             unwritten.entries.iter().cloned().for_each(|entry| history.push(entry));
+            let last = history.iter().next_back().map(|entry| entry.when);
+            *self.ahead.lock() = last.filter(|last| last.duration_since(now).is_ok_and(|ahead| ahead > CLOCK_ERROR));
             unwritten.state.clone()
         };
         let remembered = Remembered { enforcement, history, ..Remembered::default() };
@@ -151,10 +156,10 @@ impl SiteStore {
         written.bytes.values_mut().for_each(|had| *had = None);
     }
 
-    pub(super) fn load_history(&self, now: SystemTime) -> History {
+    pub(super) fn load_history(&self) -> History {
         let mut history = History::default();
         let bytes = self.whole(self.disk.read(&self.folder.join(HISTORY))).flatten().unwrap_or_default();
-        let entries = bytes.split(|byte| *byte == b'\n').filter_map(|line| json::read_entry(line, now));
+        let entries = bytes.split(|byte| *byte == b'\n').filter_map(json::read_entry);
         entries.for_each(|entry| history.push(entry));
         history
     }
