@@ -291,7 +291,7 @@ impl Drop for Exchange {
         }
         if let (Some(stream), Some(record)) = (&self.stream, &mut self.record) {
             record.sent(stream.sent());
-            if stream.is_ended() {
+            if stream.is_ended.is_set() {
                 record.whole();
             }
         }
