@@ -156,10 +156,7 @@ impl RequestUpload {
             }
         }
         let piece = self.waiting.split_to(self.waiting.len().min(self.stream.capacity()));
-        let is_end = match &self.next {
-            None => self.body.is_end_stream(),
-            Some(next) => next.is_none(),
-        };
+        let is_end = self.next.as_ref().map_or_else(|| self.body.is_end_stream(), Option::is_none);
         let is_last = self.waiting.is_empty() && is_end;
         if self.stream.send_data(piece, is_last).is_err() {
             return Poll::Ready(Some(UploadEnd::Unwanted));
