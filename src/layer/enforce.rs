@@ -466,14 +466,8 @@ impl Enforcer {
 
     /// The request with the target its client sent, as far as the layer can find it.
     fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
-        let request = match &self.target_from {
-            Some(target) => request.looked_up(&**target),
-            None => request,
-        };
-        match self.nested_target {
-            Some(target) => request.looked_up(target),
-            None => request,
-        }
+        let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
+        self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
     /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request

@@ -122,10 +122,7 @@ impl<'a> OriginalRequest<'a> {
     /// With the target that `find` finds, unless one was found or given before.
     pub(super) fn looked_up(self, find: impl FnOnce(&'a Extensions) -> Option<&'a Uri>) -> Self {
         let TargetIs::InRequest = self.target else { return self };
-        match find(self.extensions) {
-            Some(uri) => Self { target: TargetIs::Found(uri), ..self },
-            None => self,
-        }
+        find(self.extensions).map_or(self, |uri| Self { target: TargetIs::Found(uri), ..self })
     }
 
     /// The URI that holds the target, where one does.

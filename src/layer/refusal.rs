@@ -218,10 +218,7 @@ impl<'a> Event<'a> {
         }
         self.push_file(out);
         out.push_str(" does not let ");
-        match record.claimed_name() {
-            Some(name) => push_printable(out, name),
-            None => out.push_str("this client"),
-        }
+        push_printable(out, record.claimed_name().unwrap_or("this client"));
         out.push_str(" fetch this path.");
     }
 }

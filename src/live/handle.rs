@@ -137,10 +137,7 @@ impl LiveRobots {
             reload
         };
         site.notices.deliver();
-        match reload.refusal() {
-            Some(refusal) => Err(refusal),
-            None => Ok(reload),
-        }
+        reload.refusal().map_or(Ok(reload), Err)
     }
 
     /// Replaces the policy, exemptions and overrides included; the rules stay as they are. Another mode is written down in the history:

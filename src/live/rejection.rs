@@ -169,10 +169,7 @@ impl fmt::Display for Rejection {
             }
             RejectionKind::Held => {
                 write!(f, "the answer is {}", self.why.as_deref().unwrap_or("that there is none"))?;
-                match self.until {
-                    Some(until) => write!(f, ", which is believed from {} on", clock::shown(until)),
-                    None => Ok(()),
-                }
+                self.until.map_or(Ok(()), |until| write!(f, ", which is believed from {} on", clock::shown(until)))
             }
             RejectionKind::NotInline => f.write_str(
                 "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to \

@@ -210,10 +210,7 @@ impl fmt::Display for Reload {
         if let Some(summary) = self.outcome.report().and_then(Report::summary) {
             write!(f, "; {summary}")?;
         }
-        match &self.restored {
-            Some(restored) => write!(f, "; {restored}"),
-            None => Ok(()),
-        }
+        self.restored.as_ref().map_or(Ok(()), |restored| write!(f, "; {restored}"))
     }
 }
 

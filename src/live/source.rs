@@ -77,10 +77,7 @@ pub struct FetchStatus {
 
 impl From<Loaded> for Candidate {
     fn from(loaded: Loaded) -> Self {
-        match loaded {
-            Ok(version) => Self::Version(version),
-            Err(rejection) => Self::Rejected(rejection),
-        }
+        loaded.map_or_else(Self::Rejected, Self::Version)
     }
 }
 

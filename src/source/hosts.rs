@@ -93,10 +93,7 @@ impl<T> HostMap<T> {
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), ValueError> {
         let error = |fault| ValueError::new(pattern, fault);
         let place = self.values.len();
-        let (pattern, wildcard) = match pattern.strip_prefix("*.") {
-            Some(below) => (below, true),
-            None => (pattern, false),
-        };
+        let (pattern, wildcard) = pattern.strip_prefix("*.").map_or((pattern, false), |below| (below, true));
         let authority = Authority::of_host_field(pattern.as_bytes());
         let port = authority.port;
         // Text that is split at an ASCII octet stays text.

@@ -78,10 +78,7 @@ impl SitesGuard<'_> {
             Self::Fixed(hosts) => *hosts,
             Self::Replaced(hosts) => hosts,
         };
-        match host() {
-            Some((host, scheme)) => hosts.find(host, scheme.map(Scheme::port)),
-            None => hosts.any(),
-        }
+        host().map_or_else(|| hosts.any(), |(host, scheme)| hosts.find(host, scheme.map(Scheme::port)))
     }
 }
 

@@ -18,10 +18,7 @@ pub(super) fn has_contact(part: &Part) -> bool {
 fn is_plain(header: &Header<'_>) -> bool {
     let Some(first) = header.words().next() else { return true };
     let costume = || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes).eq_ignore_ascii_case(name));
-    let may_be = match header.browser {
-        None => true,
-        Some(part) => part == 0 && first.kinds.has(Kinds::PLAIN_BROWSER),
-    };
+    let may_be = header.browser.is_none_or(|part| part == 0 && first.kinds.has(Kinds::PLAIN_BROWSER));
     may_be && !costume()
 }
 

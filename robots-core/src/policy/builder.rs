@@ -53,21 +53,24 @@ impl Default for Policy {
 }
 
 impl PolicyBuilder {
+    fn with(mut self, change: impl FnOnce(&mut Policy)) -> Self {
+        change(&mut self.policy);
+        self
+    }
+
     /// How disallowed requests are handled, and the most that is done about any request: [`rate`](Self::rate) and
     /// [`impostors`](Self::impostors) refuse where this is [`Mode::Refuse`]. Only an override goes beyond it. Default:
     /// [`Mode::Observe`].
     ///
     /// [`Mode::Refuse`] tags the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)), unless an override fits.
-    pub const fn mode(mut self, mode: Mode) -> Self {
-        self.policy.mode = mode;
-        self
+    pub fn mode(self, mode: Mode) -> Self {
+        self.with(|policy| policy.mode = mode)
     }
 
     /// The classes of agents that the groups for `*` are for. Default: [`StarScope::Declared`].
-    pub const fn star_scope(mut self, scope: StarScope) -> Self {
-        self.policy.star.scope = scope;
-        self
+    pub fn star_scope(self, scope: StarScope) -> Self {
+        self.with(|policy| policy.star.scope = scope)
     }
 
     /// The methods the groups for `*` are for, without case. Default: `GET` and `HEAD`. Methods that IANA's registry does
@@ -83,35 +86,30 @@ impl PolicyBuilder {
 
     /// Categories of registered crawlers that the groups for `*` are not for. Default: infrastructure, monitoring,
     /// preview, feed and user-fetch.
-    pub fn star_exempt(mut self, categories: impl AsRef<[Category]>) -> Self {
-        self.policy.star.exempt = categories.as_ref().into();
-        self
+    pub fn star_exempt(self, categories: impl AsRef<[Category]>) -> Self {
+        self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
 
     /// Whether the groups for `*` are for crawlers documented to ignore them. Default: [`StarExceptions::Honour`].
-    pub const fn star_exceptions(mut self, exceptions: StarExceptions) -> Self {
-        self.policy.star.exceptions = exceptions;
-        self
+    pub fn star_exceptions(self, exceptions: StarExceptions) -> Self {
+        self.with(|policy| policy.star.exceptions = exceptions)
     }
 
     /// Whether the groups for `*` are for requests without a `User-Agent`. Default: [`EmptyAgent::ByScope`].
-    pub const fn star_empty(mut self, empty: EmptyAgent) -> Self {
-        self.policy.star.empty = empty;
-        self
+    pub fn star_empty(self, empty: EmptyAgent) -> Self {
+        self.with(|policy| policy.star.empty = empty)
     }
 
     /// Holds a crawler only to groups that name it itself, not to those of the crawlers its operator says it follows
     /// (Googlebot's group applies to Googlebot-Image if it has none). Default: those apply as well.
-    pub const fn without_family(mut self) -> Self {
-        self.policy.family = false;
-        self
+    pub fn without_family(self) -> Self {
+        self.with(|policy| policy.family = false)
     }
 
     /// The forms of a path that are judged besides the one it was sent in. Default: [`PathForm::OPTIONAL`]. An
     /// application whose path parameters are part of its pages leaves out [`PathForm::Parameters`].
-    pub fn forms(mut self, forms: impl IntoIterator<Item = PathForm>) -> Self {
-        self.policy.forms = forms.into_iter().collect();
-        self
+    pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
+        self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
     /// Further path patterns whose requests pass unjudged, as in robots.txt: prefixes, with `*` and `$`, so `/health` exempts
@@ -192,9 +190,8 @@ impl PolicyBuilder {
     }
 
     /// How a disallowed request with signs of a person is handled. Default: [`SuspectHuman::Record`].
-    pub const fn suspect_human(mut self, suspect_human: SuspectHuman) -> Self {
-        self.policy.suspect_human = suspect_human;
-        self
+    pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
+        self.with(|policy| policy.suspect_human = suspect_human)
     }
 
     /// The action for requests whose claim is refuted ([`RequestFacts::identity`](super::RequestFacts::identity)), as far as the
@@ -203,24 +200,21 @@ impl PolicyBuilder {
     ///
     /// Tools of the site's own that send the name of a crawler are impostors too: exempt their networks
     /// ([`exempt_networks`](Self::exempt_networks)) or cookies.
-    pub const fn impostors(mut self, impostors: Impostors) -> Self {
-        self.policy.identity.impostors = impostors;
-        self
+    pub fn impostors(self, impostors: Impostors) -> Self {
+        self.with(|policy| policy.identity.impostors = impostors)
     }
 
     /// The identity that overrides milder than the mode need, and the exemption of agents. Default:
     /// [`IdentityNeeded::Claimed`].
-    pub const fn identity_needed(mut self, needed: IdentityNeeded) -> Self {
-        self.policy.identity.needed = needed;
-        self
+    pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
+        self.with(|policy| policy.identity.needed = needed)
     }
 
     /// Adds another mode for some disallowed requests; of several that fit, the last one added counts. Default: none. For the crawlers of
     /// an override its mode also replaces the [`mode`](Self::mode) as the most that [`rate`](Self::rate) and
     /// [`impostors`](Self::impostors) do.
-    pub fn with_override(mut self, over: Override) -> Self {
-        self.policy.overrides.push(over);
-        self
+    pub fn with_override(self, over: Override) -> Self {
+        self.with(|policy| policy.overrides.push(over))
     }
 
     /// The action for allowed requests that come sooner than the `Crawl-delay` of their crawler's groups. [`RateMode::Refuse`] refuses them
@@ -231,22 +225,19 @@ impl PolicyBuilder {
     /// ([`with_rate_override`](Self::with_rate_override)); a delay of a group for `*` never limits them. Requests for parts of
     /// pages ([`Pace::is_for_asset`](super::Pace::is_for_asset)) do not count, nor do those that are exempt or disallowed. The delay is enforced up to
     /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
-    pub const fn rate(mut self, mode: RateMode) -> Self {
-        self.policy.rate.mode = mode;
-        self
+    pub fn rate(self, mode: RateMode) -> Self {
+        self.with(|policy| policy.rate.mode = mode)
     }
 
     /// How many requests pass at once after a pause. Default: [`Policy::DEFAULT_BURST`], 5.
-    pub const fn rate_burst(mut self, burst: NonZeroU32) -> Self {
-        self.policy.rate.burst = burst;
-        self
+    pub fn rate_burst(self, burst: NonZeroU32) -> Self {
+        self.with(|policy| policy.rate.burst = burst)
     }
 
     /// Adds another mode of limiting for some crawlers, which the [`mode`](Self::mode) does not bound; of several that fit, the last
     /// one added counts. Default: none.
-    pub fn with_rate_override(mut self, over: Override<RateMode>) -> Self {
-        self.policy.rate.overrides.push(over);
-        self
+    pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
+        self.with(|policy| policy.rate.overrides.push(over))
     }
 
     /// The policy.

@@ -150,10 +150,7 @@ impl RobotsTxtBuilder {
     ///
     /// The first thing that could not be written as it was meant.
     pub fn build(self) -> Result<RobotsTxt, ValueError> {
-        match self.unwritable {
-            Some(unwritable) => Err(unwritable),
-            None => Ok(RobotsTxt::parse(self.file)),
-        }
+        self.unwritable.map_or_else(|| Ok(RobotsTxt::parse(self.file)), Err)
     }
 
     fn rule(mut self, directive: Directive, name: &str, pattern: &[u8]) -> Self {

@@ -45,10 +45,7 @@ impl DecisionSites {
 
     /// The site whose robots.txt a client of this host reads.
     pub(super) fn of_host(&self, host: Option<&[u8]>) -> Option<&DecisionSite> {
-        let place = match host {
-            Some(host) => self.by_host.get(host),
-            None => self.by_host.any(),
-        };
+        let place = host.map_or_else(|| self.by_host.any(), |host| self.by_host.get(host));
         self.sites.get(*place?)
     }
 

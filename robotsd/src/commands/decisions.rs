@@ -295,10 +295,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
 
 /// The switch of a process that runs is in its memory, so what is written behind its back would change nothing.
 fn in_use(error: &StateError) -> String {
-    let stop = match error.process() {
-        Some(process) => format!("`kill {process}`"),
-        None => "stop that process".to_owned(),
-    };
+    let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(
         "{error}. To switch it while it runs, name its admin interface with --admin PLACE; else end it first ({stop}), and \
          switch before the next start"

@@ -64,11 +64,8 @@ impl Running {
 
     /// The config that is named, by the environment too, or the usual one where there is one.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
-        match &self.admin {
-            // The place is named, and the config may be another's.
-            Some(_) => None,
-            None => config_if_any(self.config.as_deref()),
-        }
+        // Where the place is named, the config may be another's.
+        if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
     /// A command for the same robotsd, as it is typed in the same place.

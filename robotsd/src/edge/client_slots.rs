@@ -135,7 +135,7 @@ impl Drop for RegisteredConnection {
     fn drop(&mut self) {
         let mut open = self.worker.open.lock();
         if let Some(connection) = open.entries[self.entry].take() {
-            connection.end();
+            connection.has_ended.set(true);
         }
         open.free.push(self.entry);
     }
@@ -180,7 +180,7 @@ impl<'c> SlotWaiter<'c> {
         let SlotClaims { waiters, claims, at_once } = &mut *outstanding;
         let (mut came, mut declined) = (false, false);
         claims.retain(|claim| {
-            let has_ended = claim.connection.has_ended();
+            let has_ended = claim.connection.has_ended.is_set();
             came |= has_ended;
             let is_open = !has_ended && claim.connection.is_reclaimed();
             declined |= !has_ended && !is_open;

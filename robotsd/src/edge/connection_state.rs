@@ -9,7 +9,7 @@
 //! connection takes 3 KiB where hyper's takes 21.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::listener_counts::ResponseCounts;
 use crate::exchange::tunnel::PendingTunnel;
-use crate::exchange::{InterimClient, InterimQueue, Transfer};
+use crate::exchange::{Flag, InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
 #[derive(Debug)]
@@ -33,7 +33,8 @@ pub(crate) struct ConnectionState {
     phase: AtomicU64,
     /// Requests in progress. While there are any, the phase does not count.
     in_progress: AtomicUsize,
-    http2: AtomicBool,
+    /// The client has sent the preface of HTTP/2, or a request on it.
+    pub(crate) is_http2: Flag,
     /// The microsecond in which the frame or field section began that has come in part; [`NEVER`] between frames.
     partial: AtomicU64,
     /// The same of the first one in its phase, so that beginning anew wins no time.
@@ -42,7 +43,7 @@ pub(crate) struct ConnectionState {
     /// another phase, so a request does not have to take anything back.
     claimed_in: AtomicU64,
     /// The slot was claimed although a head or a frame has come in part.
-    is_claimed_as_slow: AtomicBool,
+    is_claimed_as_slow: Flag,
     /// The microsecond in which a claim last failed: since then the connection counts as idle, so that others go first.
     declined: AtomicU64,
     /// An [`IdleClose`].
@@ -50,13 +51,13 @@ pub(crate) struct ConnectionState {
     pub(crate) delivery: Delivery,
     /// Those of the request in progress, on HTTP/1.1.
     interim: InterimQueue,
-    ended: AtomicBool,
+    pub(crate) has_ended: Flag,
     /// The type of frame that the client floods the connection with; [`NO_FLOOD`] until then.
     flood: AtomicU16,
     /// Octets have come since this was last looked at, on the paths without the fast one.
-    heard: AtomicBool,
-    /// The next response on HTTP/1.1 is its last.
-    leaving: AtomicBool,
+    pub(crate) heard: Flag,
+    /// The connection is to close behind its next response on HTTP/1.1, which says so.
+    pub(crate) is_leaving: Flag,
     /// The counts of its responses.
     pub(crate) counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
@@ -93,19 +94,19 @@ impl ConnectionState {
             keep_alive: limits.keep_alive,
             phase: AtomicU64::new(SILENT),
             in_progress: AtomicUsize::new(0),
-            http2: AtomicBool::new(false),
+            is_http2: Flag::default(),
             partial: AtomicU64::new(NEVER),
             first_partial: AtomicU64::new(NEVER),
             claimed_in: AtomicU64::new(NEVER),
-            is_claimed_as_slow: AtomicBool::new(false),
+            is_claimed_as_slow: Flag::default(),
             declined: AtomicU64::new(0),
             idle_close: AtomicU8::new(IdleClose::No as u8),
             delivery: Delivery::default(),
             interim: InterimQueue::default(),
-            ended: AtomicBool::new(false),
+            has_ended: Flag::default(),
             flood: AtomicU16::new(NO_FLOOD),
-            heard: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
+            heard: Flag::default(),
+            is_leaving: Flag::default(),
             counts: Arc::default(),
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
@@ -114,34 +115,25 @@ impl ConnectionState {
 
     /// Octets came from the client.
     pub(crate) fn octets_read(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+        self.heard.set(true);
         if !self.is_idle() {
             return;
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
             SILENT => self.enter(HEAD),
             // On HTTP/2 these may be a ping or a window update; a connection without streams has the longer deadline.
-            BETWEEN if !self.is_http2() => self.enter(HEAD),
+            BETWEEN if !self.is_http2.is_set() => self.enter(HEAD),
             _ => {}
         }
-    }
-
-    /// Whether octets have come since the last call.
-    pub(crate) fn take_heard(&self) -> bool {
-        self.heard.swap(false, Ordering::Relaxed)
     }
 
     /// The head of a request is complete; the request is in progress until the returned value is dropped.
     pub(crate) fn begin(self: &Arc<Self>, http2: bool) -> RequestInProgress {
         if http2 {
-            self.http2.store(true, Ordering::Relaxed);
+            self.is_http2.set(true);
         }
         self.in_progress.fetch_add(1, Ordering::AcqRel);
         RequestInProgress(Arc::clone(self))
-    }
-
-    pub(crate) fn is_http2(&self) -> bool {
-        self.http2.load(Ordering::Relaxed)
     }
 
     /// When the connection is overdue, should nothing change until then; none while requests are in progress, whose
@@ -203,11 +195,6 @@ impl ConnectionState {
         ended
     }
 
-    /// The client has sent the preface of HTTP/2.
-    pub(crate) fn preface_read(&self) {
-        self.http2.store(true, Ordering::Relaxed);
-    }
-
     /// Whether a frame of HTTP/2, or a field section of several, has come in part. Called when that changes.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
@@ -234,7 +221,7 @@ impl ConnectionState {
         if is_partial {
             since = since.max(self.first_partial.load(Ordering::Relaxed));
         }
-        let is_slow = is_partial || state & 3 == HEAD && !self.is_http2();
+        let is_slow = is_partial || state & 3 == HEAD && !self.is_http2.is_set();
         let idleness = if is_slow { Idleness::Slow } else { Idleness::Idle };
         Some((idleness, self.at(since.max(self.declined.load(Ordering::Relaxed)))))
     }
@@ -246,7 +233,7 @@ impl ConnectionState {
         if !self.is_idle() || self.is_unsent() {
             return false;
         }
-        self.is_claimed_as_slow.store(idleness == Idleness::Slow, Ordering::Relaxed);
+        self.is_claimed_as_slow.set(idleness == Idleness::Slow);
         self.claimed_in.store(state, Ordering::Release);
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
@@ -265,7 +252,7 @@ impl ConnectionState {
 
     /// Whether the slot was claimed although something has come in part.
     pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
-        self.is_claimed_as_slow.load(Ordering::Relaxed)
+        self.is_claimed_as_slow.is_set()
     }
 
     /// The connection cannot close now: the claim lapses, and others go before the connection is claimed again.
@@ -283,15 +270,6 @@ impl ConnectionState {
         self.idle_close.store(close as u8, Ordering::Relaxed);
     }
 
-    /// The connection has ended.
-    pub(crate) fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
-    }
-
     fn is_unsent(&self) -> bool {
         self.delivery.unsent() != Unsent::Nothing
     }
@@ -304,15 +282,6 @@ impl ConnectionState {
     /// The type of frame that the client floods the connection with.
     pub(crate) fn flood(&self) -> Option<u8> {
         u8::try_from(self.flood.load(Ordering::Relaxed)).ok()
-    }
-
-    /// The connection is to close behind its next response, which says so.
-    pub(crate) fn leave(&self) {
-        self.leaving.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::Relaxed)
     }
 
     fn enter(&self, phase: u64) {

@@ -124,7 +124,7 @@ impl Edge {
 
     /// Another process accepts by now: from the shutdown on, clients are told to connect to that.
     pub(crate) fn set_successor(&self) {
-        self.settings.load().set_successor();
+        self.settings.load().successor.set(true);
     }
 
     /// That process is gone: connections from now on stay here. Those that were answered otherwise keep to it.
@@ -221,7 +221,7 @@ impl Edge {
                     let stopping = async {
                         let _ = stopped.wait_for(|stop| *stop).await;
                         // Without one it leaves at once, because it has said nothing.
-                        if settings.has_successor() {
+                        if settings.successor.is_set() {
                             sleep(settings.farewell(false)).await;
                         }
                     };
@@ -296,7 +296,7 @@ impl Edge {
         while let Some(slot) = limit.try_acquire() {
             let accepted = match waiting.take() {
                 // The other process accepts them.
-                None if settings.load().has_successor() => break,
+                None if settings.load().successor.is_set() => break,
                 None => listener.accept().now_or_never().and_then(Result::ok),
                 waiting => waiting,
             };

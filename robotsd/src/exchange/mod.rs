@@ -4,6 +4,7 @@
 //! `edge` and `upstream` stand beside each other on this room. It opens no connections. Begin with [`EdgeService`],
 //! which answers a request, and with [`ClientRequest`], the facts about one.
 
+mod flag;
 mod request_body;
 
 pub(crate) mod fields;
@@ -33,6 +34,7 @@ use serde_json::Value;
 use tower::BoxError;
 
 use self::fields::ForwardedValues;
+pub(crate) use self::flag::Flag;
 pub(crate) use self::frames::FrameBudget;
 pub(crate) use self::idle_timeout::{IdleTimeout, StallObserver, Transfer, client_does_not_read, poll_due};
 pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};

@@ -161,10 +161,7 @@ impl Body for RequestBody {
         let Some(coming) = &self.coming else { return SizeHint::with_exact(0) };
         let again = coming.again.iter().map(|octets| octets.len() as u64).sum::<u64>();
         let left = coming.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), ClientBody::size_hint);
-        match left.exact() {
-            Some(left) => SizeHint::with_exact(left + again),
-            None => left,
-        }
+        left.exact().map_or(left, |left| SizeHint::with_exact(left + again))
     }
 }
 

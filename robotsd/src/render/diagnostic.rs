@@ -129,10 +129,7 @@ fn without_passwords(text: &str) -> String {
 fn end_of_value(text: &str, quote: Option<char>) -> usize {
     let mut is_escaped = false;
     let end = text.find(|octet: char| {
-        let ends = match quote {
-            Some(quote) => octet == quote && !is_escaped,
-            None => octet.is_whitespace(),
-        };
+        let ends = quote.map_or_else(|| octet.is_whitespace(), |quote| octet == quote && !is_escaped);
         is_escaped = octet == '\\' && !is_escaped;
         ends
     });

@@ -117,11 +117,8 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
 impl<B> Router<B> {
     fn site_of(&self, request: &Request<RequestBody>) -> Option<Arc<SiteRoute<B>>> {
         let sites = self.sites.load();
-        let site = match request.headers().get(HOST) {
-            Some(host) => sites.hosts.get(host),
-            None => sites.hosts.any(),
-        };
-        site.cloned()
+        let host = request.headers().get(HOST);
+        host.map_or_else(|| sites.hosts.any(), |host| sites.hosts.get(host)).cloned()
     }
 }
 

@@ -66,10 +66,7 @@ pub(super) fn fetcher_trusting(
     ca: Option<&[u8]>,
     shared: impl FnOnce() -> std::io::Result<Fetcher>,
 ) -> std::io::Result<Fetcher> {
-    match ca {
-        Some(ca) => Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start),
-        None => shared(),
-    }
+    ca.map_or_else(shared, |ca| Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start))
 }
 
 /// The parts as they are at hand, for a command, and why any is not, or not as a whole. Nothing is fetched.

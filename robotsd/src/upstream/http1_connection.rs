@@ -204,13 +204,13 @@ impl UpstreamConnection {
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }
-            if progress.upload.awaits_client() && progress.usage.poll_given_up(cx).is_ready() {
+            if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
             // An upload may take long: while the client is to blame its own deadline counts, and while the upstream takes
             // octets it is alive.
             let upload = &progress.upload;
-            let last_taken = |now| if upload.awaits_client() { now } else { upload.last_taken() };
+            let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
         })
         .await;
@@ -262,7 +262,7 @@ impl UpstreamConnection {
     /// Whether an idle connection can still be used, as far as anyone can know.
     pub(super) fn is_alive(&mut self, certainty: Certainty) -> bool {
         if certainty == Certainty::AskKernel || self.is_doubtful {
-            self.progress.look();
+            self.progress.look.set(true);
         }
         match &mut self.driver {
             Driver::Fast(fast) => fast.is_silent(&mut Context::from_waker(Waker::noop())),

@@ -33,7 +33,7 @@ impl Body for OutgoingBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
-        this.progress.upload.note_awaits_client(frame.is_pending());
+        this.progress.upload.awaits_client.set(frame.is_pending());
         // Once there is an answer, its body knows whether anything moves.
         if this.progress.awaits_head() {
             let usage = &this.progress.usage;

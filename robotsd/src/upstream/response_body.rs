@@ -170,7 +170,7 @@ impl StreamingBody {
             .connection
             .as_ref()
             .map(|connection| &connection.progress.upload)
-            .filter(|upload| upload.awaits_client());
+            .filter(|upload| upload.awaits_client.is_set());
         let sent = uploading.filter(|_| frame.is_pending()).map(|upload| upload.last_taken());
         if flow.awaits_upload != sent {
             // Something has been sent, or comes back.

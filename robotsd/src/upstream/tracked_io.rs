@@ -8,7 +8,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::connection_limit::Permit;
 use super::failure_kind::FailureKind;
 use super::usage::Usage;
-use crate::exchange::RequestBodyError;
+use crate::exchange::{Flag, RequestBodyError};
 use crate::socket::{Socket, poll_write_slices};
 
 /// A socket that keeps an [`ExchangeProgress`], and its permit for as long as it is open.
@@ -56,7 +56,7 @@ impl TrackedIo {
 
     /// Replays the octets that were read to the next sender of the request, whose writes are swallowed.
     pub(super) fn replay(&mut self, early: Bytes) {
-        self.progress.replays.store(true, Ordering::Relaxed);
+        self.progress.replays.set(true);
         self.early = early;
         self.has_asked = false;
     }
@@ -86,7 +86,7 @@ impl AsyncRead for TrackedIo {
             buffer.put_slice(&this.early.split_to(length));
             return Poll::Ready(Ok(()));
         }
-        if this.progress.look.swap(false, Ordering::Relaxed)
+        if this.progress.look.take()
             && let Poll::Ready(end) = this.peek()
         {
             return Poll::Ready(end);
@@ -114,7 +114,7 @@ impl AsyncWrite for TrackedIo {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.progress.replays.load(Ordering::Relaxed) {
+        if this.progress.replays.is_set() {
             this.has_asked = true;
             // The response is there, but no event of the socket will say so.
             cx.waker().wake_by_ref();
@@ -150,10 +150,10 @@ pub(super) struct ExchangeProgress {
     received: AtomicUsize,
     /// How many may come before the head of the final response is complete; `usize::MAX` once it is.
     before_head: AtomicUsize,
-    /// Whether the next read must ask the kernel, not the event loop, for the state of the connection.
-    look: AtomicBool,
-    /// Whether the request has been sent before, and is only written once more for hyper's sake.
-    replays: AtomicBool,
+    /// The next read must ask the kernel, not the event loop, for the state of the connection.
+    pub(super) look: Flag,
+    /// The request has been sent before, and is only written once more for hyper's sake.
+    replays: Flag,
 }
 
 impl ExchangeProgress {
@@ -163,8 +163,8 @@ impl ExchangeProgress {
             upload: UploadProgress::new(),
             received: AtomicUsize::new(0),
             before_head: AtomicUsize::new(usize::MAX),
-            look: AtomicBool::new(false),
-            replays: AtomicBool::new(false),
+            look: Flag::default(),
+            replays: Flag::default(),
         }
     }
 
@@ -172,8 +172,8 @@ impl ExchangeProgress {
     pub(super) fn begin(&self, before_head: usize, now: Instant) {
         self.received.store(0, Ordering::Relaxed);
         self.before_head.store(before_head, Ordering::Relaxed);
-        self.replays.store(false, Ordering::Relaxed);
-        self.upload.note_awaits_client(false);
+        self.replays.set(false);
+        self.upload.awaits_client.set(false);
         self.upload.failure.store(NO_FAILURE, Ordering::Relaxed);
         self.upload.note_taken_at(now);
     }
@@ -196,11 +196,6 @@ impl ExchangeProgress {
     pub(super) fn is_flooded(&self) -> bool {
         self.received.load(Ordering::Relaxed) >= self.before_head.load(Ordering::Relaxed)
     }
-
-    /// Makes the next read ask the kernel.
-    pub(super) fn look(&self) {
-        self.look.store(true, Ordering::Relaxed);
-    }
 }
 
 /// How far the body of a request has come, between the task that sends it and the one that waits for the response; atomic likewise.
@@ -209,8 +204,8 @@ pub(super) struct UploadProgress {
     opened: Instant,
     /// When the upstream last took something, in milliseconds since `opened`.
     taken: AtomicU64,
-    /// Whether the upstream waits for the client to go on.
-    awaits_client: AtomicBool,
+    /// The upstream waits for the client to go on.
+    pub(super) awaits_client: Flag,
     /// The place in [`FailureKind::ALL`] of how the body ended early; past its end where it did not.
     failure: AtomicU8,
 }
@@ -227,17 +222,9 @@ impl UploadProgress {
         self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
     }
 
-    pub(super) fn awaits_client(&self) -> bool {
-        self.awaits_client.load(Ordering::Relaxed)
-    }
-
     /// How the client broke its own body off, if it did.
     pub(super) fn failure(&self) -> Option<FailureKind> {
         FailureKind::ALL.get(usize::from(self.failure.load(Ordering::Relaxed))).copied()
-    }
-
-    pub(super) fn note_awaits_client(&self, awaits: bool) {
-        self.awaits_client.store(awaits, Ordering::Relaxed);
     }
 
     pub(super) fn note_failure(&self, error: &RequestBodyError) {

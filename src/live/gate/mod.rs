@@ -172,9 +172,8 @@ impl Gate {
 
     /// Refuses a version with findings of this severity or worse. Default: none, because
     /// crawlers read every file, and the version before need be no better.
-    pub const fn refuse_findings(mut self, severity: Severity) -> Self {
-        self.findings = Some(severity);
-        self
+    pub fn refuse_findings(self, severity: Severity) -> Self {
+        Self { findings: Some(severity), ..self }
     }
 
     /// Refuses a version that does not allow each of these agents (a name, a product token, `*` or a `User-Agent`, as in
@@ -192,9 +191,8 @@ impl Gate {
     }
 
     /// Refuses a version that does not meet these. Default: none.
-    pub fn expectations(mut self, expectations: Expectations) -> Self {
-        self.expectations = Some(expectations);
-        self
+    pub fn expectations(self, expectations: Expectations) -> Self {
+        Self { expectations: Some(expectations), ..self }
     }
 
     /// Refuses a version in which something changes that must not. May be called again. Default: nothing.
@@ -235,8 +233,7 @@ impl Gate {
     /// Compares versions with this one, such as what version control holds, in place of the one that was accepted last. The
     /// very bytes of it pass. If nothing was accepted yet and the source's version waits or cannot be used, it goes live.
     /// Default: none.
-    pub fn baseline(mut self, robots: RobotsTxt) -> Self {
-        self.baseline = Some(Baseline { hash: VersionHash::of(robots.bytes()), robots });
-        self
+    pub fn baseline(self, robots: RobotsTxt) -> Self {
+        Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }
 }

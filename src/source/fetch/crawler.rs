@@ -138,10 +138,7 @@ impl CrawlerCache {
 
     /// When to fetch again; `None` where nothing was fetched yet.
     pub fn next_fetch(&self) -> Option<SystemTime> {
-        match self.failing {
-            Some(failing) => Some(failing.retry),
-            None => self.fresh_until,
-        }
+        self.failing.map_or(self.fresh_until, |failing| Some(failing.retry))
     }
 
     /// Whether it is time to fetch.

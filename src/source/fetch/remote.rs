@@ -175,9 +175,6 @@ impl Source for Polled {
 impl fmt::Display for RemoteSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.target.url)?;
-        match self.target.via.first() {
-            Some(via) => write!(f, " at {via}"),
-            None => Ok(()),
-        }
+        self.target.via.first().map_or(Ok(()), |via| write!(f, " at {via}"))
     }
 }

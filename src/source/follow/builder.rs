@@ -25,23 +25,20 @@ impl<F> FollowBuilder<F> {
     }
 
     /// The fetcher to fetch with. Default: one of its own.
-    pub fn fetcher(mut self, fetcher: &Fetcher) -> Self {
-        self.fetcher = Some(fetcher.clone());
-        self
+    pub fn fetcher(self, fetcher: &Fetcher) -> Self {
+        Self { fetcher: Some(fetcher.clone()), ..self }
     }
 
     /// The folder in which what was fetched last, and for a `Verifier` also the paths on which crawlers were verified, is saved for
     /// the next start. Default: none.
-    pub fn saved_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
-        self
+    pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()), ..self }
     }
 
     /// The time, for tests. Default: the system's; for a `Verifier` it may be some milliseconds behind, where reading it costs
     /// less then.
-    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        self.clock = Clock::new(clock);
-        self
+    pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self { clock: Clock::new(clock), ..self }
     }
 
     /// The configured document, and the parts that following it needs.

@@ -58,10 +58,7 @@ impl RangeList {
             let (name, value) = part.split_once('=')?;
             name.trim().eq_ignore_ascii_case("version").then(|| value.trim().trim_matches('"'))
         });
-        match version {
-            Some(version) if is_jafar => check_version(version),
-            _ => Ok(()),
-        }
+        version.filter(|_| is_jafar).map_or(Ok(()), check_version)
     }
 
     /// Reads a list.

@@ -257,10 +257,7 @@ impl PathTree {
     }
 
     fn kind(&self) -> u8 {
-        match self.part.first() {
-            Some(first) if KINDS.contains(first) => *first,
-            _ => b'/',
-        }
+        self.part.first().copied().filter(|first| KINDS.contains(first)).unwrap_or(b'/')
     }
 }
 

@@ -113,13 +113,13 @@ where
     let mut stop = pin!(async {
         // The sender outlives the connection; if it were gone, leaving would be right too.
         let _ = stop.wait_for(|stop| *stop).await;
-        if settings.has_successor() && !state.is_http2() {
+        if settings.successor.is_set() && !state.is_http2.is_set() {
             // HTTP/1.1 has no message that takes no more requests but an answer.
-            state.leave();
+            state.is_leaving.set(true);
         }
         // Boxed, so that connections that never see a shutdown have no room for it.
         let mut farewell = Box::pin(sleep(settings.farewell(false)));
-        let waits = || state.is_silent() || state.is_leaving() && !state.is_http2();
+        let waits = || state.is_silent() || state.is_leaving.is_set() && !state.is_http2.is_set();
         poll_fn(|cx| if waits() { farewell.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
     });
     let mut is_leaving = false;
@@ -172,7 +172,7 @@ where
             Event::Served(served) => break served,
             Event::Reclaimed => return Ok(None),
             // HTTP/2 can say goodbye first; HTTP/1.1 has no message for it.
-            Event::Overdue if is_leaving || !state.is_http2() => {
+            Event::Overdue if is_leaving || !state.is_http2.is_set() => {
                 let slow = (ConnectionErrorKind::Slow, "no request in time".into());
                 return if state.has_served() { Ok(None) } else { Err(slow) };
             }

@@ -13,7 +13,6 @@
 use std::mem::MaybeUninit;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use httparse::{Header, ParserConfig, Status};
@@ -22,14 +21,15 @@ use hyper_util::rt::TokioTimer;
 
 use crate::date;
 use crate::edge::request::access_record::OnAccess;
+use crate::exchange::Flag;
 
 pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
     /// For connections that hyper speaks on.
     pub(crate) http1: http1::Builder,
-    /// Whether another process accepts by now, for all settings of a process.
-    successor: Arc<AtomicBool>,
+    /// Another process accepts by now, for all settings of a process: clients are told to connect to that.
+    pub(crate) successor: Arc<Flag>,
 }
 
 impl ConnectionSettings {
@@ -43,21 +43,12 @@ impl ConnectionSettings {
         Self { successor: Arc::clone(&self.successor), ..Self::new(limits, self.on_access.clone()) }
     }
 
-    /// Another process accepts: clients are told to connect to that.
-    pub(crate) fn set_successor(&self) {
-        self.successor.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn has_successor(&self) -> bool {
-        self.successor.load(Ordering::Relaxed)
-    }
-
     /// How long a connection without a request in progress is kept once its listener has stopped.
     ///
     /// A client that sends a request while its connection is being closed gets no answer. So where another process accepts,
     /// a connection is closed behind an answer that says so, and only one that stays idle is closed without.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
-        match (self.has_successor(), has_served) {
+        match (self.successor.is_set(), has_served) {
             // The other half is for requests that come at its end.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,

@@ -124,7 +124,7 @@ impl<T> WatchedSocket<T> {
             *matched += common;
             octets = &octets[common..];
             if *matched == PREFACE.len() {
-                self.state.preface_read();
+                self.state.is_http2.set(true);
                 self.protocol = Protocol::Http2(FrameAccounting::new());
             } else if *is_required && (is_end || !octets.is_empty()) {
                 return Err(ProtocolViolation::Preface);

@@ -198,7 +198,7 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         while is_stuck() {
             sleep(patience).await;
         }
-        if connection.take_heard() {
+        if connection.heard.take() {
             continue;
         }
         // One whose answer something else has come before is over with. A PING without any answer still stands.
@@ -208,7 +208,7 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         // Anything that comes is an answer.
         let answer = |cx: &mut Context<'_>| {
             let is_there =
-                pings.poll_pong(cx).is_ready() || connection.take_heard() || connection.delivery.taken() != taken;
+                pings.poll_pong(cx).is_ready() || connection.heard.take() || connection.delivery.taken() != taken;
             if is_there { Poll::Ready(()) } else { Poll::Pending }
         };
         let mut answer = pin!(poll_fn(answer));

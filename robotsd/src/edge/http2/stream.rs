@@ -39,7 +39,7 @@ pub(crate) async fn serve<B: Body<Data = Bytes>>(
     let is_whole = matches!(framing, Framing::Absent { .. }) || left == Some(0) && body.is_end_stream();
     match respond.send_response(Response::from_parts(head, ()), is_whole) {
         Ok(stream) if !is_whole => send_body(body, stream, left, &consumer).await,
-        Ok(_) => consumer.note_end(),
+        Ok(_) => consumer.is_ended.set(true),
         Err(_) => respond.send_reset(Reason::INTERNAL_ERROR),
     }
 }
@@ -121,7 +121,7 @@ where
                     None => stream.send_data(Bytes::new(), true),
                 };
                 if end.is_ok() {
-                    consumer.note_end();
+                    consumer.is_ended.set(true);
                 }
                 return;
             }
@@ -146,7 +146,7 @@ where
         }
         consumer.note_sent(octets);
         if is_last {
-            return consumer.note_end();
+            return consumer.is_ended.set(true);
         }
     }
 }

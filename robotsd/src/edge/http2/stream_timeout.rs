@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use crate::edge::connection_state::ConnectionState;
-use crate::exchange::{IdleTimeout, InterimClient, InterimQueue, Transfer};
+use crate::exchange::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
 /// The consumer of the frames of a response body, shared by the stream's task, the body and its exchange.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
@@ -27,7 +27,7 @@ pub(crate) struct StreamDelivery {
     /// Octets of the body that the stream has taken.
     sent: AtomicU64,
     /// It has taken the end, too.
-    is_ended: AtomicBool,
+    pub(crate) is_ended: Flag,
     /// The upstream connection that the response holds, and the connection it is a stream of.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
     interim: InterimQueue,
@@ -56,16 +56,6 @@ impl StreamDelivery {
     /// Octets of the body that the stream has taken.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
-    }
-
-    /// The stream has taken the end of the response.
-    pub(crate) fn note_end(&self) {
-        self.is_ended.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the stream has taken the whole response.
-    pub(crate) fn is_ended(&self) -> bool {
-        self.is_ended.load(Ordering::Relaxed)
     }
 
     /// The response holds a connection to an upstream.

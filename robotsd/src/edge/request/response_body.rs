@@ -99,9 +99,8 @@ impl<B> ResponseBody<B> {
         self.stream.as_ref().map_or(0, |stream| stream.queued.len() as u64)
     }
 
-    pub(crate) fn ending(mut self, exchange: Option<Exchange>) -> Self {
-        self.exchange = exchange;
-        self
+    pub(crate) fn ending(self, exchange: Option<Exchange>) -> Self {
+        Self { exchange, ..self }
     }
 }
 
@@ -292,7 +291,7 @@ impl Drop for Exchange {
         }
         if let (Some(stream), Some(record)) = (&self.stream, &mut self.record) {
             record.sent(stream.sent());
-            if stream.is_ended() {
+            if stream.is_ended.is_set() {
                 record.whole();
             }
         }

@@ -251,7 +251,7 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
     exchange.stream.clone_from(&stream);
-    let is_last = exchange.connection().is_leaving() && !exchange.connection().is_http2();
+    let is_last = exchange.connection().is_leaving.is_set() && !exchange.connection().is_http2.is_set();
     if is_last && !response.status().is_informational() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

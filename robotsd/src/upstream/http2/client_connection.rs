@@ -26,6 +26,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::connection_activity::ConnectionActivity;
 use super::stream_guard::StreamGuard;
+use crate::exchange::Flag;
 use crate::exchange::frames::Frames;
 use crate::socket::{Socket, poll_write_slices};
 use crate::upstream::connection_limit::Permit;
@@ -63,7 +64,7 @@ pub(in crate::upstream) struct Http2ClientConnection {
     /// Requests on it.
     streams: AtomicUsize,
     /// Whether a response has come.
-    has_answered: AtomicBool,
+    pub(in crate::upstream) has_answered: Flag,
     /// Whether it has broken before that, and the server has been blamed.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
@@ -115,7 +116,7 @@ impl Http2ClientConnection {
             doubt,
             activity,
             streams: AtomicUsize::new(0),
-            has_answered: AtomicBool::new(false),
+            has_answered: Flag::default(),
             is_blamed: AtomicBool::new(false),
             opened,
             idle_since: AtomicU64::new(0),
@@ -169,13 +170,9 @@ impl Http2ClientConnection {
 
     /// A response has come.
     pub(super) fn answered(&self) {
-        if !self.has_answered.load(Ordering::Relaxed) {
-            self.has_answered.store(true, Ordering::Relaxed);
+        if !self.has_answered.is_set() {
+            self.has_answered.set(true);
         }
-    }
-
-    pub(in crate::upstream) fn has_answered(&self) -> bool {
-        self.has_answered.load(Ordering::Relaxed)
     }
 
     /// Blames the server. Whether nobody has done so before.

@@ -5,7 +5,6 @@
 //! burst makes one connection.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::client_connection::{Admission, Http2ClientConnection};
+use crate::exchange::Flag;
 use crate::socket::Socket;
 use crate::upstream::connection_limit::{Demand, Permit};
 use crate::upstream::endpoint::{HttpVersions, UpstreamLimits};
@@ -25,8 +25,8 @@ pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
     /// Held by the request that connects; the last failure to do so, and when it was.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
-    /// Whether the server preferred HTTP/1.1 when it was last asked.
-    has_refused: AtomicBool,
+    /// The server preferred HTTP/1.1 when it was last asked. Then there is nothing to share, and no turn to wait for.
+    pub(in crate::upstream) has_refused: Flag,
     /// Whether a connection without requests waits for the next one.
     keeps_idle: bool,
     timeout: Duration,
@@ -101,13 +101,8 @@ impl Http2Pool {
     /// Whether HTTP/2 is spoken on a new connection, whose handshake offered `versions`.
     pub(in crate::upstream) fn agrees(&self, socket: &Socket, versions: HttpVersions) -> bool {
         let agrees = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
-        self.has_refused.store(!agrees, Ordering::Relaxed);
+        self.has_refused.set(!agrees);
         agrees
-    }
-
-    /// Whether the server preferred HTTP/1.1 when it was last asked. Then there is nothing to share, and no turn to wait for.
-    pub(in crate::upstream) fn has_refused(&self) -> bool {
-        self.has_refused.load(Ordering::Relaxed)
     }
 
     /// Speaks HTTP/2 on a new connection, and keeps it.
@@ -164,7 +159,8 @@ impl Http2Pool {
 
 impl Http2Slot {
     fn new(connection: Arc<Http2ClientConnection>, sender: SendRequest<Bytes>, pool: &Arc<Http2Pool>) -> Self {
-        Self { is_reused: connection.has_answered(), connection, sender, body_failure: None, pool: Arc::clone(pool) }
+        let is_reused = connection.has_answered.is_set();
+        Self { connection, sender, is_reused, body_failure: None, pool: Arc::clone(pool) }
     }
 }
 

@@ -5,7 +5,6 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
@@ -14,7 +13,7 @@ use http_body::{Body, Frame};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::exchange::{RequestBody, RequestBodyError};
+use crate::exchange::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
 /// So much of a body is kept until the response comes, for a server that has not looked at the request.
@@ -40,8 +39,8 @@ pub(super) struct RequestUpload {
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
     pub(super) progress: Arc<UploadProgress>,
-    /// Whether something of the response has come since this was last asked.
-    has_response_moved: Arc<AtomicBool>,
+    /// Something of the response has come since this was last asked.
+    has_response_moved: Arc<Flag>,
 }
 
 /// How an upload has ended.
@@ -59,7 +58,8 @@ pub(super) enum UploadEnd {
 pub(super) struct UploadTask {
     task: AbortOnDropHandle<()>,
     progress: Arc<UploadProgress>,
-    has_response_moved: Arc<AtomicBool>,
+    /// Something of the response has come.
+    pub(super) has_response_moved: Arc<Flag>,
 }
 
 impl RequestUpload {
@@ -84,12 +84,12 @@ impl RequestUpload {
                     Poll::Ready(None) => continue,
                     Poll::Ready(Some(end)) => return Poll::Ready(end),
                     Poll::Pending => {
-                        self.progress.note_awaits_client(false);
+                        self.progress.awaits_client.set(false);
                         return Poll::Pending;
                     }
                 }
             }
-            if self.has_response_moved.swap(false, Ordering::Relaxed) {
+            if self.has_response_moved.take() {
                 // Both directions are one conversation: it stands still only when neither moves.
                 self.body.has_moved();
             }
@@ -118,7 +118,7 @@ impl RequestUpload {
                 }
                 Poll::Ready(None) => return self.end(|stream| stream.send_data(Bytes::new(), true)),
                 Poll::Pending => {
-                    self.progress.note_awaits_client(true);
+                    self.progress.awaits_client.set(true);
                     return self.stream.poll_reset(cx).map(|_| UploadEnd::Unwanted);
                 }
             }
@@ -156,10 +156,7 @@ impl RequestUpload {
             }
         }
         let piece = self.waiting.split_to(self.waiting.len().min(self.stream.capacity()));
-        let is_end = match &self.next {
-            None => self.body.is_end_stream(),
-            Some(next) => next.is_none(),
-        };
+        let is_end = self.next.as_ref().map_or_else(|| self.body.is_end_stream(), Option::is_none);
         let is_last = self.waiting.is_empty() && is_end;
         if self.stream.send_data(piece, is_last).is_err() {
             return Poll::Ready(Some(UploadEnd::Unwanted));
@@ -170,7 +167,7 @@ impl RequestUpload {
 
     fn end(&mut self, send: impl FnOnce(&mut SendStream<Bytes>) -> Result<(), h2::Error>) -> Poll<UploadEnd> {
         self.progress.note_taken_at(Instant::now());
-        self.progress.note_awaits_client(false);
+        self.progress.awaits_client.set(false);
         Poll::Ready(if send(&mut self.stream).is_ok() { UploadEnd::Complete } else { UploadEnd::Unwanted })
     }
 
@@ -193,11 +190,6 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Something of the response has come.
-    pub(super) fn response_moved(&self) {
-        self.has_response_moved.store(true, Ordering::Relaxed);
-    }
-
     /// When the server last took something of the body, if it still comes.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())

@@ -144,7 +144,7 @@ impl Http2Body {
                     let is_last = stream.is_end_stream();
                     self.moved = None;
                     if let Some(upload) = &self.upload {
-                        upload.response_moved();
+                        upload.has_response_moved.set(true);
                     }
                     if is_last {
                         self.end();

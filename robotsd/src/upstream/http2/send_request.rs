@@ -109,7 +109,7 @@ async fn head_of(
         // As on HTTP/1.1: while the client is to blame its own deadline counts, and while the server takes octets it is
         // alive.
         let last_taken = |now| match &progress {
-            Some(progress) if is_sending && progress.awaits_client() => now,
+            Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),
             None => sent,
         };

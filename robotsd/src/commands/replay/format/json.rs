@@ -107,10 +107,8 @@ fn text_of(value: Value<'_>) -> Option<Cow<'_, str>> {
 
 /// `192.0.2.1:1234`, `[2001:db8::1]:1234`
 fn address_of_socket(socket: Cow<'_, str>) -> Cow<'_, str> {
-    match socket.parse::<std::net::SocketAddr>() {
-        Ok(address) => Cow::Owned(address.ip().to_string()),
-        Err(_) => socket,
-    }
+    let address = socket.parse::<std::net::SocketAddr>();
+    address.map_or(socket, |address| Cow::Owned(address.ip().to_string()))
 }
 
 fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {

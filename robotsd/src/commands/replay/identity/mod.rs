@@ -262,10 +262,8 @@ impl DatedCopy {
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
         let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);
-        let date = match copy.confirmed {
-            Some(confirmed) => seconds(confirmed),
-            None => written().or_else(|| changed().map(seconds)).unwrap_or(0),
-        };
+        let confirmed = copy.confirmed.map(seconds);
+        let date = confirmed.or_else(written).or_else(|| changed().map(seconds)).unwrap_or(0);
         Self { copy, date }
     }
 }
