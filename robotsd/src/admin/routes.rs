@@ -359,13 +359,13 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
 /// Makes the document of the fleet.
 async fn begin_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
-    fleet_changes::written(fleet_changes::fleet_of(&serving(&state)?)?.init().await)
+    fleet_changes::written(fleet_changes::fleet_of(&*serving(&state)?)?.init().await)
 }
 
 /// Writes back what the store has lost of it.
 async fn restore_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
-    fleet_changes::written(fleet_changes::fleet_of(&serving(&state)?)?.restore().await)
+    fleet_changes::written(fleet_changes::fleet_of(&*serving(&state)?)?.restore().await)
 }
 
 fn serving(state: &ServerState) -> Result<Arc<Serving>, AdminReply> {
