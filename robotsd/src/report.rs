@@ -115,7 +115,7 @@ impl NextStep {
 }
 
 /// The config file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
     /// `accepted`: the file is in force; `rejected`: it cannot be used, and the config before is served.

@@ -322,9 +322,7 @@ impl ConfigState {
             path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             state: "accepted".to_owned(),
             accepted: rfc3339(now),
-            rejected: None,
-            next_start: Vec::new(),
-            refused: Vec::new(),
+            ..ConfigReport::default()
         };
         Self(Mutex::new((now, report)))
     }

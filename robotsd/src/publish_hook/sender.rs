@@ -443,8 +443,7 @@ impl HookStatus {
             state: "sending".to_owned(),
             version: Some(notice.event.map_or_else(|| notice.version.clone(), |_| notice.label())),
             since: Some(rfc3339(now)),
-            attempts: 0,
-            trouble: None,
+            ..PublishHookReport::default()
         };
     }
 
