@@ -444,6 +444,8 @@ word_enum! {
         Foreign = "foreign",
         /// It cannot read the document.
         Rejected = "rejected",
+        /// Another process has its name.
+        Doubled = "doubled",
         /// As it says of itself; the document says whether it is synced, behind or lacks a version.
         Current = "current",
         /// It has read no document, or is of another version, which has a state more.
@@ -456,7 +458,16 @@ word_enum! {
 impl ReplicaState {
     /// Whether a replica says it of itself.
     pub(crate) const fn is_own(self) -> bool {
-        matches!(self, Self::WentBack | Self::Foreign | Self::Rejected | Self::Stale | Self::Unknown | Self::Current)
+        matches!(
+            self,
+            Self::WentBack
+                | Self::Foreign
+                | Self::Rejected
+                | Self::Doubled
+                | Self::Stale
+                | Self::Unknown
+                | Self::Current
+        )
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use data_encoding::HEXLOWER;
@@ -18,7 +19,7 @@ use tower_robots::source::LiveBuilder;
 
 use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
-use super::standing::{Heartbeat, SILENT};
+use super::standing::{Heartbeat, SILENT, StateAndReason};
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
@@ -39,6 +40,8 @@ pub(crate) struct Fleet {
     /// Held while the file is written.
     saving: Mutex<()>,
     every_site: KillSwitch,
+    /// Another process has its place, and its name: that one says what the replica has.
+    pub(crate) is_replaced: AtomicBool,
     /// Of every site, and host of one, that was opened.
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
@@ -55,6 +58,8 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether that was the last attempt.
     is_read: bool,
+    /// Of late: how many heartbeats more stood under its name that were of another process than its own. An upgrade leaves one.
+    others: u8,
     /// Why it cannot be read, or written.
     pub(super) trouble: Option<String>,
     file_trouble: Option<String>,
@@ -78,6 +83,17 @@ pub(super) enum FleetRequest {
     Leave(oneshot::Sender<()>),
 }
 
+impl StoreView {
+    /// How the replica stands. Two processes with one name come first: the others take them for one.
+    pub(super) fn state(&self) -> StateAndReason {
+        if self.others < 2 {
+            return self.standing.state();
+        }
+        let why = "another process has the name of this replica: give each of them its own `replica` in [fleet]";
+        (ReplicaState::Doubled, Some(why.to_owned()))
+    }
+}
+
 impl Fleet {
     /// What the state directory has of it. Every site that joins is off where that cannot be read, or is not there.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
@@ -89,6 +105,7 @@ impl Fleet {
             member: Mutex::default(),
             saving: Mutex::default(),
             every_site: KillSwitch::default(),
+            is_replaced: AtomicBool::new(false),
             sites: Mutex::default(),
             store: Mutex::default(),
             requests,
@@ -208,6 +225,18 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
+    }
+
+    /// A heartbeat of its own, or of another process, was the last under the name of this replica.
+    pub(super) fn finds(&self, is_own: bool) {
+        let mut store = self.store.lock();
+        let before = store.state().0;
+        store.others = if is_own { store.others.saturating_sub(1) } else { (store.others + 1).min(3) };
+        let (state, why) = store.state();
+        drop(store);
+        if before != state {
+            self.warn(why.unwrap_or_else(|| "no other process has the name of this replica any more".to_owned()));
+        }
     }
 
     /// The store is read, or not any more; or it cannot be written.
@@ -373,7 +402,7 @@ impl Fleet {
     /// That it goes on without what the store has; none before the store was asked, or where it has never read a document.
     pub(crate) fn trouble(&self) -> Option<String> {
         let store = self.store.lock();
-        let (state, why) = match store.standing.state() {
+        let (state, why) = match store.state() {
             (ReplicaState::Current, _) if !store.is_read => {
                 let why = store.trouble.as_ref()?;
                 (ReplicaState::Stale, format!("{why}; the last document stays in force"))
@@ -389,12 +418,12 @@ impl Fleet {
         let mut replicas = store.replicas.clone();
         let sites = replicas.remove(&self.settings.replica).map(|own| own.sites).unwrap_or_default();
         // The others are as they were when it was read last.
-        let state = match store.standing.state().0 {
+        let state = match store.state().0 {
             ReplicaState::Current if !store.is_read => ReplicaState::Stale,
             state => state,
         };
         let of_own = if store.trouble.is_some() { ReplicaState::Stale } else { state };
-        let own = Heartbeat { at: store.now, state: of_own, ..Heartbeat::of(&member, &store.standing, sites) };
+        let own = Heartbeat { at: store.now, state: of_own, ..Heartbeat::of(&member, store.state(), sites) };
         replicas.insert(self.settings.replica.clone(), own);
         let report = |(name, beat): (&String, &Heartbeat)| beat.report(name, store.now, store.document.as_ref());
         let entry = |scope: &str, what: &str, Stamp { rev, by, at, why }: &Stamp| FleetEntry {

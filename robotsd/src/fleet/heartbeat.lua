@@ -1,6 +1,7 @@
--- A replica says what it has, by the clock of the store, and learns what the others have. One that is silent for a day is forgotten.
+-- A replica says what it has, by the clock of the store, and learns what the others have, and what was under its name before. One that is silent for a day is forgotten.
 -- KEYS[1]  the replicas
 -- ARGV     name, what it has as JSON
+local before = redis.call('HGET', KEYS[1], ARGV[1])
 local now = tonumber(redis.call('TIME')[1])
 redis.call('HSET', KEYS[1], ARGV[1], '{"at":' .. string.format('%.0f', now) .. ',' .. string.sub(ARGV[2], 2))
 local all = redis.call('HGETALL', KEYS[1])
@@ -10,4 +11,4 @@ for i = 1, #all, 2 do
     redis.call('HDEL', KEYS[1], all[i])
   end
 end
-return {string.format('%.0f', now), all}
+return {string.format('%.0f', now), all, before}

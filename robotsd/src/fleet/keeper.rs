@@ -4,6 +4,7 @@
 //! There is no subscription, so that nothing can be lost: what is polled is epoch and tag, and the document where they have changed.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ use tokio::time::timeout;
 use tower_robots::live::{Attribution, Pending, Status, VersionHash};
 
 use super::document::{Document, WriteAnswer, WriteCall};
-use super::handle::{Fleet, FleetRequest};
+use super::handle::{Fleet, FleetRequest, random};
 use super::standing::Heartbeat;
 use crate::store::{StoreAddresses, StoreConnection, StoreScript, StoreTrouble, of_system};
 
@@ -71,6 +72,8 @@ pub(super) struct Keeper {
     /// Epoch and tag that were read last.
     seen: Option<(Option<String>, Option<String>)>,
     beaten: Option<Instant>,
+    /// What tells its heartbeats from those of another process with the same name.
+    process: String,
     /// The accepting that is under way.
     accepting: Option<JoinHandle<()>>,
 }
@@ -84,6 +87,7 @@ impl Keeper {
             connection: None,
             seen: None,
             beaten: None,
+            process: random(),
             accepting: None,
         }
     }
@@ -121,7 +125,8 @@ impl Keeper {
         let mut trouble = written.as_ref().err().or(read.as_ref().err()).cloned();
         if let Ok(is_changed) = read {
             let is_met = self.accept();
-            if is_met || is_asked || is_changed || self.beaten.is_none_or(|beaten| beaten.elapsed() >= HEARTBEAT) {
+            let is_due = self.beaten.is_none_or(|beaten| beaten.elapsed() >= HEARTBEAT);
+            if (is_met || is_asked || is_changed || is_due) && !self.fleet.is_replaced.load(Ordering::Relaxed) {
                 trouble = trouble.or(self.beat().await.err());
             } else {
                 // What could not be written is tried with the next heartbeat: it is not over yet.
@@ -190,10 +195,16 @@ impl Keeper {
         let sites = statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
         let beat = {
             let (member, store) = (self.fleet.member.lock(), self.fleet.store.lock());
-            Heartbeat::of(&member, &store.standing, sites)
+            Heartbeat { process: self.process.clone(), ..Heartbeat::of(&member, store.state(), sites) }
         };
         let own = [self.fleet.settings.replica.clone(), serde_json::to_string(&beat).unwrap_or_default()];
-        let (now, replicas): (String, Vec<(String, String)>) = self.call(&HEARTBEAT_SCRIPT, &key, &own).await?;
+        let (now, replicas, before): (String, Vec<(String, String)>, Option<String>) =
+            self.call(&HEARTBEAT_SCRIPT, &key, &own).await?;
+        let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_str(&beat).ok());
+        // The first finds that of the process whose place this one takes.
+        if let Some(before) = before.filter(|_| self.beaten.is_some()) {
+            self.fleet.finds(before.process.is_empty() || before.process == self.process);
+        }
         self.beaten = Some(Instant::now());
         self.fleet.hear(now.parse().unwrap_or_default(), replicas);
         Ok(())

@@ -19,6 +19,8 @@ pub(crate) struct Heartbeat {
     #[serde(skip_serializing)]
     pub(super) at: u64,
     pub(super) version: String,
+    /// Another one for each process; empty of an earlier robotsd.
+    pub(super) process: String,
     pub(super) epoch: Option<String>,
     pub(super) state: ReplicaState,
     pub(super) why: Option<String>,
@@ -29,9 +31,12 @@ pub(crate) struct Heartbeat {
     pub(super) sites: BTreeMap<String, String>,
 }
 
+/// How a replica stands, and why, if that is not well.
+pub(super) type StateAndReason = (ReplicaState, Option<String>);
+
 impl Standing {
     /// The state, and the reason for it.
-    pub(super) fn state(&self) -> (ReplicaState, Option<String>) {
+    pub(super) fn state(&self) -> StateAndReason {
         let (state, why) = match self {
             Self::Current => return (ReplicaState::Current, None),
             Self::Unknown => (ReplicaState::Unknown, "it has read no document, so it enforces nothing".to_owned()),
@@ -46,10 +51,8 @@ impl Standing {
 }
 
 impl Heartbeat {
-    pub(super) fn of(member: &Member, standing: &Standing, sites: BTreeMap<String, String>) -> Self {
-        let (state, why) = standing.state();
+    pub(super) fn of(member: &Member, (state, why): StateAndReason, sites: BTreeMap<String, String>) -> Self {
         Self {
-            at: 0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             epoch: member.epoch().map(str::to_owned),
             state,
@@ -57,6 +60,7 @@ impl Heartbeat {
             digest: member.digest(),
             lacks: member.lacking().map(|(site, _)| site.to_owned()).collect(),
             sites,
+            ..Self::default()
         }
     }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -190,12 +191,17 @@ impl ActiveConfig {
     pub(super) fn leave_to_successor(&mut self, unused: &[SocketPlace]) {
         self.edge.set_successor();
         self.sites.stop_announcing();
+        self.is_replaced(true);
         self.change = PendingChange::default();
         for place in unused {
             self.listeners.lock().let_go_of(place);
             self.admin.let_go_of(place);
         }
         self.admin.leave();
+    }
+
+    fn is_replaced(&self, is_replaced: bool) {
+        self.sites.state.fleet.iter().for_each(|fleet| fleet.is_replaced.store(is_replaced, Ordering::Relaxed));
     }
 
     /// Serves again, because the process that was to take the place of this one has ended: these sites, and on every listener.
@@ -210,6 +216,7 @@ impl ActiveConfig {
             }
         };
         self.admin.reclaim();
+        self.is_replaced(false);
         let troubles = plan.changes.join("; ");
         let (config, watched, changes) = (Arc::clone(&self.config), Vec::new(), Vec::new());
         self.swap(PreparedConfig { config, watched, plan, renewal, changes });

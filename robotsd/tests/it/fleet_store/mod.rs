@@ -486,6 +486,25 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
     });
 }
 
+/// A machine was cloned with its config: the others would take the two for one, whatever each serves.
+#[test]
+fn two_processes_with_one_name_are_a_trouble_of_both() {
+    each_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        fleet.synced();
+        let mut twin = Replica::start_with("web-2", &store, "", "User-agent: *\nDisallow: /other/\n", "");
+        for replica in [&fleet.replicas[1], &twin] {
+            replica.becomes("doubled");
+            let said = unfolded(&replica.running.command(&["status", "--problems"]).ends_with(1).out);
+            assert_has(said, &["another process has the name of this replica: give each of them its own `replica`"]);
+        }
+        wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
+        twin.running.kill();
+        fleet.replicas[1].becomes("current");
+        fleet.synced();
+    });
+}
+
 #[test]
 fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() {
     each_store(async |_, store| {
