@@ -513,6 +513,30 @@ fn the_effect_of_a_rollback_is_shown_before_and_nothing_is_changed_by_that() {
     assert_has(done, &[&unfolded(effect)]);
 }
 
+#[test]
+fn a_rollback_names_each_crawler_that_it_lets_in_or_shuts_out_before() {
+    let folder = config().folder();
+    let operated = Operated::start(&folder);
+    let shut = "User-agent: ClaudeBot\nUser-agent: CCBot\nUser-agent: Amazonbot\nDisallow: /\n\n";
+    folder.replace("robots.txt", &format!("{shut}{}Disallow: /tmp/\n", OPEN.replace("GPTBot", "Bytespider")));
+    operated.out(&["reload", "--site", "shop"]);
+    let diff = ["rollback", "shop", "--diff"];
+    let text = unfolded(&operated.command(&diff).ends_with(1).out);
+    let json = operated.command(&[&diff[..], &["--json"]].concat()).ends_with(1).json();
+    for said in [&*text, json["message"].as_str().unwrap()] {
+        assert_has(
+            said,
+            &[
+                "\"/tmp/\" is allowed for \"Googlebot\", \"bingbot\" and ",
+                "\"/page\" is disallowed for \"GPTBot\"",
+                "\"/page\" is allowed for \"Bytespider\"",
+                "is allowed for \"Amazonbot\", \"CCBot\", \"ClaudeBot\"",
+            ],
+        );
+        assert_lacks(said, &["more change"]);
+    }
+}
+
 /// The config of a folder with another address for the admin interface, where no server listens.
 fn elsewhere(folder: &Folder) -> (String, String) {
     let free = free().to_string();

@@ -289,7 +289,7 @@ impl Pair {
 const SHOWN: usize = 2;
 
 /// The worst changes and how many more there are: `"/" is disallowed for "Googlebot", "bingbot" and 640 more; ...`. The alternate
-/// form (`{:#}`) names every change that the comparison has kept.
+/// form (`{:#}`) names every change that the comparison has kept, and every crawler of it that a file names.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -312,7 +312,7 @@ impl fmt::Display for Diff {
         }
         for (at, delay) in self.delays.iter().take(shown).enumerate() {
             f.write_str(if at == 0 && self.effects.is_empty() { "" } else { "; " })?;
-            write!(f, "{delay}")?;
+            fmt::Display::fmt(delay, f)?;
         }
         match self.delays.len().saturating_sub(shown) {
             0 => Ok(()),
@@ -327,5 +327,5 @@ fn write_change(f: &mut fmt::Formatter<'_>, effect: &Effect, change: &Change) ->
         Access::Allow => "allowed",
         Access::Disallow => "disallowed",
     };
-    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), first_crawlers(&effect.crawlers))
+    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), first_crawlers(f, &effect.crawlers))
 }
