@@ -78,6 +78,12 @@ impl EditedFile {
         prove(&CheckedFile::new(&edited, &site, &[]), &diff, wanted)?;
         Ok(Self { robots: edited, diff, kept: kept.into_iter().collect() })
     }
+
+    /// Whether it keeps a crawler out of the whole site.
+    pub fn shuts_out(&self, agent: &Agent, registry: &Registry) -> bool {
+        let rules = self.robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
+        is_as_wanted(select(&rules, agent), Access::Disallow)
+    }
 }
 
 fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> Result<(), ValueError> {

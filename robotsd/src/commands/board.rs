@@ -28,6 +28,10 @@ pub(crate) struct BoardArgs {
     /// One site, by its name
     site: Option<String>,
 
+    /// The same, as other commands name a site
+    #[arg(long = "site", value_name = "NAME", conflicts_with = "site", hide = true)]
+    named: Option<String>,
+
     /// The time that is counted
     #[arg(long, value_enum, default_value_t)]
     period: BoardSpan,
@@ -46,7 +50,8 @@ pub(crate) struct BoardArgs {
 
 /// Exit status: 0, or 2 where robotsd, or one replica of all, could not be reached or a file could not be read.
 pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
-    let query = BoardQuery { site: args.site.clone(), span: args.period, is_of_fleet: false };
+    let query =
+        BoardQuery { site: args.site.clone().or_else(|| args.named.clone()), span: args.period, is_of_fleet: false };
     let report: BoardReport = if !args.merge.is_empty() {
         merge(&args.merge, &query, seconds(SystemTime::now())).map_err(io::Error::other)?
     } else if args.fleet.fleet {

@@ -206,8 +206,8 @@ pub(crate) struct RollbackArgs {
     #[command(flatten)]
     reason: Reason,
 
-    /// Show the version that the running robotsd would go back to, and what that changes for crawlers, and change nothing; end with 1 if
-    /// there is one
+    /// Show the version that the running robotsd would go back to, and all that this changes for crawlers, by name, and change nothing;
+    /// end with 1 if there is one
     #[arg(long, conflicts_with = "fleet")]
     diff: bool,
 

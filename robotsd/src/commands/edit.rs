@@ -222,6 +222,7 @@ fn write_effect(
         let is_left = |crawler: &&Crawler| {
             crawler.supplies.contains(category)
                 && !wanted.iter().any(|(agent, _)| agent.crawler() == Some(&crawler.name))
+                && !edited.shuts_out(&Agent::from(*crawler), registry)
         };
         let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();
         list(out, &format!("not meant by this, and others use for {category} what they collect"), &others)?;

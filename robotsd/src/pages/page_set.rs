@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use tower_robots::check::Page;
+use tower_robots::rules::RobotsTxt;
 use tower_robots::source::HostMap;
+use tower_robots::source::fetch::FetchUrl;
 
 use crate::input::ReadInput;
 use crate::target_url::TargetUrl;
@@ -117,6 +119,17 @@ impl OwnHosts {
     /// Whether a host, with its port, is one of them.
     pub(crate) fn has(&self, host: &[u8]) -> bool {
         self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
+    }
+
+    /// The sitemaps that a file names: those on these hosts, and those elsewhere.
+    pub(crate) fn sitemaps_of(&self, robots: &RobotsTxt) -> (Vec<FetchUrl>, Vec<FetchUrl>) {
+        let named = robots.sitemaps().filter_map(|sitemap| std::str::from_utf8(sitemap.value).ok()?.parse().ok());
+        named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
+    }
+
+    /// The sentence about the first of those elsewhere, which the gate does not read.
+    pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
+        self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is on no host of the site"))
     }
 }
 

@@ -246,8 +246,11 @@ impl DrySite<'_> {
             }
         };
         let findings = content.report().findings.iter().filter_map(problem);
-        let of_policy = snapshot.overrides_without_rule().into_iter().map(|text| self.warning(text));
-        untaken.into_iter().chain(findings).chain(of_policy).collect()
+        // Who has sitemaps elsewhere on purpose says that the gate is not to look for any.
+        let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
+        let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
+        let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
+        untaken.into_iter().chain(findings).chain(texts.map(|text| self.warning(text))).collect()
     }
 
     fn warning(&self, problem: impl Display) -> Problem {

@@ -299,7 +299,7 @@ impl Sites {
             }
             pages.set_sitemaps(read, listed);
         } else if trouble.is_none() {
-            trouble = Some("there is none any more".to_owned());
+            trouble = Some("there is none any more on the hosts of the site".to_owned());
         }
         let kept = match pages.of_sitemaps() {
             0 => String::new(),
@@ -325,18 +325,12 @@ impl Sites {
 /// one, where it is none of them and a host is known to request it from.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();
-    let mut add = |robots: &RobotsTxt| {
-        for sitemap in robots.sitemaps() {
-            let url = std::str::from_utf8(sitemap.value).ok().and_then(|url| url.parse::<FetchUrl>().ok());
-            named.extend(url.filter(|url| hosts.has(url.authority().as_bytes())));
-        }
-    };
     if let Some(live) = site.robots.only() {
         if let Some(content) = live.with(|snapshot| snapshot.content.clone()) {
-            add(content.robots());
+            named.extend(hosts.sitemaps_of(content.robots()).0);
         }
         if let Some(pending) = live.status().pending.as_ref() {
-            add(&RobotsTxt::from(pending.bytes().clone()));
+            named.extend(hosts.sitemaps_of(&RobotsTxt::from(pending.bytes().clone())).0);
         }
     }
     let usual = match (named.first(), hosts.name.as_deref()) {

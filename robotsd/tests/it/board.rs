@@ -59,6 +59,8 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     assert_has(output(&folder, &[]), &["GPTBot (claimed)\n", "not verified: these requests could be anyone's"]);
     let table = output(&folder, &["--csv", "Shop 1"]);
     assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
+    assert_eq!(output(&folder, &["--csv", "--site", "Shop 1"]), table);
+    assert_has(folder.with_config(&["board", "--site", "none"]).failed(2), &["none"]);
 
     // Another version is written at once, and the counts with it.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));

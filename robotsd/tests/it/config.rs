@@ -142,6 +142,35 @@ fn an_admin_socket_that_cannot_be_made_is_an_error() {
     }
 }
 
+/// After a move of the site it is often the old host.
+#[test]
+fn a_sitemap_that_is_on_no_host_of_the_site_is_a_warning() {
+    let config = format!("{CONFIG}hosts = [\"shop.test\", \"*.shop.test\"]\n");
+    for (address, shown) in [
+        ("http://shop.test/s.xml", None),
+        ("https://www.shop.test/s.xml", None),
+        ("/s.xml", None),
+        ("http://shop.old.test/s.xml", Some("http://shop.old.test/s.xml")),
+        ("https://cdn.test/s.xml", Some("https://cdn.test/s.xml")),
+    ] {
+        let robots = format!("User-agent: *\nDisallow: /x\n\nSitemap: {address}\n");
+        let warning = shown.map(|url| format!("the sitemap {url} is on no host of the site"));
+        let is_said = |error: &str| match &warning {
+            Some(warning) => error.contains(warning),
+            None => !error.contains("is on no host"),
+        };
+        let (code, _, error) = said("check", &config, &robots);
+        assert_eq!((code, is_said(&error)), (Some(0), true), "{address}: {error}");
+        let (_, _, elsewhere) = said("check", &format!("{config}[gate]\nsitemaps = false\n"), &robots);
+        assert_lacks(elsewhere, &["is on no host"]);
+        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &robots)]);
+        let ended = folder.with_config(&["check", "--site", "a"]);
+        assert_eq!((ended.code, is_said(&ended.error)), (Some(0), true), "{address}: {}", ended.error);
+    }
+    let robots = "User-agent: *\nDisallow: /x\n\nSitemap: https://cdn.test/s.xml\n";
+    assert_lacks(said("check", CONFIG, robots).2, &["is on no host"]);
+}
+
 #[test]
 fn a_file_in_place_of_the_state_directory_is_an_error() {
     for state_dir in ["robots.txt", "robots.txt/state"] {

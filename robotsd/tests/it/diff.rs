@@ -175,6 +175,28 @@ fn a_line_that_crawlers_do_not_read_as_it_looks_is_said() {
 }
 
 #[test]
+fn sitemap_lines_that_come_or_go_are_said() {
+    let named = |sitemaps: &str| format!("{OLD}\n{sitemaps}");
+    let [old, moved] = ["http://www.shop.test/a.xml", "https://shop.test/a.xml"];
+    let (was, is) = (named(&format!("Sitemap: {old}\n")), named(&format!("sitemap: {moved}\nSitemap: {moved}?b\n")));
+    let folder = folder(&[("none", OLD), ("old", &was), ("new", &is), ("closed", NEW)]);
+    let text = |old: &str, new: &str| folder.run(["diff", old, new]).succeeded();
+    let none = "no rule changes; sitemaps";
+    let now = format!("sitemaps named now: {moved}, {moved}?b\n");
+    assert_eq!(text("old", "new"), format!("{none} no longer named: {old}; {now}"));
+    assert_eq!(text("old", "none"), format!("{none} no longer named: {old}\n"));
+    assert_eq!(text("none", "new"), format!("no rule changes; {now}"));
+    assert_eq!(text("new", "new"), "nothing changes for any crawler\n");
+    let closed = text("old", "closed");
+    assert!(closed.ends_with(&format!("is disallowed now; sitemaps no longer named: {old}\n")), "{closed}");
+    let comment = folder.run(["diff", "old", "new", "--format", "markdown"]).succeeded();
+    assert_has(comment, &[&format!("{none} no longer named: `{old}`; sitemaps named now: `{moved}`, ")]);
+    let json = folder.run(["diff", "old", "new", "--format", "json"]).json();
+    let want = json!({ "sitemaps_added": [moved, format!("{moved}?b")], "sitemaps_removed": [old], "effects": [] });
+    assert_part(&json, &want);
+}
+
+#[test]
 fn a_guard_for_a_crawler_that_does_not_exist_is_an_error() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", &NEW.replace("GPTBot", "HouseBot"))]);
     let diff = |guard: &str| {

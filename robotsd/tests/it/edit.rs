@@ -45,6 +45,19 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
     assert_eq!(folder.read("robots.txt"), after.replace("User-agent: ClaudeBot\r\n", ""));
 }
 
+#[test]
+fn who_supplies_a_category_is_named_unless_the_file_shuts_it_out() {
+    let left = "not meant by this, and others use for ai-training what they collect: \"CCBot\"\n";
+    for (rule, is_named) in [("/", false), ("/x", true)] {
+        let folder = folder(&[("robots.txt", &format!("User-agent: CCBot\nDisallow: {rule}\n"))]);
+        let out = edit(&folder, &["--disallow", "GPTBot"]).succeeded();
+        assert_eq!(out.contains(left), is_named, "{rule}: {out}");
+        assert_eq!(out.contains("not meant by this"), is_named, "{rule}: {out}");
+    }
+    let everyone = folder(&[("robots.txt", "User-agent: *\nDisallow: /\n")]);
+    assert_lacks(edit(&everyone, &["--disallow", "GPTBot"]).succeeded(), &["not meant by this"]);
+}
+
 /// The owner's own group is one of those that a category keeps out, and goes with them.
 #[test]
 fn who_was_shut_out_already_is_said_before_letting_in_opens_it_too() {

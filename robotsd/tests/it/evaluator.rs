@@ -182,7 +182,13 @@ fn a_site_is_named_where_a_config_has_several() {
     assert_has(explain(&[], "https://b.pages.test/a/").succeeded(), &["AcmeBot may fetch "]);
     assert_has(explain(&[], "https://nobody.test/").failed(2), &[several]);
     // A config that the environment names stops nothing that is about files which are all named; one on the command line is meant.
-    let files = [&["check", "robots.txt"][..], &["diff", "robots.txt", "robots.txt"]];
+    folder.write("access.log", log_line(GPTBOT));
+    let files = [
+        &["check", "robots.txt"][..],
+        &["diff", "robots.txt", "robots.txt"],
+        &["replay", "access.log", "--robots", "robots.txt", "--against", "robots.txt"],
+        &["replay", "access.log", "--history", "robots.txt"],
+    ];
     for command in files.iter().chain(&[&["edit", "--diff", "robots.txt", "--disallow", "AcmeBot"][..]]) {
         let ended = run(folder.robotsd().args(*command).env("ROBOTSD_CONFIG", "robotsd.toml"));
         assert!(

@@ -216,15 +216,17 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
 #[test]
 fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
     let folder = config().folder();
-    folder.configure(folder.read("robotsd.toml").replace("\"state\"", "\"page.html\""));
     let operated = Operated::start(&folder);
+    wait_until("the state directory", || folder.at("state").exists());
+    std::fs::rename(folder.at("state"), folder.at("aside")).unwrap();
+    folder.write("state", "a file");
     for arguments in [&["enforce", "off"][..], &["enforce", "off", "--site", "shop"]] {
         let output = operated.command(arguments).ends_with(1);
-        assert_has(unfolded(&output.out), &["it holds until robotsd ends: ", "page.html"]);
+        assert_has(unfolded(&output.out), &["it holds until robotsd ends: ", "Not a directory"]);
         assert_eq!(operated.page("shop.test"), 200);
     }
     let site = operated.site(0);
-    assert_has(site["troubles"][0].as_str().unwrap(), &["page.html"]);
+    assert_has(site["troubles"][0].as_str().unwrap(), &["Not a directory"]);
     assert_has(site["next"].to_string(), &["repair the state directory"]);
 }
 
@@ -511,6 +513,30 @@ fn the_effect_of_a_rollback_is_shown_before_and_nothing_is_changed_by_that() {
     assert_eq!(operated.robots(), OPEN);
     let (_, effect) = said.split_once("crawlers: ").unwrap();
     assert_has(done, &[&unfolded(effect)]);
+}
+
+#[test]
+fn a_rollback_names_each_crawler_that_it_lets_in_or_shuts_out_before() {
+    let folder = config().folder();
+    let operated = Operated::start(&folder);
+    let shut = "User-agent: ClaudeBot\nUser-agent: CCBot\nUser-agent: Amazonbot\nDisallow: /\n\n";
+    folder.replace("robots.txt", &format!("{shut}{}Disallow: /tmp/\n", OPEN.replace("GPTBot", "Bytespider")));
+    operated.out(&["reload", "--site", "shop"]);
+    let diff = ["rollback", "shop", "--diff"];
+    let text = unfolded(&operated.command(&diff).ends_with(1).out);
+    let json = operated.command(&[&diff[..], &["--json"]].concat()).ends_with(1).json();
+    for said in [&*text, json["message"].as_str().unwrap()] {
+        assert_has(
+            said,
+            &[
+                "\"/tmp/\" is allowed for \"Googlebot\", \"bingbot\" and ",
+                "\"/page\" is disallowed for \"GPTBot\"",
+                "\"/page\" is allowed for \"Bytespider\"",
+                "is allowed for \"Amazonbot\", \"CCBot\", \"ClaudeBot\"",
+            ],
+        );
+        assert_lacks(said, &["more change"]);
+    }
 }
 
 /// The config of a folder with another address for the admin interface, where no server listens.

@@ -137,7 +137,7 @@ impl DelayChange {
 /// As in `"ClaudeBot": one request in 10 s instead of none`.
 impl fmt::Display for DelayChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", first_crawlers(&self.crawlers), self.effect())
+        write!(f, "{}: {}", first_crawlers(f, &self.crawlers), self.effect())
     }
 }
 

@@ -58,6 +58,12 @@ pub struct Diff {
     /// the ones that obey the same group together. They are search engines first, and may obey the group of another.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
+    /// The addresses of `Sitemap` lines that only the new file has. No verdict depends on them.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub sitemaps_added: Vec<String>,
+    /// Those that only the old file has.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub sitemaps_removed: Vec<String>,
     /// Whether it ended before all paths were tried ([`Diff::of_while`]): more may differ.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
@@ -157,10 +163,15 @@ impl Diff {
         spared.sort_by_cached_key(|class| class.first().map(Subject::rank));
         let recognizer = Recognizer::new(options.registry.clone(), new);
         let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &recognizer, &goes_on)).collect();
-        Self { effects, delays, breaches, spared, is_cut: over.get() }
+        let [sitemaps_added, sitemaps_removed] = [(new, old), (old, new)].map(|(of, other)| {
+            let known: HashSet<_> = other.sitemaps().map(|sitemap| sitemap.value).collect();
+            let only = of.sitemaps().filter(|sitemap| !known.contains(sitemap.value));
+            only.map(|sitemap| String::from_utf8_lossy(sitemap.value).into_owned()).collect()
+        });
+        Self { effects, delays, breaches, spared, sitemaps_added, sitemaps_removed, is_cut: over.get() }
     }
 
-    /// Whether nothing was found to differ.
+    /// Whether nothing was found to differ for any crawler, sitemaps aside.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty() && self.delays.is_empty()
     }
@@ -289,7 +300,7 @@ impl Pair {
 const SHOWN: usize = 2;
 
 /// The worst changes and how many more there are: `"/" is disallowed for "Googlebot", "bingbot" and 640 more; ...`. The alternate
-/// form (`{:#}`) names every change that the comparison has kept.
+/// form (`{:#}`) names every change that the comparison has kept, and every crawler of it that a file names.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -312,7 +323,7 @@ impl fmt::Display for Diff {
         }
         for (at, delay) in self.delays.iter().take(shown).enumerate() {
             f.write_str(if at == 0 && self.effects.is_empty() { "" } else { "; " })?;
-            write!(f, "{delay}")?;
+            fmt::Display::fmt(delay, f)?;
         }
         match self.delays.len().saturating_sub(shown) {
             0 => Ok(()),
@@ -327,5 +338,5 @@ fn write_change(f: &mut fmt::Formatter<'_>, effect: &Effect, change: &Change) ->
         Access::Allow => "allowed",
         Access::Disallow => "disallowed",
     };
-    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), first_crawlers(&effect.crawlers))
+    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), first_crawlers(f, &effect.crawlers))
 }

@@ -127,7 +127,7 @@ impl fmt::Display for PageLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.crawlers.len() == 1 { "loses" } else { "lose" };
         let noun = if self.of == 1 { "page" } else { "pages" };
-        write!(f, "{} {verb} {} of {} {noun}", first_crawlers(&self.crawlers), self.lost.len(), self.of)
+        write!(f, "{} {verb} {} of {} {noun}", first_crawlers(f, &self.crawlers), self.lost.len(), self.of)
     }
 }
 

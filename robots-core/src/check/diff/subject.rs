@@ -1,6 +1,7 @@
 //! The crawlers that a change is shown for: those of the registry, names of the files, and one that no group names.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use crate::agent::{Agents, Category, Crawler, NamedAs, Registry};
 use crate::check::quote::Quoted;
@@ -92,13 +93,16 @@ impl Subject {
     }
 }
 
-/// The first few of several crawlers, and how many more there are.
-pub(super) fn first_crawlers(crawlers: &[Subject]) -> String {
+/// The first few of several crawlers, and how many more there are; in the alternate form every one that a file names besides.
+pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),
         None => "crawlers that no group names".to_owned(),
     };
-    first_few(crawlers.iter().map(shown), NAMES)
+    let is_first = |(at, crawler): &(usize, &Subject)| *at < NAMES || (f.alternate() && crawler.named);
+    let (first, rest): (Vec<_>, Vec<_>) = crawlers.iter().enumerate().partition(is_first);
+    let few = first.len();
+    first_few([first, rest].concat().into_iter().map(|(_, crawler)| shown(crawler)), few)
 }
 
 /// Crawlers by their rank.

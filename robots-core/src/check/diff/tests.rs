@@ -167,6 +167,30 @@ fn many_changes_are_counted() {
 }
 
 #[test]
+fn the_alternate_form_names_every_change_and_every_crawler_that_a_file_names() {
+    let old = "User-agent: *\nDisallow: /admin\n\nUser-agent: GPTBot\nDisallow: /\n\n\
+               User-agent: CCBot\nUser-agent: Amazonbot\nUser-agent: ClaudeBot\nUser-agent: HouseBot\nDisallow: /\n";
+    let new = "User-agent: *\nDisallow: /cart\nDisallow: /tmp/\n\n\
+               User-agent: DelayBot\nCrawl-delay: 5\nDisallow: /admin\n";
+    let diff = between(old, new);
+    let (short, long) = (diff.to_string(), format!("{diff:#}"));
+    assert!(short.contains(" more changes; ") && !short.contains("GPTBot"), "{short}");
+    for part in [
+        "\"/cart\" is disallowed for \"Googlebot\", \"bingbot\" and ",
+        "\"/tmp/\" is disallowed for \"Googlebot\", \"bingbot\" and ",
+        "\"/admin\" is allowed for \"Googlebot\", \"bingbot\" and ",
+        "\"/\" is allowed for \"GPTBot\"",
+        "\"/\" is allowed for \"Amazonbot\", \"CCBot\", \"ClaudeBot\", \"HouseBot\"",
+        "\"DelayBot\": one request in 5 s instead of none",
+    ] {
+        assert!(long.contains(part), "{part}: {long}");
+    }
+    assert!(!long.contains("more change"), "{long}");
+    let one = between("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow:\n");
+    assert_eq!(format!("{one:#}"), one.to_string(), "nothing is left out of the short form");
+}
+
+#[test]
 fn a_delay_that_changes_is_said_for_those_that_obey_it() {
     let old = "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nCrawl-delay: 5\nDisallow: /a\n";
     let new = "User-agent: ClaudeBot\nCrawl-delay: 10\nDisallow: /a\n\nUser-agent: *\nDisallow: /a\n\n\

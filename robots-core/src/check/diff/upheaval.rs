@@ -223,7 +223,7 @@ impl fmt::Display for Upheaval {
             Self::EveryoneShutOut => f.write_str("everyone is shut out: no crawler may fetch anything"),
             Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is shut out"),
             Self::SearchEnginesShutOut { engines } => {
-                write!(f, "search engines that were let in are shut out: {}", first_crawlers(engines))
+                write!(f, "search engines that were let in are shut out: {}", first_crawlers(f, engines))
             }
             Self::SiteOpened => f.write_str("the site was closed and is opened to every crawler"),
             Self::GroupsLost { of } => {
@@ -235,7 +235,7 @@ impl fmt::Display for Upheaval {
                     f,
                     "{} of {of} crawlers that were shut out are let in: {}",
                     crawlers.len(),
-                    first_crawlers(crawlers)
+                    first_crawlers(f, crawlers)
                 )
             }
         }

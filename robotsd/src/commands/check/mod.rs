@@ -31,6 +31,7 @@ use super::arguments::site::{RobotsFile, SelectedSite, missing_hint};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::input::{InputSource, stdin_once};
+use crate::pages::OwnHosts;
 use crate::render::{self, Checked, FindingFormat, SarifLog, printable, printable_path, stderr, stdout, styled_stdout};
 use crate::retrieval::{is_url, shown_url};
 
@@ -129,6 +130,9 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             Ok(RobotsFile { name, bytes }) => {
                 let evaluator = Evaluator::new(bytes, Reading::Standard, settings);
                 let report = evaluator.check_with_fixes();
+                let elsewhere =
+                    site.hosts().and_then(|(_, hosts)| OwnHosts::of(hosts).sitemap_elsewhere(evaluator.robots()));
+                elsewhere.iter().for_each(|text| complain(&format_args!("{}: {text}", printable(&name))));
                 output.checked(out, Checked { name: &name, robots: evaluator.robots(), report: &report })?;
             }
             Err(error) => output.unread("robots.txt", &error),

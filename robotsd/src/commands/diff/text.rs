@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use askama::Template;
 use tower_robots::check::{Breadth, Change, Diff, Effect, Finding, Subject};
+use tower_robots::internals::first_few;
 use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses, OF_SITEMAPS};
@@ -116,14 +117,19 @@ fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
 }
 
 /// The sum of the changes.
-fn summary(diff: &Diff) -> String {
-    if diff.is_empty() {
-        return "nothing changes for any crawler".to_owned();
-    }
+fn summary(diff: &Diff, style: NameStyle) -> String {
     let mut totals: Vec<_> = (!diff.effects.is_empty()).then(|| totals(&diff.effects)).into_iter().collect();
     if !diff.delays.is_empty() {
         let crawlers = diff.delays.iter().map(|delay| &*delay.crawlers);
         totals.push(format!("the delay changes for {}", whom(crawlers)));
+    }
+    for (state, addresses) in [("no longer named", &diff.sitemaps_removed), ("named now", &diff.sitemaps_added)] {
+        let list = first_few(addresses.iter().map(|address| style(address)), SHOWN);
+        totals.extend((!addresses.is_empty()).then(|| format!("sitemaps {state}: {list}")));
+    }
+    if diff.is_empty() {
+        let none = if totals.is_empty() { "nothing changes for any crawler" } else { "no rule changes" };
+        totals.insert(0, none.to_owned());
     }
     totals.join("; ")
 }
@@ -248,7 +254,7 @@ pub(super) fn write_markdown(
     for (of, count) in pages.without_loss() {
         let _ = writeln!(comment, "{}\n", nothing_lost(of, count, cell));
     }
-    let _ = writeln!(comment, "{}.\n", summary(diff));
+    let _ = writeln!(comment, "{}.\n", summary(diff, cell));
     if let Some(spared) = spared(diff, cell) {
         let _ = writeln!(comment, "{spared}.\n");
     }

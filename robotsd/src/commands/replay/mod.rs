@@ -177,7 +177,8 @@ fn resolver(text: &str) -> Result<SocketAddr, String> {
 
 pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     stdin_once(args.logs.iter().chain(&args.robots).chain(&args.against).chain(&args.expect))?;
-    let site = args.site.select()?;
+    let files: Vec<_> = args.robots.iter().chain(&args.history).map(PathBuf::as_path).collect();
+    let site = args.site.select_for(&files, &[])?;
     let deploy = args.deployed_within.map(|time| time.as_secs());
     let read = || VersionHistory::read(&args.history, deploy, &site.settings);
     let history = (!args.history.is_empty()).then(read).transpose()?;
