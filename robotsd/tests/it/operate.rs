@@ -218,7 +218,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     wait_until("the state directory", || folder.at("state").exists());
-    std::fs::rename(folder.at("state"), folder.at("aside")).unwrap();
+    fs::rename(folder.at("state"), folder.at("aside")).unwrap();
     folder.write("state", "a file");
     for arguments in [&["enforce", "off"][..], &["enforce", "off", "--site", "shop"]] {
         let output = operated.command(arguments).ends_with(1);
