@@ -103,12 +103,8 @@ pub(super) struct UpstreamReporter {
 
 impl UpstreamReporter {
     pub(super) fn new(tell: impl Fn(&UpstreamEvent) + Send + Sync + 'static) -> Self {
-        Self {
-            tell: Box::new(tell),
-            start: Instant::now(),
-            failures: Default::default(),
-            given_up: EventCounter::default(),
-        }
+        let (failures, given_up) = Default::default();
+        Self { tell: Box::new(tell), start: Instant::now(), failures, given_up }
     }
 
     pub(super) fn tell(&self, kind: UpstreamEventKind, detail: String) {

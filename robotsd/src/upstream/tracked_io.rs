@@ -158,14 +158,9 @@ pub(super) struct ExchangeProgress {
 
 impl ExchangeProgress {
     pub(super) fn new(usage: Arc<Usage>) -> Self {
-        Self {
-            usage,
-            upload: UploadProgress::new(),
-            received: AtomicUsize::new(0),
-            before_head: AtomicUsize::new(usize::MAX),
-            look: AtomicBool::new(false),
-            replays: AtomicBool::new(false),
-        }
+        let (received, look, replays) = Default::default();
+        let (upload, before_head) = (UploadProgress::new(), AtomicUsize::new(usize::MAX));
+        Self { usage, upload, received, before_head, look, replays }
     }
 
     /// A request begins.

@@ -104,23 +104,13 @@ impl Http2ClientConnection {
             .enable_push(false)
             .handshake::<_, Bytes>(io)
             .await?;
-        let (released, is_released) = oneshot::channel();
+        let (_released, is_released) = oneshot::channel();
         if let Some(ping) = connection.ping_pong() {
             let death = death(ping, Arc::clone(&activity), Arc::clone(&doubt), limits.connect);
             tokio::spawn(drive(connection, death, is_released, limits.connect));
         }
-        Ok(Self {
-            sender,
-            usage,
-            doubt,
-            activity,
-            streams: AtomicUsize::new(0),
-            has_answered: AtomicBool::new(false),
-            is_blamed: AtomicBool::new(false),
-            opened,
-            idle_since: AtomicU64::new(0),
-            _released: released,
-        })
+        let (streams, has_answered, is_blamed, idle_since) = Default::default();
+        Ok(Self { sender, usage, doubt, activity, streams, has_answered, is_blamed, opened, idle_since, _released })
     }
 
     /// A stream, counted until [`leave`](Self::leave).
