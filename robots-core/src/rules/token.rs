@@ -79,19 +79,11 @@ pub(super) fn is_star(value: &[u8]) -> bool {
     matches!(value, [b'*']) || matches!(value, [b'*', second, ..] if is_space(*second))
 }
 
-fn trim_decoration(mut value: &[u8]) -> &[u8] {
-    let decoration = |byte: &u8| is_space(*byte) || matches!(byte, b'"' | b'\'' | b'*' | b'+');
-    while let [first, rest @ ..] = value
-        && decoration(first)
-    {
-        value = rest;
-    }
-    while let [rest @ .., last] = value
-        && decoration(last)
-    {
-        value = rest;
-    }
-    value
+fn trim_decoration(value: &[u8]) -> &[u8] {
+    let is_kept = |byte: &u8| !is_space(*byte) && !matches!(byte, b'"' | b'\'' | b'*' | b'+');
+    let start = value.iter().position(is_kept).unwrap_or(value.len());
+    let end = value.iter().rposition(is_kept).map_or(start, |last| last + 1);
+    &value[start..end]
 }
 
 /// Folded multiplication by secrets of this process: the author of a file cannot know which names collide. It hashes

@@ -70,18 +70,9 @@ const CHOICES: usize = 8;
 
 impl ConnectionLimit {
     pub(super) fn new(capacity: NonZeroUsize, per_server: NonZeroUsize) -> Self {
-        Self {
-            open: AtomicUsize::new(0),
-            capacity: capacity.get(),
-            per_server: per_server.get(),
-            waiting: ByStanding::default(),
-            freed: ByStanding::default(),
-            wanted: Notify::new(),
-            shares: Mutex::default(),
-            start: Instant::now(),
-            short_until: AtomicU64::new(0),
-            fruitless_until: AtomicU64::new(0),
-        }
+        let (open, waiting, freed, wanted, shares, short_until, fruitless_until) = Default::default();
+        let (start, capacity, per_server) = (Instant::now(), capacity.get(), per_server.get());
+        Self { open, capacity, per_server, waiting, freed, wanted, shares, start, short_until, fruitless_until }
     }
 
     /// Whether a transfer was given up a moment ago, so that clients beyond their share get no connection.

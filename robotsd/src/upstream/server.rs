@@ -143,14 +143,8 @@ enum TicketKind {
 
 impl Health {
     pub(super) fn new(policy: HealthPolicy, start: Instant) -> Self {
-        Self {
-            policy,
-            start,
-            until: AtomicU64::new(0),
-            ejections: AtomicU32::new(0),
-            is_marked: AtomicBool::new(false),
-            record: Mutex::default(),
-        }
+        let (until, ejections, is_marked, record) = Default::default();
+        Self { policy, start, until, ejections, is_marked, record }
     }
 
     pub(super) fn is_in_service(&self) -> bool {

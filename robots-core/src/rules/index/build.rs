@@ -72,17 +72,9 @@ impl RuleIndex {
 
 impl<'c> IndexBuilder<'c> {
     fn new(candidates: &'c Candidates) -> Self {
-        Self {
-            candidates,
-            interner: Interner::default(),
-            patterns: vec![UNKNOWN; candidates.len()],
-            used: Vec::new(),
-            tries: Tries::default(),
-            lists: Vec::new(),
-            wildcards: Vec::new(),
-            grams: Vec::new(),
-            roots: Vec::new(),
-        }
+        let (interner, used, tries, lists, wildcards, grams, roots) = Default::default();
+        let patterns = vec![UNKNOWN; candidates.len()];
+        Self { candidates, interner, patterns, used, tries, lists, wildcards, grams, roots }
     }
 
     /// Adds what the candidates of these ranks, best first, say together.

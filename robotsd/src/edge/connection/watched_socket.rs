@@ -82,18 +82,10 @@ impl<T> WatchedSocket<T> {
             Some(SettledProtocol::Http1) => Protocol::Http1,
             settled => Protocol::Preface { octets: 0, is_required: settled.is_some() },
         };
-        Self {
-            socket,
-            early,
-            unread: Bytes::new(),
-            state,
-            timeouts: [IdleTimeout::new(write_idle), IdleTimeout::new(write_idle)],
-            protocol,
-            interim: Bytes::new(),
-            unsent: Unsent::Nothing,
-            partial: None,
-            lingering: None,
-        }
+        let (unread, interim, partial, lingering) = Default::default();
+        let timeouts = [IdleTimeout::new(write_idle), IdleTimeout::new(write_idle)];
+        let unsent = Unsent::Nothing;
+        Self { socket, early, unread, state, timeouts, protocol, interim, unsent, partial, lingering }
     }
 
     /// Records what of a response the client still has to take, from here or from a stream, and whether a frame has come in

@@ -47,16 +47,9 @@ struct OpenStream {
 
 impl FrameAccounting {
     pub(crate) fn new() -> Self {
-        Self {
-            received: Frames::default(),
-            sent: Frames::default(),
-            budget: FrameBudget::new(Instant::now()),
-            last: 0,
-            open: OpenStreams::default(),
-            in_fields: false,
-            coming: None,
-            begun: 0,
-        }
+        let (received, sent, last, open, in_fields, coming, begun) = Default::default();
+        let budget = FrameBudget::new(Instant::now());
+        Self { received, sent, budget, last, open, in_fields, coming, begun }
     }
 
     /// Looks at octets from the client. Where it has sent more frames than its requests explain, the error is the type of the first that

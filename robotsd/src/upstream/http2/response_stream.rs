@@ -74,17 +74,9 @@ struct EndingStream {
 
 impl Http2Body {
     pub(super) fn new(stream: RecvStream, left: ExpectedBody, upload: Option<UploadTask>, idle: Duration) -> Self {
-        let mut body = Self {
-            part: BodyPart::Data,
-            left,
-            idle,
-            timer: None,
-            moved: None,
-            upload,
-            stream: Some(stream),
-            slot: None,
-            failed: None,
-        };
+        let (part, stream) = (BodyPart::Data, Some(stream));
+        let (timer, moved, slot, failed) = Default::default();
+        let mut body = Self { part, left, idle, timer, moved, upload, stream, slot, failed };
         if body.stream.as_ref().is_none_or(RecvStream::is_end_stream) {
             body.end();
         }
