@@ -520,7 +520,7 @@ fn a_rollback_names_each_crawler_that_it_lets_in_or_shuts_out_before() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let shut = "User-agent: ClaudeBot\nUser-agent: CCBot\nUser-agent: Amazonbot\nDisallow: /\n\n";
-    folder.replace("robots.txt", &format!("{shut}{}Disallow: /tmp/\n", OPEN.replace("GPTBot", "Bytespider")));
+    folder.replace("robots.txt", format!("{shut}{}Disallow: /tmp/\n", OPEN.replace("GPTBot", "Bytespider")));
     operated.out(&["reload", "--site", "shop"]);
     let diff = ["rollback", "shop", "--diff"];
     let text = unfolded(&operated.command(&diff).ends_with(1).out);
