@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use futures_util::future::OptionFuture;
 use parking_lot::Mutex;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::audit::{AuditRecord, append};
@@ -25,8 +26,8 @@ pub(crate) struct AuditWriter {
     place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
     refusals: Mutex<Refusals>,
-    /// Held while the lines of a config are written, so that they stand behind those of the one before.
-    pub(super) config_lines: tokio::sync::Mutex<()>,
+    /// The task that writes the lines of the last config, behind those of the one before.
+    pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +40,7 @@ struct Refusals {
 
 impl AuditWriter {
     pub(super) fn new(log: Log) -> Self {
-        Self { place: OnceLock::new(), log, refusals: Mutex::default(), config_lines: Default::default() }
+        Self { place: OnceLock::new(), log, refusals: Mutex::default(), config_lines: Mutex::default() }
     }
 
     /// Has it written to a file from now on, by the name of this replica.
@@ -90,8 +91,8 @@ impl AuditWriter {
 
     /// Waits for the lines of configs, unless the disk takes too long.
     pub(crate) async fn finish(&self) {
-        // Whoever takes it first has it first.
-        let _ = timeout(PATIENCE, self.config_lines.lock()).await;
+        let last = self.config_lines.lock().take();
+        let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
     /// How many refusals before this one were not written, if this one may be.

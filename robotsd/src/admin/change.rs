@@ -7,6 +7,7 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use http::StatusCode;
 use http::request::Parts;
 use tokio::time::timeout;
@@ -98,14 +99,16 @@ impl ServerState {
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
-        tokio::spawn(async move {
-            let _lines = state.audit.config_lines.lock().await;
+        let mut last = self.audit.config_lines.lock();
+        let before = OptionFuture::from(last.take());
+        *last = Some(tokio::spawn(async move {
+            before.await;
             for SettingChange { site, before, after, .. } in changes {
                 let (site, replica) = (site.or_else(|| Some("*".to_owned())), state.audit.replica());
                 let made = AuditRecord::new("file", "mode").with("done");
                 state.audit.note(AuditRecord { site, before, after, replica, ..made }).await;
             }
-        });
+        }));
     }
 }
 
@@ -170,8 +173,6 @@ mod tests {
         for number in 0..20 {
             state.audit_modes(&[mode(2 * number), mode(2 * number + 1)]);
         }
-        // The control thread waits for more before it ends.
-        tokio::task::yield_now().await;
         state.audit.finish().await;
         let (records, broken) = audit::read(&place).unwrap();
         let modes: Vec<_> = records.into_iter().filter_map(|record| record.after).collect();
