@@ -56,7 +56,11 @@ impl<'n> UnknownName<'n> {
             return None;
         }
         let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
-        Some(Self { name: name.trim(), hint: crawler_hint(name.trim(), recognizer.registry(), of_files) })
+        let hint = match name.contains(':') {
+            true => Some("name the crawlers of a category or an operator, which `robotsd agents` lists.".to_owned()),
+            false => crawler_hint(name.trim(), recognizer.registry(), of_files),
+        };
+        Some(Self { name: name.trim(), hint })
     }
 
     /// The crawler that was probably meant, or how to find it.

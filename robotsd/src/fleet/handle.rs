@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
@@ -49,6 +49,9 @@ pub(crate) struct Fleet {
     pub(super) received: Mutex<Option<mpsc::UnboundedReceiver<FleetRequest>>>,
 }
 
+/// Longer than a process and the one that takes its place both say what the replica has.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
 /// What was seen of the store last.
 #[derive(Debug, Default)]
 pub(super) struct StoreView {
@@ -58,8 +61,8 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether that was the last attempt.
     is_read: bool,
-    /// Of late: how many heartbeats more stood under its name that were of another process than its own. An upgrade leaves one.
-    others: u8,
+    /// When a heartbeat of another process was found under its name: first, and last, with no long gap between.
+    other: Option<(Instant, Instant)>,
     /// Why it cannot be read, or written.
     pub(super) trouble: Option<String>,
     file_trouble: Option<String>,
@@ -86,7 +89,9 @@ pub(super) enum FleetRequest {
 impl StoreView {
     /// How the replica stands. Two processes with one name come first: the others take them for one.
     pub(super) fn state(&self) -> StateAndReason {
-        if self.others < 2 {
+        // For a moment a process meets the one that takes its place.
+        let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
+        if !self.other.is_some_and(is_other) {
             return self.standing.state();
         }
         let why = "another process has the name of this replica: give each of them its own `replica` in [fleet]";
@@ -231,12 +236,13 @@ impl Fleet {
     pub(super) fn finds(&self, is_own: bool) {
         let mut store = self.store.lock();
         let before = store.state().0;
-        store.others = if is_own { store.others.saturating_sub(1) } else { (store.others + 1).min(3) };
+        if !is_own {
+            let lately = store.other.filter(|(_, last)| last.elapsed().as_secs() < SILENT);
+            store.other = Some((lately.map_or_else(Instant::now, |(first, _)| first), Instant::now()));
+        }
         let (state, why) = store.state();
         drop(store);
-        if before != state {
-            self.warn(why.unwrap_or_else(|| "no other process has the name of this replica any more".to_owned()));
-        }
+        why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
     /// The store is read, or not any more; or it cannot be written.

@@ -54,7 +54,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
 
 /// The names that a line holds which was meant for several crawlers: with a comma between them, or all of them known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
-    let is_separator = |octet: &u8| matches!(octet, b',' | b';') || octet.is_ascii_whitespace();
+    let is_separator =
+        |octet: &u8| matches!(octet, b',' | b';' | b'|' | b'&' | b'+' | b'/') || octet.is_ascii_whitespace();
     let names: Vec<&[u8]> = value.split(is_separator).filter(|name| !name.is_empty()).collect();
     let has_comma = value.iter().any(|octet| matches!(octet, b',' | b';'));
     let is_known = |name: &&[u8]| crawlers.of_token(&ProductToken::new(name)).is_some();
@@ -76,6 +77,8 @@ fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];
     let meant = match rest {
+        // A word behind it may be another crawler's name.
+        [b'/', b'A'..=b'Z' | b'a'..=b'u' | b'w'..=b'z', ..] => false,
         [b'/', version @ ..] => version.iter().all(|byte| is_word(*byte)),
         _ => rest.iter().all(|byte| *byte == b'*'),
     };
@@ -106,7 +109,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let lines = file.lines_after(file.line_of(finding), others.iter().map(Vec::as_slice));
         return Some(vec![Edit::new(finding.span.clone(), *first), lines]);
     }
-    let meant = file.crawlers.declared_by(value)?;
+    // Of several names that are not told apart, none may be lost.
+    let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|octet| b"|&+/".contains(octet)))?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span.clone(), meant)])
 }
 
@@ -123,6 +127,9 @@ mod tests {
             ("GPTBot;ccbot", true),
             ("GPTBot ccbot", true),
             ("GPTBot,ccbot,", true),
+            ("GPTBot|ccbot", true),
+            ("GPTBot/ccbot", true),
+            ("GPTBot+ccbot", true),
             ("GPTBot or-so", false),
             ("Yahoo! Slurp", false),
         ] {
