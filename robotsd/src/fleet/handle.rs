@@ -437,7 +437,7 @@ impl Fleet {
             what: what.to_owned(),
             rev: *rev,
             by: by.clone(),
-            at: rfc3339(UNIX_EPOCH + std::time::Duration::from_secs(*at)),
+            at: rfc3339(UNIX_EPOCH + Duration::from_secs(*at)),
             why: why.clone(),
         };
         FleetReport {
