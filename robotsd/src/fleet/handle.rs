@@ -50,7 +50,7 @@ pub(crate) struct Fleet {
 }
 
 /// Longer than a process and the one that takes its place both say what the replica has.
-const AT_ONCE: Duration = Duration::from_secs(8);
+const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// What was seen of the store last.
 #[derive(Debug, Default)]
@@ -232,14 +232,12 @@ impl Fleet {
         store.missing = missing;
     }
 
-    /// A heartbeat of its own, or of another process, was the last under the name of this replica.
-    pub(super) fn finds(&self, is_own: bool) {
+    /// A heartbeat of another process was the last under the name of this replica.
+    pub(super) fn meets_another(&self) {
         let mut store = self.store.lock();
         let before = store.state().0;
-        if !is_own {
-            let lately = store.other.filter(|(_, last)| last.elapsed().as_secs() < SILENT);
-            store.other = Some((lately.map_or_else(Instant::now, |(first, _)| first), Instant::now()));
-        }
+        let lately = store.other.filter(|(_, last)| last.elapsed().as_secs() < SILENT);
+        store.other = Some((lately.map_or_else(Instant::now, |(first, _)| first), Instant::now()));
         let (state, why) = store.state();
         drop(store);
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));

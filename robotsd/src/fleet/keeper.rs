@@ -202,8 +202,9 @@ impl Keeper {
             self.call(&HEARTBEAT_SCRIPT, &key, &own).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_str(&beat).ok());
         // The first finds that of the process whose place this one takes.
-        if let Some(before) = before.filter(|_| self.beaten.is_some()) {
-            self.fleet.finds(before.process.is_empty() || before.process == self.process);
+        let is_other = |before: &Heartbeat| !before.process.is_empty() && before.process != self.process;
+        if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
+            self.fleet.meets_another();
         }
         self.beaten = Some(Instant::now());
         self.fleet.hear(now.parse().unwrap_or_default(), replicas);
