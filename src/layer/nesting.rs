@@ -7,7 +7,7 @@
 //! their own, so there has to be a dependency on it; it is read here and is part of no signature. The plain layer does
 //! not read it, because a feature that another crate turns on must not change what is judged; it counts what it judges
 //! by less than the whole target, and logs the first. The layer for axum does so where it judges in a nested router alone,
-//! from which nobody gets `/robots.txt`.
+//! which gets no requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{NestedPath, OriginalUri};

@@ -1,4 +1,4 @@
-//! Path patterns compared with one another, and told from regular expressions.
+//! Path patterns: compared with one another, and distinguished from regular expressions.
 
 use crate::rules::{PathPattern, Reading};
 

@@ -99,6 +99,9 @@ impl ServerState {
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
+        if changes.is_empty() {
+            return;
+        }
         let mut last = self.audit.config_lines.lock();
         let before = OptionFuture::from(last.take());
         *last = Some(tokio::spawn(async move {

@@ -1,8 +1,8 @@
-//! What is so or not, told from one task to another.
+//! A state that is set or not, for tasks that have nothing else to order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is so or not, told from one task to another; at first it is not. It orders nothing else that they share.
+/// A state that one task sets and another reads; at first it is not set. It orders nothing else that they share.
 #[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);
 

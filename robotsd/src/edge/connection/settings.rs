@@ -28,7 +28,7 @@ pub(crate) struct ConnectionSettings {
     pub(crate) on_access: Option<OnAccess>,
     /// For connections that hyper speaks on.
     pub(crate) http1: http1::Builder,
-    /// Another process accepts by now, for all settings of a process: clients are told to connect to that.
+    /// Another process accepts by now, for all settings of a process: clients are sent there.
     pub(crate) successor: Arc<Flag>,
 }
 

@@ -20,6 +20,9 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix)),
 };
 
+/// Signs that may join the names of several crawlers, besides commas.
+const JOINS: &[u8] = b"|&+/";
+
 /// Names of one line that are told apart.
 const MOST_NAMES: usize = 16;
 
@@ -55,7 +58,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
 /// The names that a line holds which was meant for several crawlers: with a comma between them, or all of them known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
-        |octet: &u8| matches!(octet, b',' | b';' | b'|' | b'&' | b'+' | b'/') || octet.is_ascii_whitespace();
+        |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
     let names: Vec<&[u8]> = value.split(is_separator).filter(|name| !name.is_empty()).collect();
     let has_comma = value.iter().any(|octet| matches!(octet, b',' | b';'));
     let is_known = |name: &&[u8]| crawlers.of_token(&ProductToken::new(name)).is_some();
@@ -109,8 +112,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let lines = file.lines_after(file.line_of(finding), others.iter().map(Vec::as_slice));
         return Some(vec![Edit::new(finding.span.clone(), *first), lines]);
     }
-    // Of several names that are not told apart, none may be lost.
-    let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|octet| b"|&+/".contains(octet)))?;
+    // Where a line may hold several names, none may be lost.
+    let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|octet| JOINS.contains(octet)))?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span.clone(), meant)])
 }
 
