@@ -16,10 +16,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName,
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{CertificateError, Error, InconsistentKeys};
 use tower_robots::internals::{certificate_fault, first_few};
-use webpki::EndEntityCert;
-use x509_parser::certificate::X509CertificateParser;
-use x509_parser::nom::Parser as _;
-use x509_parser::time::ASN1Time;
+use webpki::{EndEntityCert, KeyUsage};
 
 use crate::date;
 use crate::files;
@@ -160,8 +157,9 @@ pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
 pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>) {
     let chain = read(chain).ok().and_then(|(pem, _)| certificates(&pem).ok()).unwrap_or_default();
     let Some(first) = chain.first() else { return (false, None) };
-    let is_of_authority = X509CertificateParser::new().parse(&first[..]).is_ok_and(|(_, of)| of.is_ca());
-    (is_of_authority, Validity::of(first).and_then(|validity| validity.warning(now)))
+    let Some(validity) = Validity::of(first) else { return (false, None) };
+    let is_of_authority = matches!(refusal(first, unix_time(validity.begin)), Some(webpki::Error::CaUsedAsEndEntity));
+    (is_of_authority, validity.warning(now))
 }
 
 /// The octets of a regular file, and whether its permissions are too wide for a key.
@@ -195,13 +193,24 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
     }
 }
 
+fn unix_time(time: SystemTime) -> UnixTime {
+    UnixTime::since_unix_epoch(date::sayable(time).duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// Returns why rustls' verifier refuses a certificate in DER at this time; `None` if it cannot read it. With no authority to trust it
+/// refuses every certificate, and it checks dates and basic constraints first.
+fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::Error> {
+    let certificate = EndEntityCert::try_from(certificate).ok()?;
+    certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
+}
+
 /// So long before its end a certificate is warned about. Certificates of 90 days are renewed with 30 left.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// From when until when a certificate is valid (RFC 5280, section 4.1.2.5), read from its DER.
+/// The dates between which a certificate is valid (RFC 5280, section 4.1.2.5).
 ///
-/// By hand, because a parser for X.509 would be a dozen crates for two dates that only a warning depends on; rustls does
-/// not report them. A certificate that cannot be read has no validity here, and that is never an error.
+/// rustls has no method that returns them, and a parser for X.509 would bring 14 crates. Its verifier reports each date as the reason
+/// for which it refuses the certificate before or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     begin: SystemTime,
@@ -209,14 +218,18 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// The validity in a certificate in DER.
+    /// Returns the dates of a certificate in DER; `None` if the verifier cannot read it.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
-        let mut parser = X509CertificateParser::new().with_deep_parse_extensions(false);
-        let (_, certificate) = parser.parse(certificate).ok()?;
-        // A certificate from before 1970 holds from then on, for all that matters here.
-        let at = |time: ASN1Time| UNIX_EPOCH + Duration::from_secs(time.timestamp().try_into().unwrap_or(0));
-        let validity = certificate.validity();
-        Some(Self { begin: at(validity.not_before), end: at(validity.not_after) })
+        let certificate = CertificateDer::from(certificate);
+        let at = |time: UnixTime| UNIX_EPOCH + Duration::from_secs(time.as_secs());
+        let begin = match refusal(&certificate, UnixTime::since_unix_epoch(Duration::ZERO))? {
+            webpki::Error::CertNotValidYet { not_before, .. } => at(not_before),
+            _ => UNIX_EPOCH,
+        };
+        match refusal(&certificate, UnixTime::since_unix_epoch(Duration::MAX))? {
+            webpki::Error::CertExpired { not_after, .. } => Some(Self { begin, end: at(not_after) }),
+            _ => None,
+        }
     }
 
     /// The last day, as `2027-01-31`.
@@ -228,8 +241,7 @@ impl Validity {
 
     /// A warning about using it now, or soon.
     pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
-        let since = |time| date::sayable(time).duration_since(UNIX_EPOCH).unwrap_or_default();
-        let [time, not_before, not_after] = [now, self.begin, self.end].map(since).map(UnixTime::since_unix_epoch);
+        let [time, not_before, not_after] = [now, self.begin, self.end].map(unix_time);
         if now < self.begin {
             return Some(certificate_fault(&CertificateError::NotValidYetContext { time, not_before }));
         }
