@@ -5,11 +5,12 @@
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use similar::TextDiff;
+use imara_diff::{Algorithm, Diff, Hunk, InternedInput, Token};
 use tower_robots::check::{FixedFile, Safety};
 use tower_robots::rules::{Reading, RobotsTxt};
 
@@ -20,8 +21,8 @@ use crate::exit::complain;
 use crate::input::InputSource;
 use crate::render::{FindingFormat, plural, printable, printable_path, stderr};
 
-/// How long the shortest difference is looked for.
-const MOST_DIFFERENCE: Duration = Duration::from_millis(500);
+/// Unchanged lines that a unified diff shows before and after a change.
+const CONTEXT: u32 = 3;
 
 /// The corrections in all files so far.
 pub(super) struct FixRun<'a> {
@@ -146,7 +147,7 @@ fn write_effect(
     Ok(diff.is_cut)
 }
 
-/// Writes a unified diff, which `patch` reads: the octets of the file as they are.
+/// Writes a unified diff, which `patch` reads. The bytes of the file are written as they are.
 pub(in crate::commands) fn write_difference(
     out: &mut impl Write,
     name: &str,
@@ -156,22 +157,68 @@ pub(in crate::commands) fn write_difference(
     if before == after {
         return Ok(());
     }
-    let [old, new] = [before, after].map(|file| file.split_inclusive(|octet| *octet == b'\n').collect::<Vec<_>>());
-    // Past the time the difference is as true, and longer.
-    let diff = TextDiff::configure().newline_terminated(true).timeout(MOST_DIFFERENCE).diff_slices(&old, &new);
     let name = printable(name);
-    // As diff has it: a tab ends a name with spaces.
+    // diff ends a name that contains spaces with a tab.
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
-    for hunk in diff.unified_diff().iter_hunks() {
-        writeln!(out, "{}", hunk.header())?;
-        for change in hunk.iter_changes() {
-            write!(out, "{}", change.tag())?;
-            out.write_all(change.value())?;
-            // A line ends with a line feed there: a carriage return alone is one of its octets.
-            if !change.value().ends_with(b"\n") {
-                writeln!(out, "\n\\ No newline at end of file")?;
-            }
+    let lines = InternedInput::new(before, after);
+    let diff = Diff::compute(Algorithm::Histogram, &lines);
+    let mut changes = diff.hunks().peekable();
+    while let Some(change) = changes.next() {
+        // Changes whose context touches are one hunk.
+        let mut hunk = vec![change];
+        while let Some(next) =
+            changes.next_if(|next| next.before.start <= hunk[hunk.len() - 1].before.end + 2 * CONTEXT)
+        {
+            hunk.push(next);
+        }
+        write_hunk(out, &lines, &hunk)?;
+    }
+    Ok(())
+}
+
+/// Writes neighbouring changes, with the unchanged lines around them.
+fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hunk]) -> io::Result<()> {
+    let ([first, ..], [.., last]) = (changes, changes) else { return Ok(()) };
+    let lead = first.before.start.min(CONTEXT);
+    let trail = (lines.before.len() as u32 - last.before.end).min(CONTEXT);
+    let old = first.before.start - lead..last.before.end + trail;
+    let new = first.after.start - lead..last.after.end + trail;
+    writeln!(out, "@@ -{} +{} @@", unified_range(&old), unified_range(&new))?;
+    let mut at = old.start;
+    for change in changes {
+        write_lines(out, b' ', lines, &lines.before, at..change.before.start)?;
+        write_lines(out, b'-', lines, &lines.before, change.before.clone())?;
+        write_lines(out, b'+', lines, &lines.after, change.after.clone())?;
+        at = change.before.end;
+    }
+    write_lines(out, b' ', lines, &lines.before, at..old.end)
+}
+
+/// A range of lines as a unified diff writes it: the first line, from 1, and their number if it is not 1. An empty range names the line
+/// before it.
+fn unified_range(lines: &Range<u32>) -> String {
+    match lines.len() {
+        0 => format!("{},0", lines.start),
+        1 => format!("{}", lines.start + 1),
+        count => format!("{},{count}", lines.start + 1),
+    }
+}
+
+fn write_lines(
+    out: &mut impl Write,
+    sign: u8,
+    lines: &InternedInput<&[u8]>,
+    file: &[Token],
+    range: Range<u32>,
+) -> io::Result<()> {
+    for token in &file[range.start as usize..range.end as usize] {
+        let line = lines.interner[*token];
+        out.write_all(&[sign])?;
+        out.write_all(line)?;
+        // A line ends with a line feed in a unified diff: a carriage return alone is one of its bytes.
+        if !line.ends_with(b"\n") {
+            writeln!(out, "\n\\ No newline at end of file")?;
         }
     }
     Ok(())
@@ -253,8 +300,28 @@ mod tests {
         let want = "--- a b.txt\t\n+++ a b.txt\t\n@@ -1 +1 @@\n-a\rb\r\n\\ No newline at end of file\n+c\r\n\\ No newline at end of file\n";
         assert_eq!(String::from_utf8_lossy(&out), want);
         out.clear();
+        write_difference(&mut out, "robots.txt", b"", b"a\n").expect("a vector takes all");
+        assert_eq!(String::from_utf8_lossy(&out), "--- robots.txt\n+++ robots.txt\n@@ -0,0 +1 @@\n+a\n");
+        out.clear();
         write_difference(&mut out, "robots.txt", b"a\n", b"a\n").expect("a vector takes all");
         assert_eq!(out, b"");
+    }
+
+    #[test]
+    fn changes_are_one_hunk_if_their_context_touches() {
+        let file = |changed: [usize; 2]| -> String {
+            (1..=20).map(|line| format!("{line}{}\n", if changed.contains(&line) { "!" } else { "" })).collect()
+        };
+        let hunks = |changed| {
+            let mut out = Vec::new();
+            let (old, new) = (file([0, 0]), file(changed));
+            write_difference(&mut out, "robots.txt", old.as_bytes(), new.as_bytes()).expect("a vector takes all");
+            let text = String::from_utf8(out).expect("UTF-8");
+            text.lines().filter(|line| line.starts_with("@@")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(hunks([2, 9]), ["@@ -1,12 +1,12 @@"]);
+        assert_eq!(hunks([2, 10]), ["@@ -1,5 +1,5 @@", "@@ -7,7 +7,7 @@"]);
+        assert_eq!(hunks([1, 20]), ["@@ -1,4 +1,4 @@", "@@ -17,4 +17,4 @@"]);
     }
 
     fn mode(path: &Path) -> u32 {
