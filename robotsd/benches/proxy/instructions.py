@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Instructions in user space that a request takes, exact to 1 %, and a check that they do not grow unnoticed.
 
-    cargo build --release -p robotsd
+    cargo build --profile dist -p robotsd
     robotsd/benches/proxy/instructions.py [BINARY] [--peers] [--floors] [--rounds N]
     robotsd/benches/proxy/instructions.py --check BINARY    # fails where a scene takes over 3 % more than in instructions.toml
     robotsd/benches/proxy/instructions.py --write BINARY    # writes to that file what has changed by over 1 %
@@ -231,7 +231,7 @@ def rounds(counted, scenes, number, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("robotsd", nargs="?", default=str(PROJECT / "target/release/robotsd"), metavar="BINARY")
+    parser.add_argument("robotsd", nargs="?", default=str(PROJECT / "target/dist/robotsd"), metavar="BINARY")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--peers", action="store_true", help="nginx and HAProxy, too")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long the kill switch takes: from starting `robotsd enforce off` until no request is refused any more.
 
-    cargo build --release -p robotsd
+    cargo build --profile dist -p robotsd
     robotsd/benches/proxy/kill_switch.py [--robotsd PATH] [--runs N]
 
 Needs wrk, Linux, and two cores; for the scene with a full disk, a user who may mount one. README.md says what is measured.
@@ -143,7 +143,7 @@ def full_disk(site):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robotsd", default=str(PROJECT / "target/release/robotsd"))
+    parser.add_argument("--robotsd", default=str(PROJECT / "target/dist/robotsd"))
     parser.add_argument("--runs", type=int, default=10)
     options = parser.parse_args()
     scenes = {"nothing else": nothing, "a rejected config": rejected_config, "saturated": saturated, "a full disk": full_disk}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What asking robotsd adds to a request at nginx: p50, p99 and p99.9 at a constant rate, robotsd healthy, reloading and hung.
 
-    cargo build --release -p robotsd && cargo bench --no-run -p robotsd --bench open_loop
+    cargo build --profile dist -p robotsd && cargo bench --no-run -p robotsd --bench open_loop
     robotsd/benches/proxy/latency.py [--robotsd PATH] [--generator PATH] [--rates 1000,5000,20000] [--rounds N] [--seconds S]
 
 Needs nginx (Debian: nginx-light), Linux, and two cores. README.md says what is measured and why; `run.py` and `beside.py` have the
@@ -72,7 +72,7 @@ def state(name, asked, robots):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robotsd", default=str(PROJECT / "target/release/robotsd"))
+    parser.add_argument("--robotsd", default=str(PROJECT / "target/dist/robotsd"))
     parser.add_argument("--generator", default=newest_generator())
     parser.add_argument("--rates", default="1000,5000,20000")
     parser.add_argument("--rounds", type=int, default=5)

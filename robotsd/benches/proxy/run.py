@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The proxy beside nginx and HAProxy: CPU a request and a handshake, latency at half of saturation, memory of an idle connection.
 
-    cargo build --release -p robotsd
+    cargo build --profile dist -p robotsd
     robotsd/benches/proxy/run.py [--short] [--robotsd PATH]... [--only CASE] [--rounds N] [--seconds S]
 
 Needs nginx, haproxy, wrk, h2load and openssl (Debian: nginx-light haproxy wrk nghttp2-client openssl), Linux, and two cores. README.md says
@@ -394,7 +394,7 @@ def main():
     options = parser.parse_args()
     rounds = options.rounds or (2 if options.short else 7)
     seconds = options.seconds or (1 if options.short else 2)
-    binaries = options.robotsd or [str(PROJECT / "target/release/robotsd")]
+    binaries = options.robotsd or [str(PROJECT / "target/dist/robotsd")]
     for tool in ["nginx", "haproxy", "wrk", "h2load", "taskset", "openssl", *binaries]:
         if not shutil.which(tool):
             sys.exit(f"{tool} is not there")

@@ -273,7 +273,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("minutes", type=int)
     parser.add_argument("--into", type=Path, help="a folder with the minutes so far")
-    parser.add_argument("--robotsd", default=str(PROJECT / "target/release/robotsd"))
+    parser.add_argument("--robotsd", default=str(PROJECT / "target/dist/robotsd"))
     parser.add_argument("--idle", type=int, default=10_000, help="connections that are idle")
     options = parser.parse_args()
     options.robotsd = os.path.realpath(options.robotsd)
