@@ -1,24 +1,7 @@
 //! The forms of a path: the standard form is stable, their number is bounded, all are different.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use tower_robots::rules::{PathForm, RequestPath};
+#[path = "../properties/path_forms.rs"]
+mod path_forms;
 
-fuzz_target!(|target: &[u8]| {
-    let path = RequestPath::new(target);
-    let forms: Vec<_> = path.forms().collect();
-    assert!((1..=RequestPath::MOST_FORMS).contains(&forms.len()) && forms[0] == (PathForm::Standard, path.as_bytes()));
-    assert!(forms.iter().all(|(_, form)| form.starts_with(b"/") && form.is_ascii()));
-    assert!((1..forms.len()).all(|at| forms[..at].iter().all(|(_, other)| *other != forms[at].1)));
-    assert_eq!(path.is_canonical(), forms.len() == 1);
-    let again = RequestPath::new(path.as_bytes());
-    assert_eq!(again.as_bytes(), path.as_bytes());
-    if !matches!(target, [b'/', ..]) {
-        return;
-    }
-    // Borrowed where nothing had to be changed.
-    let borrowed = std::ptr::eq(path.as_bytes().as_ptr(), target.as_ptr());
-    assert_eq!(borrowed, target.starts_with(path.as_bytes()));
-    let verbatim = RequestPath::verbatim(target);
-    assert!(verbatim.is_canonical() && verbatim.as_bytes().starts_with(b"/"));
-});
+libfuzzer_sys::fuzz_target!(|target: &[u8]| path_forms::holds(target));

@@ -1,20 +1,7 @@
 //! A `User-Agent` line names the same agent each time, and no more tokens than a chain of obeyed groups has.
 #![no_main]
 
-use std::sync::{Arc, LazyLock};
+#[path = "../properties/user_agent.rs"]
+mod user_agent;
 
-use libfuzzer_sys::fuzz_target;
-use tower_robots::agent::{Recognizer, Registry};
-use tower_robots::rules::RobotsTxt;
-
-const FILE: &[u8] = b"User-agent: Googlebot\nUser-agent: my-crawler\nUser-agent: *\nDisallow: /private/\n";
-
-static RECOGNIZER: LazyLock<Recognizer> =
-    LazyLock::new(|| Recognizer::new(Arc::clone(Registry::builtin()), &RobotsTxt::parse(FILE)));
-
-fuzz_target!(|field: &[u8]| {
-    let agent = RECOGNIZER.identify(field);
-    let again = RECOGNIZER.identify(field);
-    assert_eq!((agent.class(), agent.crawler()), (again.class(), again.crawler()));
-    assert!(agent.tokens() == again.tokens() && agent.tokens().len() <= 16, "{:?}", agent.tokens());
-});
+libfuzzer_sys::fuzz_target!(|field: &[u8]| user_agent::holds(field));

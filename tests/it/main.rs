@@ -42,6 +42,7 @@ mod findings;
 mod fixes;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod full_disk;
+mod fuzz_corpora;
 #[cfg(feature = "watch")]
 mod gate;
 #[cfg(feature = "watch")]
@@ -76,6 +77,11 @@ mod tidy;
 mod trace_events;
 #[cfg(any(feature = "fetch", feature = "watch"))]
 mod waiting;
+
+/// Whether the tests run in full, which takes minutes. Without it, some take a part of their cases.
+fn is_long() -> bool {
+    std::env::var_os("ROBOTSD_LONG").is_some()
+}
 
 /// The folder of the full case sets, if they are there.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");

@@ -33,7 +33,7 @@ mod tls;
 pub(crate) mod test_edge;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod test_octets;
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub(crate) mod test_sequences;
 #[cfg(test)]
 mod tests;

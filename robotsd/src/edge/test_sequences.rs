@@ -1,5 +1,5 @@
-//! An entry for fuzzing: the octets of a whole connection, through the edge and through hyper alone. It needs a runtime whose clock
-//! stands still while there is something to do, so only a fuzzer has it.
+//! An entry for fuzzing: the bytes of a whole connection, through the edge and through hyper alone. It needs a runtime whose clock is
+//! paused.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

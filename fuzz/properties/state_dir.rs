@@ -1,0 +1,98 @@
+//! The files of a state directory, as a disk may have left them: one of the versions is live, and switches are as their files say.
+//! The next start finds all of it again.
+
+use std::fs;
+use std::sync::LazyLock;
+
+use tower_robots::live::{Enforcement, Gate, LiveRobots, StateDir, VersionHash};
+
+/// Between two files.
+const SEPARATOR: &[u8] = b"\n--\n";
+
+/// The text of the source, and with those of the input all that can be live.
+const TEXT: &[u8] = b"User-agent: *\nDisallow: /cart\n";
+
+static FOLDER: LazyLock<std::path::PathBuf> =
+    LazyLock::new(|| std::env::temp_dir().join(format!("fuzz-state-{}", std::process::id())));
+
+/// As an operator would read the file of a switch: nothing was ever written, it says `on`, or it was turned.
+fn says(octets: &[u8]) -> Enforcement {
+    let is_on = octets.iter().all(|octet| *octet == 0) || octets.trim_ascii() == b"on";
+    if is_on { Enforcement::On } else { Enforcement::Off }
+}
+
+/// The digits of a hash, which name the file of a version.
+fn digits(octets: &[u8]) -> String {
+    VersionHash::of(octets).to_string().trim_start_matches("sha256:").to_owned()
+}
+
+/// The record of what is live: its two slots, each with the digest that chance would not bring, or octets as they are.
+fn record(octets: &[u8]) -> Vec<u8> {
+    let Some(texts) = octets.strip_prefix(b"!") else { return octets.to_vec() };
+    let slot = |text: &[u8]| {
+        let text = text.trim_ascii();
+        let mut slot = format!("{:.16} ", digits(text)).into_bytes();
+        slot.extend(text);
+        slot.resize(1023, b' ');
+        slot.push(b'\n');
+        slot
+    };
+    texts.splitn(2, |octet| *octet == b'\n').flat_map(slot).collect()
+}
+
+/// The parts of the input: the switches of all sites and of one, its state, record and history, then its versions.
+fn parts(mut octets: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    while let Some(end) = octets.windows(SEPARATOR.len()).position(|window| window == SEPARATOR) {
+        parts.push(&octets[..end]);
+        octets = &octets[end + SEPARATOR.len()..];
+    }
+    parts.push(octets);
+    parts
+}
+
+/// What is live, how the switches stand, and how many entries the history has.
+fn opened(given: &[&[u8]]) -> (Vec<u8>, Enforcement, Enforcement, usize) {
+    let state = StateDir::open(&*FOLDER).expect("a folder that nobody else has");
+    let live = LiveRobots::inline(TEXT).gate(Gate::new()).state(&state, "shop").open().expect("a site");
+    let bytes = live.with(|snapshot| snapshot.content.as_ref().map(|content| content.body().to_vec()));
+    let bytes = bytes.expect("a source that has a text");
+    assert!(
+        bytes == TEXT || given.contains(&&bytes[..]),
+        "a version that nobody gave: {:?}",
+        String::from_utf8_lossy(&bytes)
+    );
+    let own = live.with(|snapshot| snapshot.enforcement());
+    (bytes, state.enforcement(), own, live.history().len())
+}
+
+pub(crate) fn holds(octets: &[u8]) {
+    let parts = parts(octets);
+    let _ = fs::remove_dir_all(&*FOLDER);
+    let own = FOLDER.join("sites/shop");
+    fs::create_dir_all(&own).expect("a folder");
+    let names = [
+        FOLDER.join("enforcement"),
+        own.join("enforcement"),
+        own.join("state.json"),
+        own.join("live"),
+        own.join("history.jsonl"),
+    ];
+    for (at, (path, octets)) in names.iter().zip(&parts).enumerate() {
+        let octets = if at == 3 { record(octets) } else { octets.to_vec() };
+        fs::write(path, octets).expect("a file");
+    }
+    let given = parts.get(names.len()..).unwrap_or_default();
+    for version in given {
+        fs::write(own.join(format!("{}.txt", digits(version))), version).expect("a file");
+    }
+    let (first, all, one, entries) = opened(given);
+    let [all_said, one_said] = [0, 1].map(|at| parts.get(at).map_or(Enforcement::On, |octets| says(octets)));
+    assert!(all == all_said, "the switch of all sites");
+    let both = if all_said == Enforcement::On { one_said } else { all_said };
+    assert!(one == both, "the switch of the site");
+    let (second, all_again, one_again, more) = opened(given);
+    assert!(second == first, "another version after a second start");
+    assert!((all_again, one_again) == (all, one), "switches that turn by themselves");
+    assert!(more >= entries, "a history that is forgotten");
+}
