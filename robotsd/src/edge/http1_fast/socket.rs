@@ -148,7 +148,9 @@ impl FastSocket {
                 return Poll::Ready(Ok(()));
             }
             ready!(shut)?;
-            if lingering.is_none() && self.poll_left(cx).is_pending() && self.early.is_empty() {
+            // The kernel may have more than this thread has heard of, and closing would reset the connection.
+            let has_sent_more = |this: &Self| !this.early.is_empty() || this.socket.peek().is_ok();
+            if lingering.is_none() && self.poll_left(cx).is_pending() && !has_sent_more(self) {
                 return Poll::Ready(Ok(()));
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
