@@ -125,11 +125,13 @@ impl EventLoop {
             }
             return;
         }
-        if self.is_stalled() {
-            let message = format!("the thread {} goes on, after {} s", self.thread, self.seconds());
+        let goes_on =
+            self.is_stalled().then(|| format!("the thread {} goes on, after {} s", self.thread, self.seconds()));
+        // Reset before the line is logged: a status that is requested because of the line agrees with it.
+        self.missed.store(0, Ordering::Relaxed);
+        if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);
         }
-        self.missed.store(0, Ordering::Relaxed);
         let is_awaited = Arc::clone(&self.is_awaited);
         self.runtime.spawn(async move { is_awaited.store(false, Ordering::Relaxed) });
     }
