@@ -23,6 +23,9 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// How long the end waits for clients of the admin interface to take their answers.
 const ANSWERED: Duration = Duration::from_secs(1);
 
+/// How long the end waits until the store of the fleet has this replica no more: one that stays in it is missing for a day.
+const LEFT: Duration = Duration::from_secs(5);
+
 /// How often it is looked whether pages are to be read anew.
 const PAGES: Duration = Duration::from_secs(2);
 
@@ -107,7 +110,7 @@ impl<'a> ControlLoop<'a> {
         self.active.state.audit.finish().await;
         // Another process that takes the place of this one has its name.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| !self.upgrade.has_successor) {
-            let _ = timeout(ANSWERED, fleet.leave()).await;
+            let _ = timeout(LEFT, fleet.leave()).await;
         }
         // Such as the answer that an upgrade is done.
         let _ = timeout(ANSWERED, self.active.admin.answered()).await;
