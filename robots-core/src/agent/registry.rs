@@ -60,15 +60,18 @@ impl Registry {
         &self,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Self, RegistryError> {
-        let mut crawlers = self.crawlers.clone();
+        // A crawler that is removed leaves a gap, so that the others keep their places.
+        let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
+        let places: HashMap<String, usize> =
+            self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
         // The names of the rows in lower case, with their positions.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
             let change = row.into();
-            let name = change.name();
-            let known = crawlers.iter().position(|crawler| crawler.name.eq_ignore_ascii_case(name));
-            if named.insert(name.to_ascii_lowercase(), at).is_some() {
-                let message = format!("two rows have the name \"{name}\": join the two");
+            let name = change.name().to_ascii_lowercase();
+            let known = places.get(&name).copied();
+            if named.insert(name, at).is_some() {
+                let message = format!("two rows have the name \"{}\": join the two", change.name());
                 return Err(RegistryError { row: at, field: "name", message });
             }
             match (change, known) {
@@ -76,17 +79,18 @@ impl Registry {
                     let wrong = |(field, message)| RegistryError { row: at, field, message };
                     let crawler = Arc::new(crawler.checked().map_err(wrong)?);
                     match known {
-                        Some(known) => crawlers[known] = crawler,
-                        None => crawlers.push(crawler),
+                        Some(known) => crawlers[known] = Some(crawler),
+                        None => crawlers.push(Some(crawler)),
                     }
                 }
-                (RegistryRow::Remove(_), Some(known)) => drop(crawlers.remove(known)),
+                (RegistryRow::Remove(_), Some(known)) => crawlers[known] = None,
                 (RegistryRow::Remove(name), None) => {
                     let message = format!("there is no crawler \"{name}\" to remove: write a name of the registry");
                     return Err(RegistryError { row: at, field: "name", message });
                 }
             }
         }
+        let crawlers: Vec<_> = crawlers.into_iter().flatten().collect();
         refuse_shared_header_names(&crawlers, &named)?;
         Ok(Self::with(crawlers))
     }
