@@ -311,3 +311,13 @@ fn pause() -> Duration {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
     POLL.mul_f64(0.8 + f64::from(nanos % 1_000_000) / 2_500_000.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_read_more_often_than_every_two_seconds() {
+        assert!((0..100).all(|_| pause() <= Duration::from_millis(1_200)));
+    }
+}
