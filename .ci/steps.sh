@@ -1,0 +1,62 @@
+# Functions of .ci/run: how a step is run, printed and skipped. Sourced.
+
+# Runs a command after a line with its words and the seconds since the start.
+step() {
+    local began=$SECONDS
+    printf '\n== %s (at %ss)\n' "$*" "$began"
+    "$@"
+    timed "$((SECONDS - began))" "$*"
+}
+
+# The seconds of each step, printed as a table at the end.
+timings=$(mktemp)
+timed() { printf '%5s s  %.120s\n' "$1" "$2" >> "$timings"; }
+
+# `begin COMMAND…` starts a step that runs next to the following ones: one that waits more than it computes, or computes on one processor.
+# `finish` waits for all of them, prints what each wrote, and fails if one of them failed.
+begun=()
+trap 'jobs -p | xargs -r kill 2> /dev/null || true; rm -f "$timings"' EXIT
+begin() {
+    local output
+    output=$(mktemp)
+    printf '\n== in the background: %s (at %ss)\n' "$*" "$SECONDS"
+    (
+        began=$SECONDS status=0
+        "$@" || status=$?
+        timed "$((SECONDS - began))" "(in the background) $*"
+        exit "$status"
+    ) > "$output" 2>&1 &
+    begun+=("$! $output $*")
+}
+finish() {
+    local job pid output words status failed=()
+    for job in "${begun[@]}"; do
+        read -r pid output words <<< "$job"
+        status=0
+        wait "$pid" || status=$?
+        printf '\n== exit status %s: %s (at %ss)\n' "$status" "$words" "$SECONDS"
+        cat "$output"
+        rm "$output"
+        [ "$status" = 0 ] || failed+=("$words")
+    done
+    begun=()
+    [ ${#failed[@]} = 0 ] || { printf 'failed: %s\n' "${failed[@]}" >&2; exit 1; }
+}
+
+has() { command -v "$1" > /dev/null; }
+
+# Reports whether everything that a step needs is here, by name of a command or path of a file. A laptop skips the step with a message;
+# in CI a missing one is an error.
+needs() {
+    local need missing=()
+    for need in "$@"; do
+        has "$need" || [ -e "$need" ] || missing+=("$need")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if [ -n "${CI:-}" ]; then
+        echo "missing, and CI needs it: ${missing[*]}" >&2
+        exit 1
+    fi
+    echo "skipped, because these are not installed: ${missing[*]}"
+    return 1
+}
