@@ -173,7 +173,8 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
     while_asking([flood], |asking| {
         asking.wait_for_more(500);
         for to in ["off", "on", "off", "on", "off"] {
-            running.command(&["enforce", to]).succeeded();
+            // On a busy machine a command may lose its connection to newer ones each of the five times that it connects.
+            wait_until("a command that gets through", || running.command(&["enforce", to]).code == Some(0));
         }
         assert_eq!(running.get("/private/x", GPTBOT).status, 404);
     });
@@ -335,8 +336,8 @@ fn further_listeners_come_and_go_with_the_config() {
     assert!(TcpStream::connect(first).is_err(), "still listening");
 
     // A port that another has is said, and tried again with the next config.
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let other = taken.local_addr().unwrap();
+    let other = free();
+    let taken = std::net::TcpListener::bind(other).unwrap();
     configure(&listener(other, ""), &format!("{other}: cannot listen here for [admin]"));
     drop(taken);
     configure(&(listener(other, "") + "access = \"read\"\n"), &format!("listens on http://{other}"));
@@ -411,12 +412,8 @@ fn no_further_listener_is_open_where_the_interface_is_off() {
 
 #[test]
 fn a_listener_stays_until_the_one_in_its_place_can_be_opened() {
-    // On an address of its own: other tests and their connections take ports of 127.0.0.1, also one that is given up here.
-    let own = if cfg!(target_os = "linux") { "127.9.8.7:0" } else { "127.0.0.1:0" };
-    let bound = || std::net::TcpListener::bind(own).unwrap();
-    let (taken, given_up) = (bound(), bound());
-    let [other, address] = [&taken, &given_up].map(|listener| listener.local_addr().unwrap());
-    drop(given_up);
+    let (other, address) = (free(), free());
+    let taken = std::net::TcpListener::bind(other).unwrap();
     let further = |address: SocketAddr| {
         format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\n")
     };

@@ -116,7 +116,8 @@ struct Scene {
     tls: SocketAddr,
     mutual: SocketAddr,
     proxy: SocketAddr,
-    authority: Authority,
+    /// Of clients without a certificate, and with one.
+    clients: [Arc<ClientConfig>; 2],
 }
 
 impl Scene {
@@ -155,7 +156,8 @@ impl Scene {
         folder.write("a.pem", chain.pem());
         folder.write("a.key", key.serialize_pem());
         let running = folder.start();
-        Self { folder, running, tokens, reading, full, tls, mutual, proxy, authority }
+        let clients = [false, true].map(|has_certificate| Arc::new(client_config(&authority, has_certificate)));
+        Self { folder, running, tokens, reading, full, tls, mutual, proxy, clients }
     }
 
     /// The answer to a client of a number.
@@ -186,20 +188,8 @@ impl Scene {
     /// Sends a request over TLS, by a client with a certificate or one without.
     fn over_tls(&self, address: SocketAddr, has_certificate: bool, request: &str) -> std::io::Result<Vec<u8>> {
         use std::io::{Read, Write};
-        let mut roots = RootCertStore::empty();
-        let pem: CertificateDer<'static> =
-            tokio_rustls::rustls::pki_types::pem::PemObject::from_pem_slice(self.authority.pem().as_bytes()).unwrap();
-        roots.add(pem).unwrap();
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
-        let config = if has_certificate {
-            let (certificate, key) = self.authority.sign(&certificate_for(&["deploy.corp.test"]));
-            let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-            builder.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
-        } else {
-            builder.with_no_client_auth()
-        };
-        let session = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+        let config = Arc::clone(&self.clients[usize::from(has_certificate)]);
+        let session = ClientConnection::new(config, ServerName::try_from("localhost").unwrap()).unwrap();
         let mut stream: StreamOwned<ClientConnection, TcpStream> = StreamOwned::new(session, connect(address));
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
@@ -209,10 +199,28 @@ impl Scene {
         }
     }
 
+    /// The whole lines of the audit.
     fn audit(&self) -> Vec<Value> {
-        let text = self.folder.read("state/audit.jsonl");
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let text = fs::read_to_string(self.folder.at("state/audit.jsonl")).unwrap_or_default();
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// The settings of a client over TLS, which trusts an authority.
+fn client_config(authority: &Authority, has_certificate: bool) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    let pem: CertificateDer<'static> =
+        tokio_rustls::rustls::pki_types::pem::PemObject::from_pem_slice(authority.pem().as_bytes()).unwrap();
+    roots.add(pem).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+    if !has_certificate {
+        return builder.with_no_client_auth();
+    }
+    let (certificate, key) = authority.sign(&certificate_for(&["deploy.corp.test"]));
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    builder.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
 }
 
 #[test]
@@ -245,8 +253,14 @@ fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
             Way::Certificate => (3, &["*"]),
             _ => (given, given_sites),
         };
-        for (method, path, query, of_site, of_all) in REQUESTS {
-            for site in SITES {
+        for (at, (method, path, query, of_site, of_all)) in REQUESTS.iter().enumerate() {
+            for (place, site) in SITES.into_iter().enumerate() {
+                // Over plain TCP all requests with and without a token are tried. Of the other ways one request in five is, which
+                // covers every path and every site.
+                let is_tried = is_long() || matches!(way, Way::Token | Way::Anyone(_));
+                if !is_tried && !(at * SITES.len() + place + client).is_multiple_of(5) {
+                    continue;
+                }
                 let needs = if site.is_none_or(str::is_empty) { of_all } else { of_site };
                 let site_pair = site.map(|site| format!("site={}", site.replace('/', "%2F"))).unwrap_or_default();
                 let request = format!("{method} {path}?{query}&{site_pair}");
@@ -261,11 +275,8 @@ fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
             }
         }
     }
-    assert_eq!(
-        (tried, refused > tried / 4),
-        (REQUESTS.len() * SITES.len() * (4 * CLIENTS.len() + 4), true),
-        "{refused}"
-    );
+    let always = REQUESTS.len() * SITES.len() * (CLIENTS.len() + 3);
+    assert!(tried > always && refused > tried / 4, "{tried} tried, {refused} refused");
     println!("{tried} requests, {refused} refused");
 }
 
@@ -361,30 +372,33 @@ fn a_config_that_is_read_again_takes_up_its_tokens_and_forgets_others() {
 #[test]
 fn the_audit_says_who_did_what_and_who_was_refused() {
     let scene = Scene::start();
-    let command = |client: usize, arguments: &[&str]| {
+    // An answer waits for a slow disk for a second: the next command comes once the audit has all its lines.
+    let command = |lines: usize, client: usize, arguments: &[&str]| {
         let mut command = robotsd();
         let token = scene.folder.at("token");
         fs::write(&token, format!("{}\n", scene.tokens[client])).unwrap();
         command.args(arguments).arg("--admin").arg(scene.running.admin().to_string()).env("ROBOTSD_TOKEN_FILE", &token);
-        run(&mut command)
+        let ended = run(&mut command);
+        wait_until("the lines of the audit", || scene.audit().len() == lines);
+        ended
     };
-    command(3, &["enforce", "off", "--site", "shop", "--reason", "Googlebot gets 403 & more"]).succeeded();
-    let error = command(3, &["enforce", "off"]).failed(2);
+    command(1, 3, &["enforce", "off", "--site", "shop", "--reason", "Googlebot gets 403 & more"]).succeeded();
+    let error = command(2, 3, &["enforce", "off"]).failed(2);
     assert_has(
         &error,
         &["robotsd answered 403", "this takes the role operate for every site; shop-operator has operate for \"shop\""],
     );
-    command(2, &["enforce", "off"]).succeeded();
-    assert_has(command(2, &["enforce", "on"]).failed(2), &["this takes the role admin for every site"]);
-    command(5, &["enforce", "on", "--reason", "checked"]).succeeded();
+    command(3, 2, &["enforce", "off"]).succeeded();
+    assert_has(command(4, 2, &["enforce", "on"]).failed(2), &["this takes the role admin for every site"]);
+    command(6, 5, &["enforce", "on", "--reason", "checked"]).succeeded();
     scene.folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     let waiting = scene.running.wait_for_event("gated", |line| line["site"] == "shop")["robots_hash"]
         .as_str()
         .unwrap()
         .to_owned();
-    command(3, &["accept", "shop", &waiting, "--reason", "intended"]).succeeded();
-    command(3, &["rollback", "shop"]).succeeded();
-    assert_has(command(3, &["rollback", "shop"]).failed(2), &["409"]);
+    command(8, 3, &["accept", "shop", &waiting, "--reason", "intended"]).succeeded();
+    command(10, 3, &["rollback", "shop"]).succeeded();
+    assert_has(command(12, 3, &["rollback", "shop"]).failed(2), &["409"]);
     let seen: Vec<_> = scene
         .audit()
         .iter()
@@ -549,8 +563,8 @@ fn users_of_the_socket_are_known_by_their_number() {
     as_user(4002, 4100, &["status"]).succeeded();
     assert_has(as_user(4002, 4100, &["enforce", "off", "--site", "shop"]).failed(2), &["uid 4002 has read"]);
     assert_has(as_user(4003, 4003, &["status"]).failed(2), &["no [[admin.user]] has uid = 4003 or group = 4003"]);
-    let log = running.all("audit");
-    assert_part(log.last().unwrap(), &json!({"who": "uid 4002", "how": "socket", "result": "refused"}));
+    let refused = running.wait_for_event("audit", |line| line["who"] == "uid 4002");
+    assert_part(&refused, &json!({"how": "socket", "result": "refused"}));
     // Without users the socket is its owner's again.
     folder.configure(config(""));
     wait_until("the owner's socket", || mode(&socket) == 0o600);
@@ -596,9 +610,10 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
             running.command(&["enforce", "off", "--site", "shop"]).succeeded();
             disk.free();
             running.command(&["enforce", "on"]).succeeded();
-            let ended = folder.with_config(&["audit", "--json"]).ends_with(0);
-            let results: Vec<_> = ended.json_lines().iter().map(|line| line["result"].clone()).collect();
-            assert_eq!(results.last(), Some(&json!("done")), "{ended:?}");
+            wait_until("the outcome in the audit", || {
+                let lines = folder.with_config(&["audit", "--json"]).ends_with(0).json_lines();
+                lines.last().is_some_and(|line| line["result"] == "done")
+            });
         },
     );
 }

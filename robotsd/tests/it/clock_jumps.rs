@@ -75,8 +75,7 @@ fn a_clock_that_jumps_turns_nothing_on_ends_nothing_and_prolongs_no_grace() {
     let mut running = clock.start(&folder);
     is_served(&running);
     assert_eq!(status("enforcement"), "on");
-    let board = folder.with_config(&["board", "--json"]).json();
-    assert_eq!(board["sites"][0]["site"], "shop");
+    wait_until("the board", || folder.with_config(&["board", "--json"]).json()["sites"][0]["site"] == "shop");
     running.end();
     assert_eq!(running.count("panic", |_| true), 0);
 }

@@ -15,11 +15,11 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn every_shell_has_completions_for_every_command() {
+    let commands = commands();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let out = run(robotsd().args(["completions", shell])).succeeded();
-        let script = out;
-        for name in commands() {
-            assert!(script.contains(&name), "{shell}: {name}");
+        let script = run(robotsd().args(["completions", shell])).succeeded();
+        for name in &commands {
+            assert!(script.contains(name), "{shell}: {name}");
         }
         assert!(script.contains("user-agent"), "{shell}: an option");
         // Those of Elvish and PowerShell complete no values.

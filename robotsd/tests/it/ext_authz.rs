@@ -2,7 +2,6 @@
 //! Envoy's files.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -365,10 +364,15 @@ async fn what_is_no_question_gets_a_status() {
 async fn a_question_that_does_not_come_is_given_up() {
     let (_folder, running) = start("", "");
     let mut client = connected(running.address).await;
-    let request = http::Request::post(format!("http://{}{CHECK}", running.address));
-    let request = request.header("content-type", "application/grpc").header("grpc-timeout", "100m");
-    let body = StreamBody::new(tokio_stream::pending::<Result<http_body::Frame<Bytes>, std::io::Error>>());
-    let response = tokio::time::timeout(Duration::from_secs(5), client.send_request(request.body(body).unwrap())).await;
-    let response = response.expect("within the time it waits").unwrap();
+    let mut question = |timeout: Option<&str>| {
+        let request = http::Request::post(format!("http://{}{CHECK}", running.address));
+        let request = request.header("content-type", "application/grpc");
+        let request = timeout.into_iter().fold(request, |request, timeout| request.header("grpc-timeout", timeout));
+        let body = StreamBody::new(tokio_stream::pending::<Result<http_body::Frame<Bytes>, std::io::Error>>());
+        tokio::spawn(client.send_request(request.body(body).unwrap()))
+    };
+    let patient = question(None);
+    let response = tokio::time::timeout(PATIENCE, question(Some("100m"))).await.expect("an answer").unwrap().unwrap();
     assert_eq!((response.status().as_u16(), &response.headers()["grpc-status"]), (200, &"4".parse().unwrap()));
+    assert!(!patient.is_finished(), "without a time of its caller's a question has ten seconds");
 }

@@ -1,5 +1,7 @@
 //! Several replicas: databases that read their files count what their boards show, and one Prometheus sees them disagree.
 
+use std::cell::Cell;
+
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::programs::{debian, python_with};
 use super::prometheus::Prometheus;
@@ -105,13 +107,15 @@ fn machines(names: &PlayedDns) -> Folder {
 }
 
 /// Requests of a verified crawler, of an impostor, of one that cannot be verified, of one that no registry knows, and of a person;
-/// other numbers on each replica.
-fn play(running: &Running, at: usize) {
+/// other numbers on each replica. Returns the number of requests.
+fn play(running: &Running, at: usize) -> usize {
     const REAL: &str = "8.8.4.1";
     const IMPOSTOR: &str = "9.9.9.9";
     const EXAMPLE: &str = "ExampleBot/1.0 (+https://bot.example/about)";
+    let requests = Cell::new(0);
     let get = |client: &str, agent: &str, path: &str| {
         running.request("GET", path, &[("User-Agent", agent), ("X-Forwarded-For", client)]);
+        requests.set(requests.get() + 1);
     };
     let is_known = |client: &str, want: &str| {
         wait_until(want, || {
@@ -137,6 +141,7 @@ fn play(running: &Running, at: usize) {
         get("198.51.100.9", "Unknown-Crawler/3 (+https://unknown.example/)", "/robots.txt?x=1");
         get("198.51.100.9", "Unknown-Crawler/3 (+https://unknown.example/)", "/drafts/");
     }
+    requests.get()
 }
 
 #[test]
@@ -147,7 +152,10 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     let path = |name: &str| all.at(name);
     for (at, name) in REPLICAS.into_iter().enumerate() {
         let mut running = Running::start_with(&path(name).join("robotsd.toml"));
-        play(&running, at);
+        let requests = play(&running, at);
+        // The end waits a second at most for the log.
+        let logged = || all.read(format!("{name}/access.jsonl")).lines().count();
+        wait_until("a line of each request", || logged() == requests);
         // The last counts are written at the end.
         running.signal("TERM");
         running.wait_for_end();
@@ -175,8 +183,8 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
             assert_eq!(answer, board, "{title}");
         }
     }
-    // The page of one replica is the table of its own files.
-    for name in REPLICAS {
+    // The page of one replica is the table of its own files. The second has every kind of client.
+    for name in if is_long() { &REPLICAS[..] } else { &REPLICAS[1..2] } {
         let Some(own) = answer(tables[0], path(name).to_str().unwrap()) else { return };
         assert_eq!(own, merged([path(name).join("state")]));
         let running = Running::start_with(&path(name).join("robotsd.toml"));
@@ -208,7 +216,8 @@ fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
     };
     prometheus.answers("count(robotsd_site_info) == 3");
     assert!(!prometheus.answer(disagree));
-    assert_eq!(firing(), Vec::<Value>::new());
+    // A scrape that comes late is an alert as well, for a moment.
+    wait_until("no alert", || firing().is_empty());
 
     publish(&replicas[2]);
     prometheus.answers(&format!("({disagree}) == 2"));
@@ -216,5 +225,5 @@ fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
     publish(&replicas[0]);
     publish(&replicas[1]);
     wait_until("the end of the alert", || !prometheus.answer(disagree) && firing().is_empty());
-    assert!(prometheus.answer("count(robotsd_site_info) == 3"));
+    prometheus.answers("count(robotsd_site_info) == 3");
 }

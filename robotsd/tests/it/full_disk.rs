@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use tower_robots::live::VersionHash;
+
 use crate::harness::*;
 use crate::small_disk::SmallDisk;
 
@@ -13,6 +15,12 @@ const FOURTH: &str = "User-agent: *\nDisallow: /checkout\n";
 
 fn wait_for_robots(running: &Running, text: &str) {
     wait_until(text, || running.get("/robots.txt", FIREFOX).body == text);
+}
+
+/// Whether the state of a site, which is written after its version and the record of it, is of this version.
+fn is_saved(own: &Path, text: &str) -> bool {
+    let hash = VersionHash::of(text.as_bytes()).to_string();
+    fs::read_to_string(own.join("state.json")).is_ok_and(|state| state.contains(&hash))
 }
 
 fn status(running: &Running) -> String {
@@ -36,27 +44,22 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         let state = disk.path().join("state");
         let site = shop(&state);
         let own = state.join("sites/shop");
-        let is_saved = |text: &str| {
-            let hash = tower_robots::live::VersionHash::of(text.as_bytes()).to_string();
-            fs::read_to_string(own.join("state.json")).is_ok_and(|state| state.contains(&hash))
-        };
         let mut running = site.start();
-        wait_until("the first version on the disk", || is_saved(FIRST));
+        wait_until("the first version on the disk", || is_saved(&own, FIRST));
         disk.fill();
         for text in [SECOND, THIRD] {
             site.replace("robots.txt", text);
             wait_for_robots(&running, text);
         }
-        let trouble = wait_for("a trouble", || troubles(&running).into_iter().next());
         let want = "cannot be written, so a restart forgets the live version: No space left on device (os error 28)";
-        assert_has(&trouble, &[want]);
+        let trouble = wait_for("a trouble", || troubles(&running).into_iter().find(|text| text.contains(want)));
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {trouble}"));
-        assert!(unfolded(&status(&running)).contains(&trouble), "in the same words");
+        assert_has(unfolded(&status(&running)), &[&trouble]);
 
         disk.free();
         running.wait_for_event("state", |line| line["message"] == "shop: the live version is saved again");
         wait_until("no trouble", || troubles(&running).is_empty());
-        assert!(is_saved(THIRD), "without another edit");
+        assert!(is_saved(&own, THIRD), "without another edit");
         running.kill();
 
         site.replace("robots.txt", "Error: cannot connect to database\n");
@@ -72,7 +75,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         running.wait_for_event("rejected", |line| {
             message(line).ends_with(" and was live before, as far as the state directory shows")
         });
-        assert!(!left.iter().any(|path| path.exists()));
+        wait_until("what was left to be removed", || !left.iter().any(|path| path.exists()));
 
         disk.fill();
         site.replace("robots.txt", FOURTH);
@@ -103,7 +106,7 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
         for is_freed in [true, false] {
             site.replace("robots.txt", FIRST);
             let mut running = site.start();
-            wait_until("the first version on the disk", || own.join("live").exists());
+            wait_until("the first version on the disk", || is_saved(&own, FIRST));
             disk.fill();
             site.replace("robots.txt", if is_freed { SECOND } else { THIRD });
             wait_for("a trouble", || troubles(&running).into_iter().next());
@@ -115,8 +118,7 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
             let has_said = || running.has_event("state", |line| line["message"] == forgets);
             if is_freed {
                 assert!(!has_said());
-                let hash = tower_robots::live::VersionHash::of(SECOND.as_bytes()).to_string();
-                assert!(fs::read_to_string(own.join("state.json")).unwrap().contains(&hash));
+                assert!(is_saved(&own, SECOND));
             } else {
                 wait_until("a last word", has_said);
             }
@@ -134,9 +136,8 @@ fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
         let site = config.files_of("shop").robots(FIRST).folder();
         let own = state.join("sites/shop");
         let mut running = site.start();
-        wait_until("the first version on the disk", || own.join("live").exists());
-        wait_until("the first files of the site", || own.join("enforcement").exists());
-        assert_eq!(fs::read(own.join("enforcement")).unwrap(), b"on \n");
+        wait_until("the first version on the disk", || is_saved(&own, FIRST));
+        wait_until("the switch of the site", || fs::read(own.join("enforcement")).is_ok_and(|text| text == b"on \n"));
         disk.fill();
         for (of_site, shown) in [(&[][..], "/enforcement"), (&["--site", "shop"], "/sites/0/switch")] {
             for to in ["off", "on", "off"] {

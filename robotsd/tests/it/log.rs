@@ -22,7 +22,7 @@ const NOT_DRIVEN: [(&str, &str); 8] = [
     ("watch", "a system without any watch left"),
 ];
 
-const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nCrawl-delay: 20\nDisallow: /private/\n\
+const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nCrawl-delay: 30\nDisallow: /private/\n\
                       Noindex: /x\n";
 
 fn config(origin: SocketAddr) -> String {
@@ -202,9 +202,16 @@ fn with_little() -> BTreeSet<String> {
     command.arg(env!("CARGO_BIN_EXE_robotsd")).arg(folder.at("robotsd.toml"));
     let running = Running::spawn(&mut command);
     running.event("connections-bounded");
-    wait_until("the state directory", || folder.at("state").exists());
-    fs::rename(folder.at("state"), folder.at("aside")).unwrap();
-    folder.write("state", "a file");
+    let state = folder.at("state");
+    wait_until("the state directory", || state.join("sites/a/state.json").exists());
+    let aside = tempfile::tempdir().unwrap();
+    wait_until("a file in its place", || {
+        // What is being written may make it again.
+        let _ = fs::rename(&state, aside.path().join("state")).or_else(|_| fs::remove_dir_all(&state));
+        fs::write(&state, "a file").is_ok()
+    });
+    // The switch is written at once, and everything else is looked at every few seconds.
+    folder.with_config(&["enforce", "off"]);
     running.event("state");
     // The audit is below it.
     folder.with_config(&["enforce", "on"]).failed(2);
@@ -248,6 +255,7 @@ fn a_log_of_requests_that_was_moved_away_is_opened_anew_by_a_reload() {
     wait_until("a line", || lines("access.log") == 1);
     fs::rename(folder.at("access.log"), folder.at("moved.log")).unwrap();
     folder.with_config(&["reload"]).succeeded();
+    wait_until("another file", || folder.at("access.log").exists());
     running.get("/page.html", FIREFOX);
     wait_until("a line in another file", || lines("access.log") == 1);
     assert_eq!(lines("moved.log"), 1);

@@ -179,7 +179,8 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = upstream.local_addr().unwrap();
     let site = format!("upstreams = [\"http://{address}\"]\nrobots.text = \"# nothing restricted\"");
-    let (_folder, running) = Config::new().site("shop", site).admin().start();
+    let limits = "[limits]\nupstream_idle_time = \"5m\"\nresponse = \"5m\"";
+    let (_folder, running) = Config::new().site("shop", site).admin().tables(limits).start();
     let are = |active: u32, idle: u32, tunnel: u32| {
         let found = || {
             let found = series(&scrape(running.admin(), "text/plain").body);
@@ -221,7 +222,9 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
     let is_kept = tunnel.local_addr().unwrap() == kept.local_addr().unwrap()
         && tunnel.peer_addr().unwrap() == kept.peer_addr().unwrap();
     are(0, u32::from(!is_kept), 1);
-    drop((second, tunnel, kept));
+    drop((second, tunnel, kept, upstream));
+    // An idle connection that has ended is dropped when it would be used.
+    assert_eq!(Answer::parse(&rest(ask("Connection: close\r\n"))).status, 502);
     are(0, 0, 0);
 }
 

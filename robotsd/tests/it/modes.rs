@@ -3,7 +3,7 @@
 use crate::harness::*;
 
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
-const ROBOTS: &str = "User-agent: GPTBot\\nUser-agent: Googlebot\\nCrawl-delay: 20\\nDisallow: /drafts/\\n";
+const ROBOTS: &str = "User-agent: GPTBot\\nUser-agent: Googlebot\\nCrawl-delay: 30\\nDisallow: /drafts/\\n";
 const BARE: &str = "bare.test";
 
 #[test]

@@ -159,11 +159,11 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
     let prometheus = Prometheus::start(folder.path(), &[running.admin(), with_identity.admin()], ALERTS);
     wait_until("a scrape", || {
         play();
-        prometheus.answer("rate(robotsd_decisions_total[4s])")
+        prometheus.answer("rate(robotsd_decisions_total[1m])")
     });
     let mut asked = 0;
     for expression in panels().iter().flat_map(expressions) {
-        let expression = expression.replace("$__rate_interval", "10s").replace("$job", ".+").replace("$instance", ".+");
+        let expression = expression.replace("$__rate_interval", "1m").replace("$job", ".+").replace("$instance", ".+");
         prometheus.answers(&expression.replace("$site", ".*"));
         asked += 1;
     }

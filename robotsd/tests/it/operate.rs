@@ -189,7 +189,7 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     let configure = |config: &str, change: &str| {
         let is_said = |line: &Value| message(line).contains(change);
         let before = operated.count("config", is_said);
-        folder.write("robotsd.toml", config);
+        folder.configure(config);
         operated.out(&["reload"]);
         wait_until(change, || operated.count("config", is_said) > before);
     };
@@ -462,19 +462,27 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
         folder.at("state").display(),
         operated.id()
     );
-    let second = folder.configured(["serve", "--config"]);
-    assert!(second.code != Some(0), "{second:?}");
-    assert_has(second.error, &[&in_use]);
     // A config that names another address for the one that runs: no decision is written behind its back.
     let (elsewhere, free) = elsewhere(&folder);
     folder.write("elsewhere.toml", elsewhere);
-    for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
-        let said = run(robotsd().args(arguments).arg("--config").arg(folder.at("elsewhere.toml"))).failed(2);
-        assert_has(&said, &[&format!("{free}: no process listens there"), &in_use]);
-        let way_out = format!("end it first (`kill {}`), and switch before the next start", operated.id());
-        let is_said = said.contains(&way_out) && said.contains("--admin PLACE; else");
-        assert_eq!(is_said, arguments[0] == "enforce", "{said}");
-    }
+    // Each waits two seconds for the other process to end, so all are run at once.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let second = folder.configured(["serve", "--config"]);
+            assert!(second.code != Some(0), "{second:?}");
+            assert_has(second.error, &[&in_use]);
+        });
+        for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
+            let (folder, operated, in_use, free) = (&folder, &operated, &in_use, &free);
+            scope.spawn(move || {
+                let said = run(robotsd().args(arguments).arg("--config").arg(folder.at("elsewhere.toml"))).failed(2);
+                assert_has(&said, &[&format!("{free}: no process listens there"), in_use]);
+                let way_out = format!("end it first (`kill {}`), and switch before the next start", operated.id());
+                let is_said = said.contains(&way_out) && said.contains("--admin PLACE; else");
+                assert_eq!(is_said, arguments[0] == "enforce", "{said}");
+            });
+        }
+    });
     // A command that only reads needs no lock.
     folder.configured(["config", "check"]).succeeded();
     assert_eq!((operated.page("shop.test"), operated.json(&["status"])["enforcement"].clone()), (403, "on".into()));

@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 
-const ROBOTS: &str = "User-agent: GPTBot\nCrawl-delay: 20\nDisallow: /drafts/\n";
+const ROBOTS: &str = "User-agent: GPTBot\nCrawl-delay: 30\nDisallow: /drafts/\n";
 
 fn start(listener: &str, site: &str) -> (Folder, Running) {
     let site = format!("root = \"root\"\nrobots.path = \"robots.txt\"\n{site}");
@@ -22,11 +22,11 @@ fn the_proxy_answers_429_to_a_crawler_that_comes_too_soon() {
     assert_eq!(statuses(4, ask), [200, 200, 429, 429]);
     let answer = ask();
     let retry_after: u64 = answer.field("retry-after").unwrap().parse().unwrap();
-    assert!((1..=22).contains(&retry_after), "{retry_after}");
-    assert_eq!(answer.field("ratelimit-policy"), Some("\"crawl\";q=1;w=20"));
+    assert!((1..=33).contains(&retry_after), "{retry_after}");
+    assert_eq!(answer.field("ratelimit-policy"), Some("\"crawl\";q=1;w=30"));
     assert!(answer.field("ratelimit").unwrap().starts_with("\"crawl\";r=0;t="), "{answer:?}");
     assert_eq!(answer.field("cache-control"), Some("no-store"));
-    assert_has(&answer.body, &["Crawl-delay: 20        (line 2)"]);
+    assert_has(&answer.body, &["Crawl-delay: 30        (line 2)"]);
     // Everyone and everything else passes.
     for (path, agent) in [("/a.html", FIREFOX), ("/robots.txt", GPTBOT), ("/a.css", GPTBOT)] {
         assert_eq!(running.get(path, agent).status, 200, "{path} {agent}");
@@ -64,7 +64,7 @@ fn other_proxies_get_the_429_and_nginx_fetches_it() {
     assert_eq!(statuses(3, nginx), [200, 200, 403]);
     let refusal = ask("/-/refusal/nginx", "192.0.2.1");
     assert_eq!(refusal.status, 429);
-    assert!(refusal.field("retry-after").is_some() && refusal.body.contains("Crawl-delay: 20"), "{refusal:?}");
+    assert!(refusal.field("retry-after").is_some() && refusal.body.contains("Crawl-delay: 30"), "{refusal:?}");
     // Another address has its own.
     assert_eq!(ask("/-/auth/nginx", "192.0.2.2").status, 200);
     let traefik = || {
@@ -105,7 +105,7 @@ fn another_config_gives_nobody_a_new_burst() {
         config = config.replacen(from, to, 1);
         folder.configure(&config);
         wait_until("the config", || running.count("config", |_| true) > number);
-        // One in 20 s, however slow the machine is.
+        // One in 30 s, however slow the machine is.
         assert!(passed() < 20, "{to}");
     }
 }

@@ -1,5 +1,7 @@
 //! A registry that is published at a URL: `registry_url`.
 
+use std::process::Command;
+
 use super::upstreams::secure_origin;
 use crate::harness::*;
 
@@ -61,6 +63,9 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     assert_part(&published.status(), &want);
     let text = published.command(&["status"]);
     assert_has(&text, &[&format!("from {}:", published.url), "confirmed "]);
+    // A process that is killed may not have saved it yet.
+    let saved = || run(Command::new("grep").args(["-rlF", "House-Fetcher"]).arg(published.at("state"))).code == Some(0);
+    wait_until("what is saved", saved);
     drop(running);
 
     // Commands judge by what was saved; so does the next start, whatever the server of the registry says then.
@@ -82,7 +87,7 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
     let line = running.event("registry-gated");
     let message = message(&line);
     assert_has(message, &["the search engine \"Googlebot\" is gone; the one before stays in force"]);
-    let waiting = published.status()["waiting"].clone();
+    let waiting = wait_for("what waits", || Some(published.status()["waiting"].clone()).filter(|it| !it.is_null()));
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
     assert!(message.ends_with(&format!("to use it, write registry_accept = [\"{hash}\"] in [agents]")), "{message}");
     assert_has(published.command(&["status"]), &["REGISTRY WAITS:"]);
@@ -90,7 +95,7 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
 
     published.configure(&format!("registry_accept = [\"{hash}\"]\n"));
     wait_until("the accepted version", || running.get("/private/x", HOUSE_FETCHER).status == 403);
-    assert_eq!(published.status()["waiting"], Value::Null);
+    wait_until("the status", || published.status()["waiting"].is_null());
     // Without its row it is a crawler by its own word, which a group names.
     assert_eq!(running.get("/drafts/x", GOOGLEBOT).status, 403);
 }

@@ -294,15 +294,17 @@ fn a_packed_log_of_a_cdn_is_recognised_and_an_empty_one_is_said_to_be_empty() {
     let mut log =
         "#Version: 1.0\n#Fields: date time c-ip cs-method cs(Host) cs-uri-stem sc-status cs(User-Agent) cs-uri-query\n"
             .to_owned();
-    for number in 0..40_000 {
-        log +=
-            &format!("2026-11-01\t10:00:00\t192.0.2.7\tGET\tshop.test\t/drafts/x\t200\tGPTBot/1.2%20(x{number})\t-\n");
+    let query = "q=".repeat(100);
+    for number in 0..10_000 {
+        log += &format!(
+            "2026-11-01\t10:00:00\t192.0.2.7\tGET\tshop.test\t/drafts/x\t200\tGPTBot/1.2%20(x{number})\t{query}\n"
+        );
     }
     assert!(log.len() > 2 << 20, "several chunks");
     let folder = folder(&[("robots.txt", ROBOTS), ("empty", "")]);
     folder.write("log.gz", gzip(log));
     let output = folder.run(["replay", "empty", "log.gz", "--robots", "robots.txt", "--format", "json"]);
-    let want = json!({"requests": 40_000, "unread_lines": 0, "totals": {"disallowed": 40_000}});
+    let want = json!({"requests": 10_000, "unread_lines": 0, "totals": {"disallowed": 10_000}});
     assert_part(&output.json(), &want);
     assert_eq!(output.error, "robotsd: empty: the log is empty\n");
     assert_eq!(folder.run(["replay", "empty", "--robots", "robots.txt"]).out, "the logs hold no request\n");
@@ -577,20 +579,25 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
     };
     let replay =
         |site: &str, more: &[&str]| ask(&[&["replay", "log", "--format", "json", "--site", site], more].concat());
-    for format in ["vhost", "absolute", "nginx", "caddy", "traefik", "envoy", "iis", "cloudfront", "alb"] {
+    let formats = ["vhost", "absolute", "nginx", "caddy", "traefik", "envoy", "iis", "cloudfront", "alb"];
+    for (number, format) in formats.into_iter().enumerate() {
         let head = match format {
             "iis" => "#Fields: date time c-ip cs-method cs-uri-stem cs-host cs(User-Agent)\n",
             "cloudfront" => "#Fields: date time c-ip cs-method cs(Host) cs-uri-stem cs(User-Agent) x-host-header\n",
             _ => "",
         };
         folder.write("log", head.to_owned() + &lines_for(format));
-        for site in ["shop", "below", "port", "rest"] {
+        for (at, site) in ["shop", "below", "port", "rest"].into_iter().enumerate() {
             let of_site = |(at, (_, owner)): (usize, &(&str, &str))| if *owner == site { 1 << at } else { 0 };
             let by_hand: u64 = HOSTS.iter().enumerate().map(of_site).sum();
             let (report, said, code) = replay(site, &[]);
             let counts = ["requests", "other_hosts", "without_host", "unread_lines"].map(|name| report[name].as_u64());
             assert_eq!(counts, [by_hand, 2047 - by_hand, 0, 0].map(Some), "{format} {site} {said}");
             assert_eq!((code, crawler(&report, "Googlebot")["requests"].as_u64()), (Some(0), Some(by_hand)));
+            // The same reading of logs: each site once in four formats.
+            if at != number % 4 {
+                continue;
+            }
             let (diff, said, _) = ask(&["diff", "--site", site, "new.txt", "--log", "log", "--format", "json"]);
             let want = json!({"lost": by_hand, "all": by_hand});
             assert_eq!(diff["pages"]["losses"][0]["requests"], want, "{format} {said}");

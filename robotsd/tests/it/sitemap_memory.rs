@@ -13,17 +13,19 @@ const BUDGET_KIB: u64 = 64 << 10;
 /// Octets of a sitemap, unpacked: nearly what the protocol allows.
 const UNPACKED: usize = 49 << 20;
 
-/// Sites, and sitemaps of each: the whole of it with `ROBOTSD_LONG`, as in the long suite, which takes some two minutes.
+/// Sites, and sitemaps of each: the whole of it with `ROBOTSD_LONG`, as in the long suite, which takes some two minutes. Two sitemaps have
+/// more pages than the budget has room for.
 fn scale() -> (usize, usize) {
-    if is_long() { (10, 200) } else { (2, 2) }
+    if is_long() { (10, 200) } else { (2, 1) }
 }
 
-/// Pages as long as they are kept, and as many octets that are no UTF-8; nothing is closed. And the line that it ends on.
+/// Pages as long as they are kept, and octets that are no UTF-8; nothing is closed. And the line that it ends on.
 fn hostile_sitemap() -> (Arc<[u8]>, usize) {
     let mut block = Vec::new();
+    let junk = if is_long() { 2036 } else { 200 };
     for number in 0..256 {
         block.extend_from_slice(format!("<url><loc>/{number:0>2000}</loc><x>").as_bytes());
-        block.resize(block.len() + 2036, 0xFF);
+        block.resize(block.len() + junk, 0xFF);
         block.extend_from_slice(b"</x></url>\n");
     }
     let mut all = gzip(b"<urlset>");
@@ -55,23 +57,6 @@ fn note(running: &Running, site: usize) -> Option<String> {
     notes.find_map(|note| Some(message(note).split_once(&of_site)?.1.to_owned()))
 }
 
-/// How long requests for a page take while a condition holds, and for 500 of them at least.
-fn latencies(running: &Running, goes_on: impl Fn() -> bool) -> Vec<Duration> {
-    let mut kept = Kept::open(running.address, "s0.test");
-    let mut all = Vec::new();
-    while all.len() < 500 || goes_on() {
-        let start = Instant::now();
-        assert_eq!(kept.get("/page", FIREFOX), (200, "hello".to_owned()));
-        all.push(start.elapsed());
-    }
-    all.sort_unstable();
-    all
-}
-
-fn of_hundred(sorted: &[Duration], percentile: usize) -> Duration {
-    sorted[sorted.len() * percentile / 100]
-}
-
 #[test]
 fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() {
     let (sites, sitemaps) = scale();
@@ -87,27 +72,35 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
     documents.push(("/page".to_owned(), (*b"hello").into()));
     let upstream = Origin::of(documents);
     let folder = site(&upstream, &vec!["User-agent: *\nDisallow: /cart/\n".to_owned(); sites]);
-    let running = folder.start();
+    let mut running = folder.start();
 
-    let idle = latencies(&running, || false);
-    let before = running.resident_kib();
-    let start = Instant::now();
-    read_sitemaps(&running);
-    let patience = Duration::from_secs(30) * u32::try_from(sites).unwrap();
-    let busy = latencies(&running, || {
-        assert!(start.elapsed() < patience, "not within {patience:?}");
-        !(0..sites).all(|site| note(&running, site).is_some())
+    let mut kept = Kept::open(running.address, "s0.test");
+    let client: Client<'_> = Box::new(|| {
+        assert_eq!(kept.get("/page", FIREFOX), (200, "hello".to_owned()));
+        std::thread::sleep(Duration::from_millis(5));
+    });
+    let (before, start) = while_asking([client], |asking| {
+        asking.wait_for_more(100);
+        let (before, start, turns) = (running.resident_kib(), Instant::now(), asking.turns());
+        read_sitemaps(&running);
+        let patience = PATIENCE + Duration::from_secs(30) * u32::try_from(sites).unwrap();
+        while !(0..sites).all(|site| note(&running, site).is_some()) {
+            assert!(start.elapsed() < patience, "not within {patience:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Those that were answered while sitemaps were read: none of them has waited for the end of that.
+        let answered = asking.turns() - turns;
+        assert!(answered >= 20, "{answered} requests were answered meanwhile");
+        (before, start)
     });
     let taken = running.peak_kib() - before;
-    let (idle, busy) = ([50, 99].map(|part| of_hundred(&idle, part)), [50, 99].map(|part| of_hundred(&busy, part)));
     println!(
-        "{sites} sites of {sitemaps} sitemaps in {:?}: {} MiB above {} MiB; a page takes {busy:?}, and {idle:?} before",
+        "{sites} sites of {sitemaps} sitemaps in {:?}: {} MiB above {} MiB",
         start.elapsed(),
         taken >> 10,
         before >> 10
     );
     assert!(taken <= BUDGET_KIB, "{taken} KiB");
-    assert!(busy[1] <= idle[1] * 10 + Duration::from_millis(50), "{busy:?} while sitemaps are read, {idle:?} before");
     for site in 0..sites {
         let note = note(&running, site).unwrap();
         let faults =
@@ -118,9 +111,13 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
         );
     }
     // The pages that are kept over a restart are bounded like those in memory.
-    let saved = fs::read_dir(folder.at("state/pages")).unwrap().flatten();
-    let saved: u64 = saved.map(|file| file.metadata().unwrap().len()).sum();
-    assert!(saved > 0 && saved <= BUDGET_KIB << 10, "{saved} octets");
+    let saved = || -> u64 {
+        let files = fs::read_dir(folder.at("state/pages")).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    };
+    wait_until("saved pages", || saved() > 0);
+    running.end();
+    assert!(saved() <= BUDGET_KIB << 10, "{} octets", saved());
 }
 
 #[test]
@@ -135,11 +132,9 @@ fn what_is_made_to_burst_is_noted_with_its_url_and_the_limit_and_is_never_held()
     let of = |begin: &str, octet| [gzip(begin.as_bytes()), mib("", octet).repeat(55)].concat();
     let good = "<urlset><url><loc>/good</loc></url></urlset>";
     let long = ": a tag, comment or text is longer than 2 MiB";
-    let bursting: Vec<(Vec<u8>, &str)> = vec![
+    let mut bursting: Vec<(Vec<u8>, &str)> = vec![
         (of("", b' '), SIZE),
         ([gzip(good.as_bytes()), gzip(b"").repeat(10_000), gzip(b"<")].concat(), ":1:45: syntax error"),
-        // Millions of members without content: where that takes long, time is the bound.
-        (gzip(b"").repeat((52 << 20) / gzip(b"").len()), SIZE),
         (gzip(good.as_bytes())[..30].to_vec(), ": it cannot be unpacked: "),
         ([gzip(good.as_bytes()), b"garbage".to_vec()].concat(), ": it cannot be unpacked: "),
         (gzip("<a>".repeat(1 << 20).as_bytes()), ":1:100: it has more than 32 elements in each other"),
@@ -153,6 +148,10 @@ fn what_is_made_to_burst_is_noted_with_its_url_and_the_limit_and_is_never_held()
         (of("https://a.test/", b'n'), long),
         (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": it is UTF-16: write it as UTF-8"),
     ];
+    if is_long() {
+        // Millions of members without content: where that takes long, time is the bound.
+        bursting.push((gzip(b"").repeat((52 << 20) / gzip(b"").len()), SIZE));
+    }
     let robots: Vec<String> = (0..bursting.len())
         .map(|site| format!("User-agent: *\nDisallow: /cart/\nSitemap: http://s{site}.test/{site}.xml\n"))
         .collect();

@@ -24,7 +24,7 @@ fn config(upstreams: &[String], more: &str) -> Config {
         .keys("workers = 2")
         .admin_socket()
         .tables("[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"")
-        .site("shop", format!("{keys}\n[site.upstream]\nmax_fails = 1\neject = \"60s\""))
+        .site("shop", format!("{keys}\n[site.upstream]\nmax_fails = 1\neject = \"10m\"\neject_max = \"10m\""))
         .tables("[site.modes]\n\"agent:CCBot\" = \"tag\"")
         .tables(format!("\"agent:Googlebot\" = \"observe\"\n{more}"))
         .robots(ROBOTS)
@@ -88,20 +88,20 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
         let now = traffic(&folder);
         let of = |name: &str| now["sites"][0]["requests"][name].as_u64().unwrap();
         let is = ["total", "robots_txt", "allowed", "refused", "tagged", "observed", "passed"].map(of);
-        (is == [18, 2, 7, 4, 3, 2, 0]).then(|| now.clone())
+        let [good, refused] = ["2xx", "4xx"].map(|kind| count(&now["responses"], kind));
+        let is_counted = is == [18, 2, 7, 4, 3, 2, 0] && good == 14 && refused >= 5;
+        let errors = count(&now["connection_errors"], "protocol");
+        let accepted = now["accepted_connections"].as_u64().unwrap();
+        (is_counted && errors >= 1 && accepted >= 20).then(|| now.clone())
     };
     let now = wait_for("the requests", counted);
     assert_eq!(now["sites"][0]["name"], "shop");
-    let responses = &now["responses"];
-    assert_eq!((count(responses, "2xx"), count(responses, "5xx")), (14, 0), "{now}");
-    assert!(count(responses, "4xx") >= 5, "{now}");
-    assert!(count(&now["connection_errors"], "protocol") >= 1, "{now}");
-    assert!(now["accepted_connections"].as_u64().unwrap() >= 20, "{now}");
+    assert_eq!(count(&now["responses"], "5xx"), 0, "{now}");
 
     // Open now.
     let mut kept: Vec<Kept> = (0..5).map(|_| Kept::open(running.address, "shop.test")).collect();
     kept.iter_mut().for_each(|kept| drop(kept.get("/robots.txt", FIREFOX)));
-    assert_eq!(traffic(&folder)["open_connections"], 5);
+    wait_until("the connections", || traffic(&folder)["open_connections"] == 5);
     drop(kept);
     wait_until("the connections closed", || traffic(&folder)["open_connections"] == 0);
 
@@ -114,6 +114,7 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     running.get("/private/x", GPTBOT);
     let refused = || traffic(&folder)["sites"][0]["requests"]["refused"].as_u64();
     wait_until("the sum", || refused() == Some(6));
+    wait_until("the end of its connection", || traffic(&folder)["open_connections"] == 0);
     let text = text(&folder);
     let parts =
         ["connections: 0 open, at most ", "responses: since the start: ", "6 refused, 3 tagged, 2 observed", ": up, "];
@@ -179,7 +180,8 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_trouble_until_it_answers() {
     let site = folder.with_config(&["status", "--json"]).json()["sites"][0].take();
     assert_eq!(site["troubles"].as_array().unwrap().len(), 1, "{site}");
     origin.show(200, "hello");
-    assert_eq!(running.get("/page", FIREFOX).status, 200);
+    // On a busy machine this may take longer than it is given, too.
+    wait_until("an answer", || running.get("/page", FIREFOX).status == 200);
     folder.with_config(&["status", "--problems"]).succeeded();
 }
 
@@ -255,6 +257,7 @@ fn a_source_that_cannot_be_used_is_said_with_its_time_and_ends_the_status_with_1
     assert_has(unfolded(&status(1)), &["goes live automatically"]);
     folder.replace("robots.txt", ROBOTS);
     running.event("unchanged");
+    wait_until("the source to be used", || folder.with_config(&["status", "--site", "localhost"]).code == Some(0));
     assert_lacks(status(0), &["not taken:"]);
     let unknown = folder.with_config(&["status", "--site", "localhots"]).failed(2);
     assert_has(&unknown, &["there is no site \"localhots\""]);

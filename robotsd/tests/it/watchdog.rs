@@ -1,5 +1,6 @@
 //! A worker that stands still, and one that panics, in a process that serves: `strace` holds up a system call of one thread, or lets it fail.
 
+use std::cell::RefCell;
 use std::fs;
 use std::process::Stdio;
 
@@ -9,20 +10,26 @@ use crate::harness::*;
 /// Does something to the calls with which this thread waits for events; `None` where that cannot be done.
 fn tamper(running: &Running, thread: &str, fault: &str) -> Option<KillOnDrop> {
     let mut strace = debian("strace", "strace")?;
-    let tasks = fs::read_dir(format!("/proc/{}/task", running.id())).unwrap().flatten();
     let is_meant =
         |task: &fs::DirEntry| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == thread);
-    let task = tasks.into_iter().find(is_meant).unwrap().file_name();
-    strace.args(["-o", "/dev/null", "-p"]).arg(task);
+    // A thread names itself once it runs.
+    let named = || fs::read_dir(format!("/proc/{}/task", running.id())).unwrap().flatten().find(is_meant);
+    let task = wait_for(thread, named);
+    strace.args(["-o", "/dev/null", "-p"]).arg(task.file_name());
     strace.arg(format!("--inject=?epoll_wait,?epoll_pwait:{fault}"));
-    let mut child = KillOnDrop(strace.stderr(Stdio::null()).spawn().unwrap());
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let child = RefCell::new(KillOnDrop(strace.stderr(Stdio::null()).spawn().unwrap()));
     // It fails at once where it may not look at the process, as a user who is not root; it ends well with a process that has ended by now.
-    if child.0.try_wait().unwrap().is_some_and(|end| !end.success()) {
+    let ended = || child.borrow_mut().0.try_wait().unwrap();
+    let is_traced = || {
+        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        !status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() == "0"))
+    };
+    wait_until("strace", || is_traced() || ended().is_some());
+    if ended().is_some_and(|end| !end.success()) {
         skip("a system where strace may look at another process");
         return None;
     }
-    Some(child)
+    Some(child.into_inner())
 }
 
 fn start(stderr: Stdio) -> (Folder, Running) {
@@ -40,7 +47,7 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
             .map(|worker| text.contains(&format!("robotsd_worker_stalled{{worker=\"{worker}\"}} 1")))
     };
     assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
-    let Some(_strace) = tamper(&running, "robotsd-1", "delay_enter=14s:when=1") else { return };
+    let Some(strace) = tamper(&running, "robotsd-1", "delay_enter=600s:when=1") else { return };
     let line = running.event("stalled");
     assert_has(message(&line), &["the thread robotsd-1 has taken up no work for 6 s"]);
     assert_eq!(line["level"], "error");
@@ -49,6 +56,8 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
     let status = running.command(&["status"]);
     assert_has(&status.out, &["trouble", "robotsd-1 has taken up no work"]);
     assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
+    // Without strace the call goes on.
+    drop(strace);
     running.wait_for_message("stalled", "the thread robotsd-1 goes on, after ");
     assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
     assert_eq!(running.command(&["status"]).code, Some(0));
@@ -70,10 +79,11 @@ fn a_worker_that_panics_ends_the_process_with_the_reason() {
 #[test]
 fn a_stopped_process_that_goes_on_accuses_no_thread() {
     let (_folder, running) = start(Stdio::inherit());
+    // For longer than three beats, and then for one.
     running.freeze();
-    std::thread::sleep(std::time::Duration::from_secs(8));
+    std::thread::sleep(std::time::Duration::from_secs(7));
     running.signal("CONT");
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::thread::sleep(std::time::Duration::from_millis(2500));
     assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
     assert_eq!(running.events("stalled"), 0);
 }

@@ -1,7 +1,7 @@
 //! The tables of the specification pages, row by row.
 
 use super::cases::{ALLOW_ALL, DISALLOW_ALL, GO_BY_RULES, RULES};
-use super::{Checked, URL, check, checked_at, down, rule};
+use super::{Checked, URL, check, check_within, checked_at, down, rule};
 use crate::harness::*;
 
 fn rows(table: &str) -> Vec<Value> {
@@ -49,7 +49,9 @@ fn the_specification_of_answers_row_by_row() {
             "network or DNS failure, timeout, bad response, reset, chunking error" => {
                 assert_eq!(Checked::of(&mut check(&[URL], &[down("", 8080)])).crawlers(), DISALLOW_ALL);
                 assert_eq!(Checked::of(&mut check(&["http://no..name:8080"], &[])).crawlers(), DISALLOW_ALL);
-                assert_eq!(crawlers(|_| Reply::Silence(Vec::new())), DISALLOW_ALL);
+                let silent = rule(Origin::answering(|_| Reply::Silence(Vec::new())).address, "", 8080);
+                let timed_out = Checked::of(&mut check_within("--timeout=100ms", &[URL], &[silent]));
+                assert_eq!(timed_out.crawlers(), DISALLOW_ALL);
                 assert_eq!(crawlers(|_| Reply::Reset(Vec::new())), DISALLOW_ALL);
                 for octets in ["-ERR\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"] {
                     assert_eq!(crawlers(|_| Reply::Last(octets.into())), DISALLOW_ALL, "{octets}");

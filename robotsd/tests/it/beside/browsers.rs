@@ -110,7 +110,7 @@ fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
     let nginx = &SERVERS[0];
     let Some(program) = crate::programs::present(nginx.find()) else { return };
     let log_requests = "\n[log]\naccess = \"json\"\n";
-    let stage = Stage::set_with(nginx, &program, log_requests, &of_a_newer_nginx);
+    let stage = Stage::set(nginx, &program, log_requests, &of_a_newer_nginx);
     // By their paths: a line may come late.
     let asked = |target: &str| stage.robotsd.count("request", |line| line["path"] == target);
     for (target, fields, is_asked) in [

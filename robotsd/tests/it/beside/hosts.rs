@@ -28,7 +28,7 @@ fn no_host_or_url_is_a_way_past_a_rule_through_real_servers() {
         .collect();
     let faults = with_each(|server, program| {
         let named = |text: String| text.replace("hosts       = []", "hosts = [\"h.test\"]");
-        let stage = Stage::set_with(server, program, "", &named);
+        let stage = Stage::set(server, program, "", &named);
         let faults = heads.iter().filter_map(|head| fault(&stage, head));
         faults.map(|fault| format!("{}: {fault}\n", server.name)).collect::<String>()
     });
@@ -36,13 +36,12 @@ fn no_host_or_url_is_a_way_past_a_rule_through_real_servers() {
     assert_eq!(faults.concat(), "");
 }
 
-/// The fault of the answers to a request. A question may take longer than a server waits on a busy machine, and then the
-/// request goes on: a fault stays.
+/// The fault of the answers to a request. A server may not know yet that robotsd is there, and then the request goes on: a fault stays.
 fn fault(stage: &Stage, head: &str) -> Option<String> {
     let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
         let request = format!("{head}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
         (0..10).all(|before| {
-            std::thread::sleep(Duration::from_millis(if before > 0 { 100 } else { 0 }));
+            std::thread::sleep(Duration::from_millis(100 * before));
             stage.offer(request.as_bytes()).is_some_and(|answer| wrong(&answer))
         })
     };

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
@@ -121,6 +122,19 @@ impl Layouts {
 
     /// The same, and with the files of `config/beside` changed.
     fn set_with(adapt: impl Fn(String) -> String, file: impl Fn(String) -> String) -> Option<Self> {
+        Self::set_on(|nginx, config| Stage::set(&LAYOUTS, nginx, "", config), adapt, file)
+    }
+
+    /// With the times of the shipped files.
+    fn set_as_shipped() -> Option<Self> {
+        Self::set_on(|nginx, config| Stage::set_as_shipped(&LAYOUTS, nginx, config), |text| text, |file| file)
+    }
+
+    fn set_on(
+        set: impl Fn(&Path, &dyn Fn(String) -> String) -> Stage,
+        adapt: impl Fn(String) -> String,
+        file: impl Fn(String) -> String,
+    ) -> Option<Self> {
         let programs = LAYOUTS.find().and_then(|nginx| Ok((nginx, find("php-fpm8.2").or_else(|_| find("php-fpm"))?)));
         let (nginx, php) = crate::programs::present(programs)?;
         let folder = site_folder();
@@ -135,7 +149,7 @@ impl Layouts {
                 forms.map(|(form, mark, text)| of_form(&text, mark).replace("FORM", form).replace("FOLDER", here));
             forms.concat()
         };
-        let stage = Stage::set_with(&LAYOUTS, &nginx, "", &config);
+        let stage = set(&nginx, &config);
         Some(Self { stage, _php: php, folder })
     }
 
@@ -207,7 +221,7 @@ impl Request<'_> {
 
 #[test]
 fn every_answer_for_a_browser_is_as_without_robotsd() {
-    let Some(mut layouts) = Layouts::set(|text| text) else { return };
+    let Some(mut layouts) = Layouts::set_as_shipped() else { return };
     layouts.browse();
     layouts.stage.robotsd.freeze();
     layouts.browse();
@@ -473,7 +487,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
         .args(["--allow-to-run-as-root", "--nodaemonize", "--no-php-ini", "--fpm-config"])
         .arg(folder.join("php-fpm.conf"));
     let php = Daemon::spawn(command.stdin(std::process::Stdio::null()));
-    wait_until("a PHP that listens", || folder.join("php.sock").exists());
+    wait_until("a PHP that listens", || UnixStream::connect(folder.join("php.sock")).is_ok());
     php
 }
 

@@ -25,7 +25,7 @@ use self::server::{SERVERS, Server, Stage};
 use self::table::Table;
 
 /// How long a scene is played again for.
-const AGAIN: Duration = Duration::from_secs(10);
+const AGAIN: Duration = PATIENCE;
 
 /// The outcomes of a server in every scene.
 struct Column {
@@ -51,7 +51,8 @@ fn with_each<T: Send>(play: impl Fn(&'static Server, &Path) -> T + Sync) -> Vec<
 fn every_server_gives_the_outcomes_of_the_table() {
     let table = Table::read();
     let columns = with_each(|server, program| {
-        let outcomes = play(Stage::set(server, program), &table.column(server.name));
+        let stage = Stage::set_as_shipped(server, program, &|text| text);
+        let outcomes = play(stage, &table.column(server.name));
         Column { server: server.name, outcomes }
     });
     table.check(&columns);
@@ -61,7 +62,7 @@ fn every_server_gives_the_outcomes_of_the_table() {
 #[test]
 fn a_status_of_the_site_for_refusals_is_passed_on() {
     with_each(|server, program| {
-        let stage = Stage::set_with(server, program, "\n[site.refusal]\nstatus = 451\n", &|text| text);
+        let stage = Stage::set(server, program, "\n[site.refusal]\nstatus = 451\n", &|text| text);
         let expected = if server.name == "ingress-nginx" { 403 } else { 451 };
         let refusal = wait_for("a refusal", || {
             Some(stage.ask("GET", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], "")).filter(|it| it.status != 200)
@@ -91,7 +92,7 @@ fn the_request_id_of_a_refusal_is_in_the_log() {
     for (name, mark, id) in rows {
         let server = SERVERS.iter().find(|server| server.name == name).expect("it is among them");
         let Some(program) = present(server.find()) else { continue };
-        let stage = Stage::set(server, &program);
+        let stage = Stage::set(server, &program, "", &|text| text);
         let chosen = "chosen-by-a-client";
         let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
         let refusal = wait_for("a refusal by robotsd", || {

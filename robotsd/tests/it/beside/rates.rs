@@ -1,6 +1,6 @@
 //! Three robotsd with one store, each beside a real nginx: a crawler has the rate of one.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::shared_rate::counted;
@@ -20,43 +20,51 @@ fn stage(store: &StoreServer) -> Option<Stage> {
         store.url()
     );
     let adapt = |text: String| text.replace("robots.path = \"robots.txt\"", ROBOTS);
-    let stage = Stage::set_with(server, &crate::programs::present(server.find())?, &config, &adapt);
+    let stage = Stage::set(server, &crate::programs::present(server.find())?, &config, &adapt);
     stage.robotsd.wait_for_event("rate-store", |line| line["level"] == "info");
     Some(stage)
 }
 
-/// A minute with `ROBOTSD_LONG`, as in the long suite.
+/// Until so many requests have passed that it takes two seconds at the rate of one; a minute with `ROBOTSD_LONG`, as in the long suite.
 #[test]
 fn three_nginx_allow_the_rate_of_one() {
-    let time = Duration::from_secs(if is_long() { 60 } else { 4 });
+    let wanted = BURST + if is_long() { 600 } else { 20 };
     let Some(store) = any_store() else { return };
     let Some(stages) = (0..3).map(|_| stage(&store)).collect::<Option<Vec<_>>>() else { return };
-    let (passed, asked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (passed, asked, is_over) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let began = Instant::now();
     std::thread::scope(|scope| {
         for stage in stages.iter().chain(&stages) {
             scope.spawn(|| {
-                while began.elapsed() < time {
+                while passed.load(Ordering::Relaxed) < wanted && !is_over.load(Ordering::Relaxed) {
                     asked.fetch_add(1, Ordering::Relaxed);
                     match stage.ask("GET", b"/a", &[("User-Agent", GPTBOT.as_bytes())], "").status {
                         200 => drop(passed.fetch_add(1, Ordering::Relaxed)),
                         429 => {}
                         status => panic!("{status}: {}", stage.log()),
                     }
-                    std::thread::sleep(Duration::from_millis(3));
+                    // Several times the rate: with six clients a request in 3 ms.
+                    std::thread::sleep(Duration::from_millis(20));
                 }
             });
         }
+        let stopping = StopAtEnd(&is_over);
+        let patience = PATIENCE + Duration::from_millis(100) * u32::try_from(wanted).unwrap();
+        while passed.load(Ordering::Relaxed) < wanted && began.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        drop(stopping);
     });
     let allowed = BURST + usize::try_from(began.elapsed().as_millis() / 100).unwrap();
-    // A process decides alone about a request to which the store did not answer in time, and nginx lets one pass to which robotsd did not.
+    // A process decides alone about a request to which the store did not answer in time, and nginx lets one pass to which robotsd did not
+    // answer.
     let alone: usize = stages.iter().map(|stage| counted(&stage.robotsd_folder, "requests", "alone")).sum();
     let unanswered: usize = stages.iter().map(|stage| stage.log().matches("upstream timed out").count()).sum();
     let (passed, asked) = (passed.into_inner(), asked.into_inner());
     println!("{passed} of {allowed} passed, {asked} asked, {alone} alone, {unanswered} unanswered");
     assert!(passed <= allowed + alone + unanswered, "{passed} of {allowed}, {alone} alone, {unanswered} unanswered");
-    // Tokens that a bucket loses while no request comes are lost: a second of it, on a machine that is busy.
-    assert!(passed + 10 >= allowed, "{passed} of {allowed}");
+    // The rate itself is given: how soon is a matter of the machine.
+    assert!(passed >= wanted, "{passed} of {wanted}");
     // Browsers are counted nowhere.
     for stage in &stages {
         assert_eq!(stage.ask("GET", b"/a", &[("User-Agent", FIREFOX.as_bytes())], "").status, 200);

@@ -153,12 +153,24 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn set(server: &Server, program: &Path) -> Self {
-        Self::set_with(server, program, "", &|text| text)
+    /// With more in robotsd's config, and with that and the server's files changed. The server waits for robotsd for a minute, so that no
+    /// request goes on because the machine is busy.
+    pub(super) fn set(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
+        Self::set_as(server, program, config, adapt, &patient)
     }
 
-    /// The same with more in robotsd's config, and with that and the server's files changed.
-    pub(super) fn set_with(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
+    /// The same with the times of the shipped files: for a robotsd that hangs or is down.
+    pub(super) fn set_as_shipped(server: &Server, program: &Path, adapt: &dyn Fn(String) -> String) -> Self {
+        Self::set_as(server, program, "", adapt, &|text| text)
+    }
+
+    fn set_as(
+        server: &Server,
+        program: &Path,
+        config: &str,
+        adapt: &dyn Fn(String) -> String,
+        set_times: &dyn Fn(String) -> String,
+    ) -> Self {
         let version = run(Command::new(program).arg(server.program.version)).said();
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
         let (robotsd, robotsd_folder) = beside(config, adapt);
@@ -169,7 +181,7 @@ impl Stage {
             let [front, helper] = free_ports(2)[..] else { unreachable!() };
             for name in server.files {
                 let file = project(name);
-                let text = adapt(std::fs::read_to_string(&file).unwrap());
+                let text = set_times(adapt(std::fs::read_to_string(&file).unwrap()));
                 let text = text
                     .replace(":8080", &format!(":{front}"))
                     .replace("port_value: 8080", &format!("port_value: {front}"))
@@ -267,6 +279,19 @@ impl Stage {
     pub(super) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.at("log")).unwrap_or_default()
     }
+}
+
+/// Sets the times of a server's file to a minute, and has it ask robotsd whatever its health checks find.
+fn patient(text: String) -> String {
+    let times = [
+        ("250ms", "60s"),
+        ("0.25s", "60s"),
+        ("patience = 0.25", "patience = 60"),
+        ("timeout 1s;", "timeout 60s;"),
+        (" max_fails=2", " max_fails=1000"),
+        (" fall 2", " fall 1000"),
+    ];
+    times.into_iter().fold(text, |text, (shipped, here)| text.replace(shipped, here))
 }
 
 /// Whether an answer says how long its body is, and all of it is there.

@@ -1,18 +1,16 @@
 //! One replica sends a notification for all of them, and each sends it where the store does not answer.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::super::shared_rate::server::{StoreServer, each_store};
-use super::{Fleet, ROBOTS, Replica};
+use super::super::shared_rate::server::StoreServer;
+use super::{Fleet, ROBOTS, Replica, a_store};
 use crate::harness::*;
 
 const CHAPTER: &str = include_str!("../../../src/docs/fleet.md");
 const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
-
-/// Longer than it takes until every replica has sent what it would send.
-const QUIET: Duration = Duration::from_secs(8);
 
 /// Seconds of silence after which a replica is missing, and a little more.
 const SILENT: Duration = Duration::from_secs(17);
@@ -20,7 +18,7 @@ const SILENT: Duration = Duration::from_secs(17);
 /// Three replicas that tell of everything, as the user of the store that the chapter makes.
 fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     let notify = format!(
-        "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"1s\"\n",
+        "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"30s\"\n",
         receiver.address
     );
     let rights =
@@ -40,13 +38,25 @@ fn told(receiver: &Origin, event: &str) -> Vec<(String, Value)> {
     receiver.requests().iter().map(told).filter(|(_, body)| body["type"] == event).collect()
 }
 
-/// Waits until that many requests tell of it, and finds that there are no more.
+/// The events that a replica knows to be told, by itself or by another; each is a file with the last word about it.
+fn known(replica: &Replica) -> Vec<(String, String)> {
+    let files = fs::read_dir(replica.folder.at("state/on_publish")).into_iter().flatten().flatten();
+    let read = |file: fs::DirEntry| Some((file.file_name().into_string().ok()?, fs::read_to_string(file.path()).ok()?));
+    let mut known: Vec<_> = files.filter_map(read).filter(|(name, _)| name.ends_with(".txt")).collect();
+    known.sort();
+    known
+}
+
+/// Waits until each of the replicas knows something else to be told, or not any more, than before this was done.
+fn all_know(replicas: &[Replica], act: impl FnOnce()) {
+    let before: Vec<_> = replicas.iter().map(known).collect();
+    act();
+    let is_known = |(replica, before): (&Replica, &Vec<_>)| known(replica) != *before;
+    wait_until("what every replica knows", || replicas.iter().zip(&before).all(is_known));
+}
+
+/// The requests that tell of it: so many, and no more.
 fn only(receiver: &Origin, event: &str, times: usize) -> Vec<(String, Value)> {
-    let until = Instant::now() + 3 * SILENT;
-    while told(receiver, event).len() < times && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    std::thread::sleep(QUIET);
     let told = told(receiver, event);
     assert_eq!(told.len(), times, "{event}: {:?}", receiver.requests());
     told
@@ -54,16 +64,15 @@ fn only(receiver: &Origin, event: &str, times: usize) -> Vec<(String, Value)> {
 
 fn shut_out(replicas: &[Replica]) {
     replicas.iter().for_each(|replica| replica.folder.replace("robots.txt", EVERYONE_OUT));
-    let waits = |replica: &Replica| !replica.running.json(&["status"])["sites"][0]["pending"].is_null();
-    wait_until("a version that waits", || replicas.iter().all(waits));
+    replicas.iter().for_each(|replica| drop(replica.waiting()));
 }
 
 #[test]
 fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
-    each_store(async |_, store| {
+    a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let mut fleet = telling(&store, &receiver);
-        shut_out(&fleet.replicas);
+        all_know(&fleet.replicas, || shut_out(&fleet.replicas));
         let waits = only(&receiver, "waits", 1);
         assert_has(waits[0].1["data"]["message"].to_string(), &["waits to be accepted: everyone is shut out"]);
         let replica = waits[0].1["data"]["replica"].as_str().unwrap();
@@ -72,7 +81,7 @@ fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
         assert!(waits[0].1["data"]["next"].as_str().unwrap().ends_with(" --fleet"), "{waits:?}");
         let by = store.send("EVAL \"return redis.call('GET', redis.call('KEYS', '*:said:*')[1])\" 0");
         assert_has(by, &["sent web-"]);
-        fleet.enforce("off").succeeded();
+        all_know(&fleet.replicas, || drop(fleet.switch("off")));
         let off = only(&receiver, "enforcement", 1);
         let message = off[0].1["data"]["message"].as_str().unwrap();
         assert_has(message, &["enforcement is OFF for every site in the fleet \"shop\" by ", ": \"an outage\""]);
@@ -82,61 +91,67 @@ fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
         }
         fleet.reach(&[0, 1, 2]);
         fleet.synced();
-        only(&receiver, "enforcement", 1);
+        // With this each has looked at all of its events since it started.
+        all_know(&fleet.replicas, || drop(fleet.switch("on")));
         only(&receiver, "waits", 1);
-        fleet.enforce("on").succeeded();
         let on = only(&receiver, "enforcement", 2);
         assert_has(on[1].1["data"]["message"].to_string(), &["is on again for every site in the fleet"]);
         // Off again within the day is another event, and so is the same version once it was gone.
-        fleet.says(&["enforce", "off", "--fleet", "--site", "shop"]).succeeded();
+        let off_at_site = || drop(fleet.followed(&["enforce", "off", "--fleet", "--site", "shop"]));
+        all_know(&fleet.replicas, off_at_site);
         let site = only(&receiver, "enforcement", 3);
         assert_part(&site[2].1["data"], &json!({ "site": "shop", "next": "robotsd enforce on --fleet --site shop" }));
-        fleet.replicas.iter().for_each(|replica| replica.folder.replace("robots.txt", ROBOTS));
-        let waits = |replica: &Replica| !replica.running.json(&["status"])["sites"][0]["pending"].is_null();
-        wait_until("no version that waits", || !fleet.replicas.iter().any(waits));
-        std::thread::sleep(QUIET);
-        shut_out(&fleet.replicas);
+        let open = || fleet.replicas.iter().for_each(|replica| replica.folder.replace("robots.txt", ROBOTS));
+        all_know(&fleet.replicas, open);
+        all_know(&fleet.replicas, || shut_out(&fleet.replicas));
         only(&receiver, "waits", 2);
+        only(&receiver, "enforcement", 3);
     });
 }
 
 #[test]
 fn a_replica_that_dies_is_told_of_once_each_time() {
-    each_store(async |_, store| {
+    a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let mut fleet = telling(&store, &receiver);
-        std::thread::sleep(SILENT);
-        for times in 1..=2 {
-            fleet.replicas[2].running.kill();
-            let missing = only(&receiver, "replica-missing", times);
-            let message = missing[times - 1].1["data"]["message"].as_str().unwrap();
+        let mut leaving = Replica::start("web-4", &store, "");
+        fleet.synced_are(4);
+        // One that ends in good order is not missed, though it is silent for longer than the other.
+        leaving.running.end();
+        let (others, last) = fleet.replicas.split_at_mut(2);
+        // Silence takes a quarter of a minute.
+        let times = if is_long() { 2 } else { 1 };
+        for time in 1..=times {
+            all_know(others, || last[0].running.kill());
+            let missing = only(&receiver, "replica-missing", time);
+            let message = missing[time - 1].1["data"]["message"].as_str().unwrap();
             assert_has(message, &["replica \"web-3\" of the fleet \"shop\" is missing: silent since 20"]);
-            assert_part(&missing[times - 1].1["data"], &json!({ "site": "", "next": "robotsd status --fleet" }));
-            fleet.replicas[2].running = fleet.replicas[2].folder.start();
-            fleet.reach(&[0, 1, 2]);
-            fleet.synced();
+            assert_part(&missing[time - 1].1["data"], &json!({ "site": "", "next": "robotsd status --fleet" }));
+            // That it is back is known as well.
+            all_know(others, || last[0].running = last[0].folder.start());
         }
-        // One that ends in good order is not missed.
-        fleet.replicas[1].running.end();
-        std::thread::sleep(SILENT);
-        only(&receiver, "replica-missing", 2);
+        fleet.reach(&[0, 1, 2]);
+        fleet.synced_are(3);
+        only(&receiver, "replica-missing", times);
     });
 }
 
 #[test]
 fn each_tells_with_the_same_id_while_the_store_is_out_and_misses_nobody_when_it_is_back() {
-    each_store(async |_, store| {
+    a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let fleet = telling(&store, &receiver);
-        std::thread::sleep(SILENT);
+        fleet.synced_are(3);
         store.signal("STOP");
         let out = Instant::now();
-        shut_out(&fleet.replicas);
+        all_know(&fleet.replicas, || shut_out(&fleet.replicas));
         let waits = only(&receiver, "waits", 3);
         assert!(waits.iter().all(|(id, _)| *id == waits[0].0), "{waits:?}");
-        std::thread::sleep((SILENT + QUIET).saturating_sub(out.elapsed()));
+        std::thread::sleep(SILENT.saturating_sub(out.elapsed()));
         store.signal("CONT");
         fleet.synced();
+        // With this each has looked at who is missing.
+        all_know(&fleet.replicas, || drop(fleet.switch("off")));
         only(&receiver, "waits", 3);
         only(&receiver, "replica-missing", 0);
     });
@@ -144,17 +159,20 @@ fn each_tells_with_the_same_id_while_the_store_is_out_and_misses_nobody_when_it_
 
 #[test]
 fn another_tells_where_the_one_whose_turn_it_was_dies_before_it_has_told() {
-    each_store(async |_, store| {
+    a_store(async |_, store| {
         let receiver = Origin::showing(503, "");
         let mut fleet = telling(&store, &receiver);
         shut_out(&fleet.replicas[..1]);
         let first = wait_for("an attempt", || told(&receiver, "waits").pop());
         fleet.replicas[0].running.kill();
-        let attempts = told(&receiver, "waits").len();
         receiver.show(204, "");
         shut_out(&fleet.replicas[1..2]);
-        let waits = only(&receiver, "waits", attempts + 1);
-        assert_eq!(waits[attempts].0, first.0);
+        // That the first is missing, and that a version waits.
+        wait_until("both events", || known(&fleet.replicas[1]).len() == 2);
+        let told = told(&receiver, "waits");
+        let of = |name: &str| told.iter().filter(|(_, body)| body["data"]["replica"] == name).count();
+        assert_eq!((of("web-2"), of("web-3")), (1, 0), "{told:?}");
+        assert!(told.iter().all(|(id, _)| *id == first.0), "{told:?}");
     });
 }
 
@@ -170,10 +188,10 @@ impl Drop for Killed {
 /// The process that takes the place of another has its name, its marks, and knows what was told.
 #[test]
 fn a_replica_that_is_upgraded_in_place_stays_itself() {
-    each_store(async |_, store| {
+    a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let fleet = telling(&store, &receiver);
-        fleet.enforce("off").succeeded();
+        all_know(&fleet.replicas, || drop(fleet.switch("off")));
         only(&receiver, "enforcement", 1);
         let upgraded = &fleet.replicas[1];
         let process = || upgraded.running.json(&["status"])["pid"].as_u64().unwrap();
@@ -188,15 +206,18 @@ fn a_replica_that_is_upgraded_in_place_stays_itself() {
         let until = Instant::now() + SILENT;
         while Instant::now() < until {
             let report = fleet.says(&["fleet", "status", "--json"]).json();
-            let states = report["replicas"].as_array().unwrap().iter();
-            let states: Vec<_> = states.map(|of| (of["replica"].clone(), of["state"].clone())).collect();
-            assert_eq!(states, ["web-1", "web-2", "web-3"].map(|name| (json!(name), json!("synced"))));
+            let replicas = report["replicas"].as_array().unwrap();
+            let names: Vec<_> = replicas.iter().map(|of| of["replica"].clone()).collect();
+            assert_eq!(names, ["web-1", "web-2", "web-3"]);
+            let is_lost = |of: &Value| of["state"] == "missing" || of["state"] == "doubled";
+            assert!(!replicas.iter().any(is_lost), "{report}");
             std::thread::sleep(Duration::from_millis(500));
         }
-        assert_eq!(told(&receiver, "enforcement").len(), 1, "{:?}", receiver.requests());
-        fleet.enforce("on").succeeded();
+        fleet.synced_are(3);
+        only(&receiver, "enforcement", 1);
+        all_know(&fleet.replicas, || drop(fleet.switch("on")));
         fleet.all(false);
         only(&receiver, "enforcement", 2);
-        assert_eq!(told(&receiver, "replica-missing"), []);
+        only(&receiver, "replica-missing", 0);
     });
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -291,13 +292,20 @@ impl Script {
     }
 }
 
-/// An address of loopback for a server that begins later. Its port is below those that Linux gives for port 0, so that no socket of
-/// another test comes there meanwhile, and each is given once.
+/// Returns an address on loopback for a server that starts later. Its port is below those that Linux assigns for port 0, and a locked file
+/// reserves it for this process until it ends, so that no other test gets it.
 pub(crate) fn free() -> SocketAddr {
-    static GIVEN: AtomicUsize = AtomicUsize::new(0);
-    // Another process begins at another port.
-    let first = std::process::id() as usize * 61;
-    let next = || u16::try_from(10_000 + (first + GIVEN.fetch_add(1, Ordering::Relaxed)) % 12_000).unwrap();
-    let mut places = std::iter::repeat_with(next).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-    places.find(|place| TcpListener::bind(place).is_ok()).unwrap()
+    static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let folder = std::env::temp_dir().join("robotsd-test-ports");
+    fs::create_dir_all(&folder).unwrap();
+    let mut reserved = RESERVED.lock().unwrap();
+    for port in 10_000..30_000 {
+        let lock = File::create(folder.join(port.to_string())).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if lock.try_lock().is_ok() && TcpListener::bind(address).is_ok() {
+            reserved.push(lock);
+            return address;
+        }
+    }
+    panic!("no free port");
 }

@@ -99,7 +99,7 @@ pub(crate) fn ended(command: &mut Command, input: &[u8]) -> Ended {
     std::thread::spawn(move || done.send(child.wait_with_output()));
     // A program of others may have much to do: promtool takes 13 s of a processor for the shipped rules, which are two minutes where
     // other tests have the rest of it. A command that hangs is found all the same.
-    let output = output.recv_timeout(PATIENCE * 15).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
+    let output = output.recv_timeout(PATIENCE * 5).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
     output.into()
 }
 
@@ -324,12 +324,15 @@ pub(crate) fn is_long() -> bool {
 /// Waits until a question has an answer.
 pub(crate) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
     let start = Instant::now();
+    let mut pause = Duration::from_millis(2);
     loop {
         if let Some(answer) = answer() {
             return answer;
         }
         assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(pause);
+        // Questions cost processor time, which other tests need.
+        pause = (pause * 3 / 2).min(Duration::from_millis(50));
     }
 }
 

@@ -10,6 +10,7 @@ use robotsd::shared_rate::{
     BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreCount, StoreNodes, StoreSettings, StoreUrl,
     StoreUsage,
 };
+use tokio::time::MissedTickBehavior;
 
 use super::daemon::free_ports;
 use crate::harness::*;
@@ -19,6 +20,11 @@ use self::server::{StoreServer, any, any_store, each_program, each_store, played
 
 fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
+}
+
+/// Settings with which every answer of a store that works is heard, however busy the machine is.
+fn patient(store: &StoreServer) -> StoreSettings {
+    StoreSettings { deadline: PATIENCE, ..settings(&store.url()) }
 }
 
 /// A replica. Its store is used, or becomes so.
@@ -43,7 +49,8 @@ fn key(name: &str) -> SharedKey {
     SharedKey::new(BucketOwner::Crawler, &[b"shop", name.as_bytes()])
 }
 
-const SLOW: Duration = Duration::from_secs(30);
+/// Longer than a test takes, so that no request becomes possible meanwhile.
+const SLOW: Duration = Duration::from_secs(600);
 
 fn slow() -> SharedBucket {
     SharedBucket::new(SLOW, 20)
@@ -57,45 +64,34 @@ fn wide() -> SharedBucket {
 #[test]
 fn three_replicas_allow_exactly_what_one_bucket_holds() {
     each_store(async |name, store| {
-        let replicas: Vec<_> = (0..3).map(|_| replica(StoreSettings { batch: 1, ..settings(&store.url()) })).collect();
+        let replicas: Vec<_> = (0..3).map(|_| replica(StoreSettings { batch: 1, ..patient(&store) })).collect();
         replicas.iter().for_each(used);
         let tries = (0..12).map(|task| {
             let rate = replicas[task % replicas.len()].clone();
             tokio::spawn(async move {
                 let mut passed = 0;
-                let mut asked = 0;
-                while asked < 40 {
+                for _ in 0..40 {
                     match rate.spend(key("exact"), slow()).await {
                         SharedVerdict::Allow => passed += 1,
                         SharedVerdict::Deny { wait } => assert!(wait > Duration::ZERO && wait <= SLOW),
-                        // A busy machine: it says nothing about the number.
-                        SharedVerdict::Unknown => {
-                            tokio::time::sleep(Duration::from_millis(20)).await;
-                            continue;
-                        }
+                        SharedVerdict::Unknown => panic!("no answer: {:?}", rate.report()),
                     }
-                    asked += 1;
                 }
                 passed
             })
         });
         let mut passed = 0;
         for tried in tries.collect::<Vec<_>>() {
-            passed += tokio::time::timeout(PATIENCE, tried).await.expect("in time").unwrap();
+            passed += tried.await.unwrap();
         }
-        let unheard: u64 = replicas.iter().map(|rate| rate.report().counts.of(StoreCount::Alone)).sum();
-        // A request whose answer came too late was counted by the store.
-        assert!(passed <= 20 && passed + unheard >= 20, "{name}: {passed} passed, {unheard} without an answer");
-        if unheard == 0 {
-            assert_eq!(passed, 20, "{name}");
-        }
+        assert_eq!(passed, 20, "{name}");
     });
 }
 
 #[test]
 fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
     const INTERVAL: Duration = Duration::from_millis(20);
-    const EACH: u64 = 200;
+    const EACH: u64 = 100;
     each_store(async |name, store| {
         let replicas: Vec<_> = (0..3).map(|_| replica(settings(&store.url()))).collect();
         replicas.iter().for_each(used);
@@ -103,32 +99,39 @@ fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
         let tasks = replicas.iter().cloned().map(|rate| {
             tokio::spawn(async move {
                 // Three times as fast as is allowed, over all of them.
-                let (mut ticks, mut passed) = (tokio::time::interval(INTERVAL), 0);
+                let (mut ticks, mut passed, mut stalls) = (tokio::time::interval(INTERVAL), 0, 0);
+                // Requests that a busy machine held up do not come all at once.
+                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 for _ in 0..EACH {
-                    ticks.tick().await;
+                    let due = ticks.tick().await;
                     passed += u128::from(rate.spend(key("busy"), bucket).await == SharedVerdict::Allow);
+                    stalls += u64::from(due.elapsed() > 2 * INTERVAL);
                 }
-                passed
+                (passed, stalls)
             })
         });
-        let (mut passed, sent) = (0, 3 * EACH);
+        let (mut passed, mut stalls, sent) = (0, 0, 3 * EACH);
         for task in tasks.collect::<Vec<_>>() {
-            passed += task.await.unwrap();
+            let (more, held_up) = task.await.unwrap();
+            passed += more;
+            stalls += held_up;
         }
         let allowed = 5 + start.elapsed().as_micros() / INTERVAL.as_micros();
         let reports: Vec<_> = replicas.iter().map(SharedRate::report).collect();
         let calls: u64 = reports.iter().map(|report| report.counts.of(StoreCount::Calls)).sum();
-        // A replica that does not hear an answer does not learn of the others' batches.
+        // A replica that hears no answer in time does not learn of the others' batches, and asks again.
         let unheard: u64 = reports
             .iter()
-            .map(|report| report.counts.of(StoreCount::Calls) - report.counts.of(StoreCount::Answered))
-            .sum();
-        println!(
-            "{name}: {passed} of {sent} requests passed, {allowed} are allowed; {calls} calls, {unheard} unanswered"
-        );
+            .map(|report| {
+                let of = |count| report.counts.of(count);
+                of(StoreCount::Calls) - of(StoreCount::Answered) + of(StoreCount::Alone)
+            })
+            .sum::<u64>()
+            + 3 * stalls;
+        println!("{name}: {passed} of {sent} requests passed, {allowed} are allowed; {calls} calls, {unheard} unheard");
         let ahead = u128::from((3 + unheard) * u64::from(StoreSettings::BATCH));
-        assert!(passed <= allowed + ahead, "{name}: {passed} of {allowed}, {unheard} unanswered");
-        assert!(calls * 10 <= sent + 3 * 100, "{name}: {calls} calls for {sent} requests");
+        assert!(passed <= allowed + ahead, "{name}: {passed} of {allowed}, {unheard} unheard");
+        assert!(calls * 10 <= sent + 3 * 100 + unheard * 100, "{name}: {calls} calls for {sent} requests");
     });
 }
 
@@ -136,7 +139,7 @@ fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
 #[test]
 fn what_is_noted_is_counted_and_waits_for_nothing() {
     each_store(async |name, store| {
-        let [one, other] = [(); 2].map(|()| replica(StoreSettings { batch: 1, ..settings(&store.url()) }));
+        let [one, other] = [(); 2].map(|()| replica(StoreSettings { batch: 1, ..patient(&store) }));
         used(&one);
         used(&other);
         for _ in 0..20 {
@@ -146,27 +149,26 @@ fn what_is_noted_is_counted_and_waits_for_nothing() {
         let is_denied = |rate: &SharedRate| matches!(rate.note(key("noted"), slow()), SharedVerdict::Deny { .. });
         wait_until("what the other one has let pass", || is_denied(&other));
         store.signal("STOP");
-        let began = Instant::now();
         for at in 0..10 {
             let _ = one.note(key(&at.to_string()), slow());
         }
-        assert!(began.elapsed() < Duration::from_millis(10 * 12), "{name}: {:?}", began.elapsed());
+        // A note that had waited would have waited until the store was given up.
+        let counts = one.report().counts;
+        assert_eq!([StoreCount::Late, StoreCount::Failed].map(|count| counts.of(count)), [0, 0], "{name}");
         store.signal("CONT");
     });
 }
 
-/// Sends requests until the store is used again, or is not: none may be denied, and none may wait. Returns what came last.
+/// Sends requests until the store is used again, or is not: none may be denied.
 async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedRate, SharedVerdict) -> bool) {
     let (start, mut slowest) = (Instant::now(), Duration::ZERO);
     loop {
         let asked = Instant::now();
-        let said = rate.spend(key(name), wide()).await;
+        let said = tokio::time::timeout(PATIENCE, rate.spend(key(name), wide())).await.expect("a verdict");
         slowest = slowest.max(asked.elapsed());
         assert!(!matches!(said, SharedVerdict::Deny { .. }), "{name}, {what}: denied");
         if ends(rate, said) {
             println!("{name}, {what}: after {:?}; the slowest request took {slowest:?}", start.elapsed());
-            // A store that hangs is not waited for. How long exactly is for no test: the machine may be busy.
-            assert!(slowest < Duration::from_secs(2), "{name}, {what}: {slowest:?}");
             return;
         }
         assert!(start.elapsed() < PATIENCE, "{name}, {what}: {:?}", rate.report());
@@ -186,13 +188,19 @@ async fn lost(rate: &SharedRate, name: &str) {
     assert!(rate.report().counts.of(StoreCount::Alone) > 0, "{name}");
 }
 
+/// Waits until the store is out for this reason. On a busy machine it is out for another one first, such as a connection that takes long.
+async fn lost_because(rate: &SharedRate, name: &str, part: &str) {
+    lost(rate, name).await;
+    wait_until(part, || why(rate).contains(part));
+}
+
 async fn back(rate: &SharedRate, name: &str) {
     until(rate, "back", name, |rate, said| said == SharedVerdict::Allow && is_used(rate)).await;
 }
 
 /// A replica that asks a store about every request, once its store has answered one.
-async fn using(store: &StoreServer, name: &str) -> SharedRate {
-    let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
+async fn using(settings: StoreSettings, name: &str) -> SharedRate {
+    let rate = replica(StoreSettings { batch: 1, ..settings });
     back(&rate, name).await;
     rate
 }
@@ -200,9 +208,10 @@ async fn using(store: &StoreServer, name: &str) -> SharedRate {
 #[test]
 fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
     each_store(async |name, store| {
-        let rate = using(&store, name).await;
+        let rate = using(settings(&store.url()), name).await;
         store.signal("STOP");
         lost(&rate, name).await;
+        // Each of these requests has got its verdict although the store has answered nothing.
         assert!(rate.report().counts.of(StoreCount::Late) >= 3, "{name}: {:?}", rate.report());
         store.signal("CONT");
         back(&rate, name).await;
@@ -212,7 +221,7 @@ fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
 #[test]
 fn a_store_that_dies_is_used_again_once_it_is_back() {
     each_store(async |name, mut store| {
-        let rate = using(&store, name).await;
+        let rate = using(settings(&store.url()), name).await;
         store.kill();
         lost(&rate, name).await;
         store.start_again();
@@ -248,8 +257,7 @@ async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
     let Some(mut store) = any_store() else { return };
     store.kill();
     let rate = replica(settings(&store.url()));
-    lost(&rate, "absent").await;
-    assert!(why(&rate).starts_with("nothing listens there (Connection refused"), "{}", why(&rate));
+    lost_because(&rate, "absent", "nothing listens there (Connection refused").await;
     store.start_again();
     back(&rate, "absent").await;
 }
@@ -257,7 +265,7 @@ async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
 #[test]
 fn a_store_that_forgets_its_scripts_is_given_them() {
     each_store(async |name, store| {
-        let rate = using(&store, name).await;
+        let rate = using(patient(&store), name).await;
         assert_eq!(store.send("SCRIPT FLUSH"), "+OK");
         back(&rate, name).await;
         let report = rate.report();
@@ -273,12 +281,11 @@ fn a_store_that_forgets_its_scripts_is_given_them() {
 #[test]
 fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
     each_store(async |name, store| {
-        let rate = using(&store, name).await;
+        let rate = using(settings(&store.url()), name).await;
         // Another server took its place, and it becomes a replica of that one.
         let other = StoreServer::start(&store.program).ready();
         assert!(store.send(&format!("REPLICAOF 127.0.0.1 {}", other.port)).starts_with("+OK"));
-        lost(&rate, name).await;
-        assert!(why(&rate).contains("it is a replica and takes no writes: name the primary"), "{name}: {}", why(&rate));
+        lost_because(&rate, name, "it is a replica and takes no writes: name the primary").await;
         assert!(store.send("REPLICAOF NO ONE").starts_with("+OK"));
         back(&rate, name).await;
     });
@@ -326,45 +333,36 @@ fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
 /// A bucket that a replica has taken so many requests from, alone in the store.
 async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: u32) {
     store.send("FLUSHALL");
-    let rate = replica(settings(&store.url()));
+    let rate = replica(patient(store));
     used(&rate);
     store.send("FLUSHALL");
-    let mut passed = 0;
-    while passed < requests {
-        match rate.spend(key(name), bucket).await {
-            SharedVerdict::Allow => passed += 1,
-            // A busy machine.
-            SharedVerdict::Unknown => tokio::time::sleep(Duration::from_millis(20)).await,
-            SharedVerdict::Deny { wait } => panic!("{name}: {passed} passed, then {wait:?}"),
-        }
+    for request in 0..requests {
+        assert_eq!(rate.spend(key(name), bucket).await, SharedVerdict::Allow, "{name}: request {request}");
     }
 }
 
 /// The verdict that a replica hears which knows nothing of the bucket.
 async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedVerdict {
-    let rate = replica(settings(&store.url()));
-    let start = Instant::now();
-    loop {
-        used(&rate);
-        match rate.spend(key(name), bucket).await {
-            SharedVerdict::Unknown => assert!(start.elapsed() < PATIENCE, "{name}"),
-            said => return said,
-        }
-    }
+    let rate = replica(patient(store));
+    used(&rate);
+    let said = rate.spend(key(name), bucket).await;
+    assert_ne!(said, SharedVerdict::Unknown, "{name}: {:?}", rate.report());
+    said
 }
 
 #[test]
 fn a_store_whose_clock_goes_back_denies_nobody() {
     each_store(async |name, store| {
-        // A bucket that is empty, whose requests are reported in batches: its TAT may be far ahead.
+        // A bucket whose requests are reported in batches. Its TAT may be far ahead, and is, so that it stays empty for long.
         let busy = SharedBucket::new(Duration::from_secs(1), 5);
         spent(&store, name, busy, 5).await;
+        move_clock(&store, 1, 50);
         assert!(matches!(heard(&store, name, busy).await, SharedVerdict::Deny { .. }), "{name}");
         move_clock(&store, usize::MAX, 60);
         assert_eq!(heard(&store, name, busy).await, SharedVerdict::Allow, "{name}");
         // One that has a request left, which the step would take.
         spent(&store, name, slow(), 19).await;
-        move_clock(&store, usize::MAX, 20);
+        move_clock(&store, usize::MAX, SLOW.as_secs() * 2 / 3);
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
         lives_until_it_is_full(&store, name);
     });
@@ -373,7 +371,7 @@ fn a_store_whose_clock_goes_back_denies_nobody() {
 /// The one bucket there is, of the slow kind.
 fn lives_until_it_is_full(store: &StoreServer, name: &str) {
     let life: i64 = store.send(&format!("PTTL {}", store.key()))[1..].parse().unwrap();
-    assert!(life > 0 && life <= 30_000, "{name}: {life}");
+    assert!(life > 0 && u128::try_from(life).is_ok_and(|life| life <= SLOW.as_millis()), "{name}: {life}");
 }
 
 #[test]
@@ -381,7 +379,7 @@ fn a_time_that_no_bucket_has_denies_nobody() {
     each_store(async |name, store| {
         // Written now, and so far ahead as no bucket can be.
         spent(&store, name, slow(), 20).await;
-        move_clock(&store, 1, 20 * 600);
+        move_clock(&store, 1, 20 * 20 * SLOW.as_secs());
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
         for stored in ["9007199254740993", "4000000000000000", "inf", "nan", "-1", "zero", "1.5"] {
             spent(&store, name, slow(), 20).await;
@@ -415,11 +413,9 @@ async fn a_password_is_sent_and_never_shown() {
     let right = replica(StoreSettings { password: Some("swordfish".to_owned()), ..settings(&store.url()) });
     back(&right, "password").await;
     let wrong = replica(settings(&format!("redis://default:hunter2@127.0.0.1:{port}")));
-    lost(&wrong, "a wrong password").await;
-    assert!(why(&wrong).starts_with("the login is refused: check the user"), "{}", why(&wrong));
+    lost_because(&wrong, "a wrong password", "the login is refused: check the user").await;
     let none = replica(settings(&store.url()));
-    lost(&none, "no password").await;
-    assert!(why(&none).starts_with("it wants a password: name the file with password_file"), "{}", why(&none));
+    lost_because(&none, "no password", "it wants a password: name the file with password_file").await;
     let shown = format!("{wrong:?} {:?} {right:?} {:?}", wrong.report(), right.report());
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
@@ -430,10 +426,8 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {
         assert_eq!(store.send("ACL SETUSER robotsd on >hunter2 ~* +get"), "+OK");
         let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
-        lost(&rate, name).await;
-        let why = why(&rate);
-        assert_has(&why, &["allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix"]);
-        assert!(!why.contains("hunter2"), "{why}");
+        lost_because(&rate, name, "allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix").await;
+        assert_lacks(why(&rate), &["hunter2"]);
         // The rights that the chapter names suffice.
         assert_eq!(
             store.send("ACL SETUSER robotsd resetkeys ~robotsd:rate:* -@all +eval +evalsha +time +get +set"),
@@ -462,13 +456,13 @@ fn a_cluster_is_asked() {
         let arguments = ["--port", &*port_argument, "--cluster-enabled", "yes", "--cluster-port", &*bus];
         let store = StoreServer::start_with(program, port, &arguments).ready();
         assert_eq!(store.send("CLUSTER ADDSLOTSRANGE 0 16383"), "+OK");
-        let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, batch: 1, ..settings(&store.url()) });
+        let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, batch: 1, ..patient(&store) });
         back(&rate, name).await;
         for number in 0..20 {
             let said = rate.spend(key(&number.to_string()), slow()).await;
-            assert!(!matches!(said, SharedVerdict::Deny { .. }));
+            assert_eq!(said, SharedVerdict::Allow, "{name}: {:?}", rate.report());
         }
-        assert!(rate.report().counts.of(StoreCount::Allowed) > 10, "{name}: {:?}", rate.report());
+        assert!(rate.report().counts.of(StoreCount::Allowed) >= 20, "{name}: {:?}", rate.report());
     });
 }
 
@@ -476,8 +470,7 @@ fn a_cluster_is_asked() {
 fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
     each_store(async |name, store| {
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&store.url()) });
-        lost(&rate, name).await;
-        assert!(why(&rate).contains("it is no node of a cluster: leave out cluster = true"), "{name}: {}", why(&rate));
+        lost_because(&rate, name, "it is no node of a cluster: leave out cluster = true").await;
     });
 }
 
@@ -513,8 +506,7 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
     ] {
         let ca = ca.then(|| authority.pem().into_bytes());
         let rate = replica(StoreSettings { ca, ..settings(url) });
-        lost(&rate, what).await;
-        assert_has(why(&rate), &[expected]);
+        lost_because(&rate, what, expected).await;
     }
     // It may take the handshake for a command that goes on.
     let plain = StoreServer::start(&program).ready();

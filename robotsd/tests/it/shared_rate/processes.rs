@@ -1,7 +1,7 @@
 //! Three processes that serve a site, with one store.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::server::{StoreServer, any_store, each_program};
@@ -61,26 +61,48 @@ fn question(running: &Running) -> Answer {
     running.request("GET", "/-/auth/nginx", &fields)
 }
 
-/// Sends requests to three processes, two clients each, until the time is over. Returns how many passed.
-fn hammer(replicas: &[(Folder, Running)], ask: Ask, time: Duration) -> usize {
+/// What came of many requests.
+struct Hammered {
+    /// How many passed.
+    passed: usize,
+    /// From before the first request until after the last answer.
+    longest: Duration,
+    /// From the first answer until the last request was sent that was refused.
+    shortest: Duration,
+}
+
+/// Sends requests to three processes, two clients each, for as long as a condition on a client's number of requests and the time holds.
+fn hammer(replicas: &[(Folder, Running)], ask: Ask, goes_on: impl Fn(usize, Duration) -> bool + Sync) -> Hammered {
     let passed = AtomicUsize::new(0);
+    let (first, last) = (Mutex::new(None), Mutex::new(None));
     let start = Instant::now();
     std::thread::scope(|scope| {
         for (_, running) in replicas.iter().chain(replicas) {
             scope.spawn(|| {
-                while start.elapsed() < time {
-                    match ask(running).status {
+                for request in 0.. {
+                    let asked = Instant::now();
+                    if !goes_on(request, asked - start) {
+                        return;
+                    }
+                    let status = ask(running).status;
+                    first.lock().unwrap().get_or_insert_with(Instant::now);
+                    match status {
                         200 => drop(passed.fetch_add(1, Ordering::Relaxed)),
                         // nginx knows no other refusal than 403.
-                        403 | 429 => {}
+                        403 | 429 => {
+                            let mut last = last.lock().unwrap();
+                            *last = (*last).max(Some(asked));
+                        }
                         status => panic!("{status}"),
                     }
-                    std::thread::sleep(Duration::from_millis(3));
+                    std::thread::sleep(Duration::from_millis(10));
                 }
             });
         }
     });
-    passed.into_inner()
+    let times = first.into_inner().unwrap().zip(last.into_inner().unwrap());
+    let shortest = times.map(|(first, last)| last.saturating_duration_since(first)).unwrap_or_default();
+    Hammered { passed: passed.into_inner(), longest: start.elapsed(), shortest }
 }
 
 #[test]
@@ -90,14 +112,19 @@ fn exactly_a_burst_passes_three_processes() {
             let store = StoreServer::start(program).ready();
             let rate = in_store(&store, "batch = 1");
             let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "30", "burst = 20", &rate)).collect();
-            let passed = hammer(&replicas, ask, Duration::from_secs(2));
+            // Enough that each process alone would let a burst pass.
+            let Hammered { passed, longest, .. } = hammer(&replicas, ask, |request, _| request < 30);
+            let allowed = 20 + usize::try_from(longest.as_secs() / 30).unwrap();
             let alone: usize = replicas.iter().map(|(folder, _)| counted(folder, "requests", "alone")).sum();
-            assert!((20..=20 + alone).contains(&passed), "{name}: {passed} passed, {alone} without the store");
+            // The store may have counted a request that was decided without its answer.
+            assert!(passed <= allowed + alone, "{name}: {passed} of {allowed} passed, {alone} without the store");
+            assert!(passed + alone >= 20, "{name}: {passed} passed, {alone} without the store");
             (store, replicas)
         });
         asked[0].1.wait_for_event("limited", |line| line["reason"] == "limited");
         // Of who is refused, all is as with one process.
-        let answer = replicas[0].1.get("/a.html", GPTBOT);
+        let refused = || Some(replicas[0].1.get("/a.html", GPTBOT)).filter(|answer| answer.status != 200);
+        let answer = wait_for("a refusal", refused);
         assert_eq!((answer.status, answer.field("ratelimit-policy")), (429, Some("\"crawl\";q=1;w=30")));
         let retry_after: u64 = answer.field("retry-after").unwrap().parse().unwrap();
         assert!((1..=33).contains(&retry_after), "{answer:?}");
@@ -149,26 +176,31 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
         running.request("GET", "/a.html", &[("Host", host), ("User-Agent", GPTBOT)]).status
     };
     let hosts = ["a.example", "b.example", "c.example"];
+    let start = Instant::now();
     assert_eq!(hosts.map(|host| status(&one.1, host)), [200; 3]);
-    assert_eq!(hosts.map(|host| status(&one.1, host)), [429; 3]);
-    let alone = counted(&one.0, "requests", "alone");
-    if alone == 0 {
-        assert_eq!(hosts.map(|host| status(&other.1, host)), [429; 3]);
+    let again = [&one, &other].map(|(_, running)| hosts.map(|host| status(running, host)));
+    // On a busy machine a process may decide without the store, and the next request may be due by now.
+    let is_due = start.elapsed() >= Duration::from_secs(20);
+    let is_alone = [&one, &other].iter().any(|(folder, _)| counted(folder, "requests", "alone") > 0);
+    if !is_due && !is_alone {
+        assert_eq!(again, [[429; 3]; 2]);
     }
 }
 
 /// A minute with `ROBOTSD_LONG`, as in the long suite.
 #[test]
 fn three_processes_allow_the_rate_of_one() {
-    let seconds = if is_long() { 60 } else { 4 };
+    let seconds = if is_long() { 60 } else { 2 };
     each_program(async |name, program| {
         for (batch, (listener, ask)) in [(1, WAYS[0]), (10, WAYS[0]), (1, WAYS[1])] {
             let store = StoreServer::start(program).ready();
             let rate = in_store(&store, &format!("batch = {batch}"));
-            let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "0.1", "burst = 5", &rate)).collect();
-            let began = Instant::now();
-            let passed = hammer(&replicas, ask, Duration::from_secs(seconds));
-            let allowed = 5 + usize::try_from(began.elapsed().as_millis() / 100).unwrap();
+            // A burst that is worth ten seconds: a machine that stands still for less costs no request that was allowed.
+            let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "0.1", "burst = 100", &rate)).collect();
+            let hammered = hammer(&replicas, ask, |request, time| request < 50 || time < Duration::from_secs(seconds));
+            let [allowed, least] = [hammered.longest, hammered.shortest]
+                .map(|time| 100 + usize::try_from(time.as_millis() / 100).unwrap());
+            let passed = hammered.passed;
             let stores: Vec<_> = replicas.iter().map(|(folder, _)| store_of(folder)).collect();
             let sum = |counts, kind| stores.iter().map(|store| count(store, counts, kind)).sum::<usize>();
             let (alone, unheard) = (sum("requests", "alone"), sum("calls", "late") + sum("calls", "failed"));
@@ -178,8 +210,9 @@ fn three_processes_allow_the_rate_of_one() {
             );
             let ahead = if batch == 1 { 0 } else { (3 + unheard) * batch };
             assert!(passed <= allowed + ahead + alone, "{name}, {batch}: {passed} of {allowed}, {alone} alone");
-            // Tokens that a bucket loses while no request comes are lost: a second of it, on a machine that is busy.
-            assert!(passed + 10 >= allowed, "{name}, {batch}: {passed} of {allowed}");
+            // When a request was refused, all that were allowed until then had passed.
+            assert!(hammered.shortest > Duration::ZERO, "{name}, {batch}: no request was refused");
+            assert!(passed + 3 + alone + unheard * batch >= least, "{name}, {batch}: {passed} of {least} at least");
         }
     });
 }
@@ -190,7 +223,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
     let (folder, running) = start("0.01", "burst = 1000", &in_store(&store, "batch = 1"));
     let pass = || assert_eq!(running.get("/a.html", GPTBOT).status, 200);
     pass();
-    assert_eq!(store_of(&folder)["state"], "used");
+    wait_until("a store that is used", || store_of(&folder)["state"] == "used");
     store.signal("STOP");
     wait_until("a store that is out", || {
         pass();
@@ -209,7 +242,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
         pass();
         store_of(&folder)["state"] == "used"
     });
-    folder.with_config(&["status", "--problems"]).succeeded();
+    wait_until("no problem", || folder.with_config(&["status", "--problems"]).code == Some(0));
     // A config without it stops using it, from the next request on; another one begins anew.
     folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());

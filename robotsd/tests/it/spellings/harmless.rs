@@ -88,7 +88,8 @@ fn a_canonical_target_gets_the_verdict_of_the_standard() {
     let mut numbers = Numbers(3);
     let mut client = Client::new(running.address, "s0.test", Greeting::None);
     let (mut wrong, mut refused) = (String::new(), 0);
-    for turn in 0..4000 {
+    let turns = if is_long() { 4000 } else { 1500 };
+    for turn in 0..turns {
         let target = canonical_target(&mut numbers, &rules);
         let expected = is_allowed(&rules, &target);
         let reply = client.get(target.as_bytes(), [GPTBOT, CRAWLER][turn % 2]);
@@ -100,7 +101,7 @@ fn a_canonical_target_gets_the_verdict_of_the_standard() {
     }
     assert!(wrong.is_empty(), "\n{wrong}");
     // Neither side of the comparison may be all there is.
-    assert!((800..3200).contains(&refused), "{refused} refused");
+    assert!((turns / 5..turns * 4 / 5).contains(&refused), "{refused} refused");
 }
 
 /// A target without anything that servers read in different ways: segments that are like those of the rules, written

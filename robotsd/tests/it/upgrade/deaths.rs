@@ -2,11 +2,11 @@
 
 use std::net::{SocketAddr, TcpStream};
 
-use super::{ASK, ROBOTS, Upgraded, disallowed};
+use super::{ASK, LONG_DRAIN, ROBOTS, Upgraded, disallowed};
 use crate::harness::*;
 
-/// A connection that the process before keeps for a while once it drains, because it has served a request.
-fn held(upgraded: &Upgraded) -> Kept {
+/// A connection that the process before keeps for half the time of its drain, because it has served a request.
+pub(super) fn held(upgraded: &Upgraded) -> Kept {
     let mut held = Kept::open(upgraded.running.address, "a");
     assert_eq!(held.get("/a.html", GPTBOT).0, 200);
     held
@@ -30,7 +30,7 @@ fn causes(upgraded: &Upgraded) -> Vec<String> {
 
 #[test]
 fn connections_that_wait_for_a_process_that_dies_are_answered_by_the_one_before() {
-    let upgraded = Upgraded::start("");
+    let upgraded = Upgraded::start(LONG_DRAIN);
     let before = upgraded.process();
     let held = held(&upgraded);
     upgraded.upgraded();
@@ -60,7 +60,7 @@ fn connections_that_wait_for_a_process_that_dies_are_answered_by_the_one_before(
 
 #[test]
 fn what_the_new_process_wrote_before_it_died_holds() {
-    let upgraded = Upgraded::start("");
+    let upgraded = Upgraded::start(LONG_DRAIN);
     let before = upgraded.process();
     assert_eq!(upgraded.get("/private/x"), 403);
     let _held = held(&upgraded);
@@ -93,9 +93,10 @@ fn what_the_new_process_wrote_before_it_died_holds() {
 
 #[test]
 fn a_process_that_serves_and_exits_at_once_is_followed_whatever_it_says() {
-    let upgraded = Upgraded::start("");
+    let upgraded = Upgraded::start(LONG_DRAIN);
     let before = upgraded.process();
     for (then, status) in [("exit 1", "exit status: 1"), ("kill -ABRT $$", "signal: 6")] {
+        let _held = held(&upgraded);
         upgraded.replace_program_by_one_that_only_says_so(then);
         upgraded.upgraded();
         upgraded.running.wait_for_event("upgrade", |line| {
@@ -111,7 +112,7 @@ fn a_process_that_serves_and_exits_at_once_is_followed_whatever_it_says() {
 
 #[test]
 fn a_process_that_ends_as_it_should_is_not_followed() {
-    let upgraded = Upgraded::start("[limits]\ndrain = \"60s\"");
+    let upgraded = Upgraded::start(LONG_DRAIN);
     let (before, address) = (upgraded.process(), upgraded.running.address);
     let mut held = held(&upgraded);
     upgraded.upgraded();
@@ -129,7 +130,7 @@ fn a_process_that_ends_as_it_should_is_not_followed() {
 
 #[test]
 fn a_process_that_another_has_followed_is_not_followed_by_the_first() {
-    let upgraded = Upgraded::start("[limits]\ndrain = \"60s\"");
+    let upgraded = Upgraded::start(LONG_DRAIN);
     let (first, _held) = (upgraded.process(), held(&upgraded));
     upgraded.upgraded();
     let (second, _held_too) = (upgraded.process(), held(&upgraded));

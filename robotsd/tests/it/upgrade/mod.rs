@@ -24,6 +24,9 @@ const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 /// Octets of the page that is read slowly.
 const LARGE: usize = 32 << 20;
 
+/// With a connection that is [held](deaths::held), the process before stays for as long as a test may take.
+const LONG_DRAIN: &str = "[limits]\ndrain = \"10m\"";
+
 /// robotsd by a path of its own, and whatever takes its place.
 struct Upgraded {
     running: Running,
@@ -40,7 +43,8 @@ impl Upgraded {
         let config = Config::new().keys("state_dir = \"state\"\nworkers = 2\nmode = \"refuse\"").admin_socket();
         let config = config.site("shop", format!("root = \"pages\"\nrobots.path = \"robots.txt\"\n{more}"));
         let config = config.robots(ROBOTS).file("pages/a.html", "a page").file("pages/private/x", "x");
-        let folder = config.file("pages/large", vec![b'x'; LARGE]).folder();
+        let folder = config.folder();
+        fs::File::create(folder.at("pages/large")).unwrap().set_len(LARGE as u64).unwrap();
         folder.write("robotsd.toml", folder.read("robotsd.toml").replace("127.0.0.1:0", &address.to_string()));
         Self::spawn(folder, command)
     }
@@ -191,7 +195,7 @@ fn download_slowly(address: SocketAddr, rest: &AtomicBool) {
             read => octets += read,
         }
         if !rest.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
     assert!(octets > LARGE, "{octets} of {LARGE}");
@@ -199,7 +203,7 @@ fn download_slowly(address: SocketAddr, rest: &AtomicBool) {
 
 #[test]
 fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
-    let upgraded = Upgraded::start("[limits]\ndrain = \"60s\"");
+    let upgraded = Upgraded::start(LONG_DRAIN);
     let address = upgraded.running.address;
     let rest = AtomicBool::new(false);
     let [connecting, asking, streaming, lasts, goaways] = [const { AtomicUsize::new(0) }; 5];
@@ -265,7 +269,7 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
     for _ in 0..7 {
         assert_eq!(upgraded.get("/private/x"), 403);
     }
-    upgraded.folder.write("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
+    upgraded.folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     upgraded.command(&["reload"]);
     upgraded.command(&["enforce", "off"]).succeeded();
     // All entries but the starts of processes.
@@ -315,12 +319,12 @@ fn fails(upgraded: &Upgraded, want: &str) {
 fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     let upgraded = Upgraded::start("");
     let config = upgraded.folder.read("robotsd.toml");
-    upgraded.folder.write("robotsd.toml", config.replace("mode = \"refuse\"", "mode = \"refused\""));
+    upgraded.folder.configure(config.replace("mode = \"refuse\"", "mode = \"refused\""));
     upgraded.running.event("config-rejected");
     // The commands read the config too: the interface is named.
     let said = run(robotsd().args(["upgrade", "--admin"]).arg(upgraded.path("admin.sock"))).ends_with(1).out;
     assert_has(said, &["robotsd.toml:3:8: \"refused\" is not a value of mode"]);
-    upgraded.folder.write("robotsd.toml", config);
+    upgraded.folder.configure(config);
     for (program, want) in [
         ("#!/bin/sh\nexit 3\n", "it ended before it served: its standard error says why (exit status: 3)"),
         ("#!/bin/sh\nkill -SEGV $$\n", "it ended before it served: its standard error says why (signal: 11"),
@@ -338,7 +342,7 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
 #[test]
 fn a_new_process_that_says_nothing_is_ended() {
     let upgraded = Upgraded::start("[limits]\nupgrade = \"1s\"");
-    upgraded.replace_program("#!/bin/sh\nexec sleep 60\n");
+    upgraded.replace_program("#!/bin/sh\nexec sleep 600\n");
     fails(&upgraded, "it did not serve within 1 s and was ended (signal: 9 (SIGKILL))");
 }
 
@@ -364,9 +368,9 @@ fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all(
 
 #[test]
 fn a_process_that_ends_while_another_prepares_writes_what_went_live_meanwhile() {
-    let mut upgraded = Upgraded::start("");
+    let mut upgraded = Upgraded::start("[limits]\nupgrade = \"10m\"");
     // It says that it can serve, is given what only one may have, and opens nothing.
-    upgraded.replace_program("#!/bin/sh\nprintf '{\"say\":\"prepared\"}' >&0\nexec sleep 60\n");
+    upgraded.replace_program("#!/bin/sh\nprintf '{\"say\":\"prepared\"}' >&0\nexec sleep 600\n");
     upgraded.running.signal("USR2");
     let process = wait_for("the new process", || upgraded.started().first().copied());
     let lock = fs::File::open(upgraded.path("state/lock")).unwrap();
@@ -382,8 +386,8 @@ fn a_process_that_ends_while_another_prepares_writes_what_went_live_meanwhile() 
 
 #[test]
 fn one_upgrade_at_a_time() {
-    let upgraded = Upgraded::start("");
-    upgraded.replace_program("#!/bin/sh\nexec sleep 60\n");
+    let upgraded = Upgraded::start("[limits]\nupgrade = \"10m\"");
+    upgraded.replace_program("#!/bin/sh\nexec sleep 600\n");
     upgraded.running.signal("USR2");
     let first = wait_for("the first", || upgraded.started().first().copied());
     let said = upgraded.upgrade().ends_with(1).out;
@@ -408,7 +412,8 @@ fn whichever_process_is_left_serves() {
     let address = upgraded.running.address;
     let serves = || offer(TcpStream::connect(address).ok()?, ASK).filter(|answer| answer.ends_with(b"a page"));
     wait_for("the new process to serve", serves);
-    wait_until("its admin interface", || upgraded.path("admin.sock").exists());
+    // The socket of the one before is there still.
+    wait_until("its admin interface", || upgraded.command(&["status"]).code == Some(0));
     assert_eq!(upgraded.process(), process);
     // It can be upgraded in turn.
     upgraded.upgraded();
@@ -418,7 +423,7 @@ fn whichever_process_is_left_serves() {
 #[test]
 fn a_supervisor_learns_of_the_new_process() {
     let config = Config::new().admin_socket().site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"");
-    let folder = config.robots(ROBOTS).file("pages/a.html", "a page").folder();
+    let folder = config.tables(LONG_DRAIN).robots(ROBOTS).file("pages/a.html", "a page").folder();
     let path = folder.at("notify");
     let hears = super::lifecycle::supervisor(&path);
     // The environment of the test is not that of others.
@@ -429,6 +434,7 @@ fn a_supervisor_learns_of_the_new_process() {
     });
     let ready = hears();
     assert!(ready.starts_with("READY=1\n"), "{ready}");
+    let _held = deaths::held(&upgraded);
     upgraded.upgraded();
     let process = upgraded.process();
     // Of the new process itself, which a supervisor that listens to the main process alone does not hear.

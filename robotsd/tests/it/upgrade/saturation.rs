@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::deaths::sent;
-use super::{Upgraded, download_slowly};
+use super::{LONG_DRAIN, Upgraded, download_slowly};
 use crate::harness::*;
 
 /// Connections that one process may have.
@@ -38,6 +38,7 @@ fn passed(socket: &TcpListener, more: &str) -> Upgraded {
 fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicUsize)) {
     let address = upgraded.running.address;
     let [answered, tried, closed] = [const { AtomicUsize::new(0) }; 3];
+    let is_checking = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let stops = StopAtEnd(rest);
         for _ in 0..SLOTS {
@@ -48,14 +49,15 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
         for _ in 0..WAITING {
             scope.spawn(|| {
                 tried.fetch_add(1, Ordering::Relaxed);
-                // One that has sent nothing yet may be closed for another, which a busy machine brings about between the two calls.
-                let octets = crate::harness::rest(sent(address));
-                let octets = if octets.is_empty() {
-                    closed.fetch_add(1, Ordering::Relaxed);
-                    crate::harness::rest(sent(address))
-                } else {
+                // One that has sent nothing yet may be closed for another, which a busy machine brings about between connecting and sending.
+                let answer = std::iter::repeat_with(|| {
+                    let stream = sent(address);
+                    let is_early = !is_checking.load(Ordering::Relaxed);
+                    let octets = crate::harness::rest(stream);
+                    closed.fetch_add(usize::from(octets.is_empty() && is_early), Ordering::Relaxed);
                     octets
-                };
+                });
+                let octets = answer.into_iter().find(|octets| !octets.is_empty()).unwrap();
                 assert_eq!(Answer::parse(&octets).status, 200);
                 answered.fetch_add(1, Ordering::Relaxed);
             });
@@ -63,6 +65,7 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
         wait_until("every client", || tried.load(Ordering::Relaxed) == WAITING);
         upgraded.running.wait_for_event("trouble", |line| line["reason"] == "full");
         assert_eq!(answered.load(Ordering::Relaxed), 0);
+        is_checking.store(true, Ordering::Relaxed);
         check(&answered);
         drop(stops);
     });
@@ -73,7 +76,7 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
 #[test]
 fn an_upgrade_under_saturation_answers_everyone_who_waits() {
     let (socket, rest) = (with_short_queue(), AtomicBool::new(false));
-    let upgraded = passed(&socket, &format!("[limits]\nconnections = {SLOTS}\ndrain = \"60s\""));
+    let upgraded = passed(&socket, &format!("{LONG_DRAIN}\nconnections = {SLOTS}"));
     drop(socket);
     saturated(&upgraded, &rest, |answered| {
         let before = upgraded.process();
@@ -87,10 +90,10 @@ fn an_upgrade_under_saturation_answers_everyone_who_waits() {
 #[test]
 fn a_death_under_saturation_cuts_nobody_off_who_waits() {
     let (socket, rest) = (with_short_queue(), AtomicBool::new(false));
-    let upgraded = passed(&socket, &format!("[limits]\nconnections = {SLOTS}\ndrain = \"60s\""));
+    let upgraded = passed(&socket, &format!("{LONG_DRAIN}\nconnections = {SLOTS}"));
     drop(socket);
     let before = upgraded.process();
-    upgraded.replace_program_by_one_that_only_says_so("exec sleep 60");
+    upgraded.replace_program_by_one_that_only_says_so("exec sleep 600");
     saturated(&upgraded, &rest, |answered| {
         upgraded.upgraded();
         signal("KILL", upgraded.started()[0]);
@@ -112,10 +115,11 @@ fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
     });
     // Each is made, by whichever process is there when it is asked, or refused because one is under way; one that reaches a process in
     // the moment in which that ends has no answer, and says so.
-    let mut made = Vec::new();
+    let (mut made, mut unanswered) = (Vec::new(), 0);
     for output in &asked {
         if output.error.contains("no answer: connection closed") {
             assert_eq!(output.code, Some(2), "{output:?}");
+            unanswered += 1;
             continue;
         }
         let said = output.json();
@@ -127,12 +131,13 @@ fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
     }
     assert!(!made.is_empty(), "{asked:?}");
     let left = upgraded.process();
-    assert!(left != before && made.contains(&u64::from(left)), "{left} of {made:?}");
+    assert!(left != before && (unanswered > 0 || made.contains(&u64::from(left))), "{left} of {made:?}");
     // All others end.
     let all = upgraded.started().into_iter().chain([before]);
     for process in all.filter(|process| *process != left) {
         wait_until("the end of the others", || !is_alive(process));
     }
-    assert_eq!(upgraded.started().len(), made.len());
+    let started = upgraded.started().len();
+    assert!((made.len()..=made.len() + unanswered).contains(&started), "{started} processes, {made:?}");
     drop(TcpStream::connect(upgraded.running.address).unwrap());
 }

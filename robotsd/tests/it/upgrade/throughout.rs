@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{ASK, Upgraded};
+use super::deaths::held;
+use super::{ASK, LONG_DRAIN, Upgraded};
 use crate::harness::*;
 
 /// New processes are killed no later than this after they were started, or served.
@@ -148,6 +149,8 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
     let before = tally.counts();
     tally.longest.store(0, Ordering::Relaxed);
     let started = upgraded.started().len();
+    // The process before stays, however late this one kills the new one.
+    let _held = held(upgraded);
     signal("USR2", current);
     let new = wait_for("the new process", || upgraded.started().get(started).copied());
     let has_served = || {
@@ -174,8 +177,6 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
     assert_eq!(left, current, "after the death of {new}");
     let answered = tally.counts()[1];
     wait_until("requests again", || tally.counts()[1] >= answered + 50);
-    // Those that were cut off are counted a moment later.
-    std::thread::sleep(Duration::from_millis(250));
     let [connects, answered, refused, with, without, cut] = std::array::from_fn(|at| tally.counts()[at] - before[at]);
     let longest = tally.longest.load(Ordering::Relaxed);
     format!(
@@ -187,7 +188,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
 #[test]
 fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accepted() {
     let deaths = if is_long() { 20 } else { 4 };
-    let upgraded = Upgraded::start("");
+    let upgraded = Upgraded::start(LONG_DRAIN);
     let (address, tally) = (upgraded.running.address, Tally::default());
     let connecting = || -> Client<'_> { Box::new(|| tally.keep_connecting(address)) };
     let clients = [connecting(), connecting(), tally.keep_asking(address), tally.keep_asking(address)];
