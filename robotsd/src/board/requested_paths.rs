@@ -114,7 +114,7 @@ mod tests {
     fn however_many_paths_there_are_the_heavy_ones_are_found_and_memory_is_bounded() {
         // As workers count and the table takes it, once a second.
         let mut day = RequestedPaths::default();
-        for second in 0..2_000 {
+        for second in 0..400 {
             let mut worker = RequestedPaths::default();
             for number in 0..48 {
                 worker.count(format!("/product/{second}/{number}").as_bytes());
@@ -124,7 +124,7 @@ mod tests {
             day.merge(&worker);
         }
         assert_eq!(much(&day), ["/", "/news/"], "2 % each");
-        assert_eq!((day.paths.len(), day.total), (MOST, 100_000));
+        assert_eq!((day.paths.len(), day.total), (MOST, 20_000));
         assert!(day.is_sound());
     }
 

@@ -201,13 +201,14 @@ pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::test_peer::refusing;
 
     #[test]
     fn without_any_config_the_message_names_the_one_that_is_missing() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         assert_eq!(at_usual_address(address), Ok(AdminPlace::Address(address)));
-        drop(listener);
+        let (_refusing, address) = refusing();
         let error = at_usual_address(address).unwrap_err();
         assert!(error.starts_with("there is no config /etc/robotsd/robotsd.toml, and no robotsd runs"), "{error}");
         assert!(error.ends_with("with --config FILE, or its admin interface with --admin PLACE"), "{error}");

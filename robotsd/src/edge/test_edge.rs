@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings};
 use crate::exchange::EdgeService;
-use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, wait_until};
+use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
 
 /// Serves until its shutdown begins, or the test ends.
 pub(crate) struct ServedEdge {
@@ -65,6 +65,11 @@ impl ServedEdge {
         Raw::connect(self.address).await
     }
 
+    /// Waits until nothing listens at its address any more.
+    pub(crate) async fn stops_listening(&self) {
+        soon(async { while TcpStream::connect(self.address).await.is_ok() {} }).await;
+    }
+
     /// A client that has sent something.
     pub(crate) async fn sent(&self, octets: impl AsRef<[u8]>) -> Raw {
         Raw::sent(self.address, octets).await
@@ -80,6 +85,13 @@ impl ServedEdge {
 
     pub(crate) fn has_reported(&self, kind: ConnectionErrorKind) -> bool {
         self.reported.lock().iter().any(|error| error.kind == kind)
+    }
+
+    /// Waits until there have been so many errors of a kind, and no more; only some of them are reported.
+    pub(crate) async fn counts(&self, kind: ConnectionErrorKind, total: u64) {
+        let counted = || self.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1;
+        wait_until(|| counted() >= total).await;
+        assert_eq!(counted(), total);
     }
 
     /// Waits for an error of a kind, and gives the first one's text.

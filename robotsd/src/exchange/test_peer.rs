@@ -21,8 +21,8 @@ use tower::{BoxError, Service, ServiceExt};
 
 use super::{ClientRequest, EdgeService, RequestBody};
 
-/// Long against anything that should happen, short against a build.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than a busy machine needs for anything that should happen.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Any service of Tower that answers every request.
 impl<S, B> EdgeService for S
@@ -58,6 +58,15 @@ pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
+/// An address that refuses connections. No other process gets its port while the socket is there, which is bound and never listens.
+pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseaddr(true).expect("a socket");
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let address = socket.local_addr().expect("an address");
+    (socket, address)
+}
+
 /// Runs a script for each connection to a port, with the connection's number from zero. Gives the port's address.
 pub(crate) fn accepting<F>(script: impl Fn(usize, TcpStream) -> F + Send + 'static) -> SocketAddr
 where
@@ -67,6 +76,7 @@ where
     tokio::spawn(async move {
         for number in 0.. {
             let Ok((socket, _)) = listener.accept().await else { return };
+            let _ = socket.set_nodelay(true);
             tokio::spawn(script(number, socket));
         }
     });
@@ -117,7 +127,10 @@ pub(crate) struct Raw<S = TcpStream> {
 
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        Self::new(soon(TcpStream::connect(address)).await.expect("a connection"))
+        let socket = soon(TcpStream::connect(address)).await.expect("a connection");
+        // Small frames are not to wait for acknowledgements, which come late.
+        let _ = socket.set_nodelay(true);
+        Self::new(socket)
     }
 
     /// A connection on which something has been sent.

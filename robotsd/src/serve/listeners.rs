@@ -396,6 +396,7 @@ fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::test_peer::refusing;
 
     const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
@@ -413,8 +414,9 @@ mod tests {
 
     #[test]
     fn a_port_is_not_shared_with_another_process() {
-        let sockets = bind(any_port(), TWO).unwrap();
-        let address = sockets[0].local_addr().unwrap();
+        // No other process takes the port once the sockets are closed.
+        let (_reserve, address) = refusing();
+        let sockets = bind(address, TWO).unwrap();
         for workers in [NonZeroUsize::MIN, TWO] {
             assert_eq!(bind(address, workers).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         }

@@ -205,6 +205,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::exchange::test_peer::refusing;
     use crate::log::Log;
 
     fn rejected(why: &str) -> RejectedConfig {
@@ -224,11 +225,11 @@ mod tests {
             let _ = ended.send(stage.read().is_err());
             Err(rejected("the end"))
         });
-        begun.recv_timeout(Duration::from_secs(20)).unwrap();
+        begun.recv_timeout(Duration::from_secs(60)).unwrap();
         assert!(preparation.end_within(Some(Duration::from_millis(1))).await.is_none());
         drop(preparation);
         release.send(()).unwrap();
-        assert!(end.recv_timeout(Duration::from_secs(20)).unwrap());
+        assert!(end.recv_timeout(Duration::from_secs(60)).unwrap());
     }
 
     const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
@@ -313,10 +314,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_abandoned_preparation_closes_the_sockets_it_has_bound() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let (_reserve, free) = refusing();
         let (release, hanging) = mpsc::channel::<()>();
         let (bound, binding) = mpsc::channel();
-        let address = free.clone();
+        let address = free.to_string();
         let preparation = Preparation::of(move |stage| {
             stage.read().unwrap();
             stage.bind(|| Ok(plan_of(&address))).unwrap();
@@ -325,10 +326,10 @@ mod tests {
             let _ = hanging.recv();
             Err(rejected("the end"))
         });
-        binding.recv_timeout(Duration::from_secs(20)).unwrap();
-        assert!(std::net::TcpListener::bind(&free).is_err(), "not bound");
+        binding.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(std::net::TcpListener::bind(free).is_err(), "not bound");
         drop(preparation);
-        std::net::TcpListener::bind(&free).unwrap();
+        std::net::TcpListener::bind(free).unwrap();
         drop(release);
     }
 
@@ -345,7 +346,7 @@ mod tests {
             drop(plan);
             Err(rejected("applied to the end"))
         });
-        applies.recv_timeout(Duration::from_secs(20)).unwrap();
+        applies.recv_timeout(Duration::from_secs(60)).unwrap();
         // The limit has passed; the end is waited for all the same.
         let ending = preparation.end_within(Some(Duration::ZERO));
         let mut ending = std::pin::pin!(ending);

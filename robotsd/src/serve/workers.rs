@@ -176,7 +176,9 @@ fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{SocketAddr, TcpStream};
+    use std::net::SocketAddr;
+
+    use tokio::net::TcpStream;
 
     use super::*;
     use crate::config::Config;
@@ -245,7 +247,7 @@ mod tests {
         for _ in 0..count.get() {
             soon(workers.ended()).await.unwrap().unwrap();
         }
-        assert!(TcpStream::connect(closing).is_err(), "still listening");
+        soon(async { while TcpStream::connect(closing).await.is_ok() {} }).await;
         assert_eq!(robots_txt(&mut other).await, "# one");
         drop(open_here);
         assert_eq!(other.rest().await, "");

@@ -38,7 +38,7 @@ use super::failure_kind::FailureKind;
 use super::*;
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::{EdgeLimits, ListenerSettings, Trusted};
-use crate::exchange::test_peer::{Raw, accepting, listen, shared, soon, wait_until};
+use crate::exchange::test_peer::{Raw, accepting, refusing, shared, soon, wait_until};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -151,6 +151,15 @@ async fn settled() {
     }
 }
 
+/// Limits of which a busy machine reaches none.
+fn patient() -> UpstreamLimits {
+    UpstreamLimits {
+        connect: Duration::from_secs(30),
+        idle_timeout: Duration::from_secs(600),
+        ..UpstreamLimits::default()
+    }
+}
+
 /// Everything a site's upstreams say about themselves.
 type Events = Arc<parking_lot::Mutex<Vec<UpstreamEvent>>>;
 
@@ -191,7 +200,7 @@ fn watched_in(
     change: impl FnOnce(&mut UpstreamLimits),
 ) -> (Upstream, Events) {
     let urls = addresses.into_iter().map(|address| format!("http://{address}"));
-    let mut limits = UpstreamLimits::default();
+    let mut limits = patient();
     change(&mut limits);
     watched(&OriginsSettings { versions, ..settings(urls) }, limits)
 }
@@ -208,6 +217,28 @@ fn open_connections(upstream: &Upstream) -> usize {
 fn request(method: &str, target: &str) -> Box<Request<RequestBody>> {
     let request = Request::builder().method(method).uri(target).header(HOST, "h.test");
     Box::new(request.body(RequestBody::empty()).unwrap())
+}
+
+/// Repeats a part of a test until it was not interrupted for so long that a short limit passed which it does not wait for.
+async fn undisturbed<T>(mut part: impl AsyncFnMut() -> Option<T>) -> T {
+    soon(async {
+        loop {
+            if let Some(outcome) = part().await {
+                return outcome;
+            }
+        }
+    })
+    .await
+}
+
+/// Asks until the answer has this status.
+async fn until_answered(upstream: &Upstream, want: u16) {
+    soon(async {
+        while status(upstream, "GET").await != want {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
 }
 
 async fn status(upstream: &Upstream, method: &str) -> u16 {

@@ -83,7 +83,7 @@ fn accused(processes: &[DayRows]) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("ROBOTSD_LONG").is_some() { 512 } else { 192 }))]
 
     #[test]
     fn any_octets_are_read_and_accuse_no_crawler(octets in prop::collection::vec(any::<u8>(), 0..4096)) {

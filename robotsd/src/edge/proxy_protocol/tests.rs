@@ -156,12 +156,6 @@ async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
     edge.sent([octets, GET].concat()).await
 }
 
-async fn counts(edge: &ServedEdge, kind: ConnectionErrorKind, total: u64) {
-    let counted = || edge.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1;
-    wait_until(|| counted() >= total).await;
-    assert_eq!(counted(), total);
-}
-
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n";
 const LOOPBACK: &str = "127.0.0.0/8";
 
@@ -217,7 +211,7 @@ async fn without_a_header_nothing_is_answered() {
     for (number, octets) in bad.iter().enumerate() {
         let mut client = ask(&edge, octets).await;
         assert_eq!(client.rest().await, "", "{}", octets.escape_ascii());
-        counts(&edge, ConnectionErrorKind::ProxyHeader, number as u64 + 1).await;
+        edge.counts(ConnectionErrorKind::ProxyHeader, number as u64 + 1).await;
     }
     let first = &edge.messages()[0];
     assert!(
@@ -228,7 +222,7 @@ async fn without_a_header_nothing_is_answered() {
     let mut client = edge.sent(b"PROXY TC").await;
     client.finish().await;
     assert_eq!(client.rest().await, "");
-    counts(&edge, ConnectionErrorKind::ProxyHeader, 5).await;
+    edge.counts(ConnectionErrorKind::ProxyHeader, 5).await;
 }
 
 #[tokio::test]
@@ -238,7 +232,7 @@ async fn only_trusted_proxies_may_connect() {
         let mut client = edge.client().await;
         client.try_send(b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
         assert_eq!(client.rest().await, "");
-        counts(&edge, ConnectionErrorKind::Untrusted, number).await;
+        edge.counts(ConnectionErrorKind::Untrusted, number).await;
     }
     assert!(edge.reported.lock()[0].detail.contains("trusted_proxies"));
 }
@@ -292,7 +286,7 @@ async fn a_header_has_the_deadlines_of_a_head() {
         let mut client = edge.sent(octets).await;
         assert_eq!(client.rest().await, "");
     }
-    counts(&edge, ConnectionErrorKind::Slow, 3).await;
+    edge.counts(ConnectionErrorKind::Slow, 3).await;
 }
 
 #[tokio::test]
@@ -316,9 +310,8 @@ async fn a_flood_of_silent_connections_makes_room_for_others() {
 async fn what_connected_before_a_shutdown_is_served() {
     let mut edge = behind(LOOPBACK, EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() });
     let mut client = edge.client().await;
-    let address = edge.address;
     edge.begin_shutdown();
-    soon(async { while tokio::net::TcpStream::connect(address).await.is_ok() {} }).await;
+    edge.stops_listening().await;
     client.send([b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n", GET].concat()).await;
     assert_eq!(client.message().await.body, "192.0.2.7:4242 192.0.2.7");
 }

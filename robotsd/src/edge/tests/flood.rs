@@ -32,14 +32,15 @@ pub(super) async fn framed(edge: &ServedEdge) -> Raw {
     edge.sent([PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await
 }
 
-/// Reads to the end; whether that was a GOAWAY for a flood, which may say more about it.
-async fn is_sent_calm_down(client: &mut Raw) -> bool {
-    let mut last = None;
-    while let Some(received) = soon(client.frame()).await {
-        last = Some(received);
-    }
+/// Reads up to a GOAWAY, or to the end. Whether it was one for a flood, which may say more about it.
+pub(super) async fn is_sent_calm_down(client: &mut Raw) -> bool {
     let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
-    last.is_some_and(|last| last.kind == frames::GOAWAY && last.payload[4..].starts_with(&calm))
+    while let Some(received) = soon(client.frame()).await {
+        if received.kind == frames::GOAWAY {
+            return received.payload[4..].starts_with(&calm);
+        }
+    }
+    false
 }
 
 async fn after_the_body(request: Request<RequestBody>) -> Result<Response<Empty<Bytes>>, Infallible> {
@@ -106,6 +107,7 @@ async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
     tokio::time::sleep(MOMENT).await;
     client.try_send(&frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 1]).repeat(80_000)).await;
     assert!(is_sent_calm_down(&mut client).await);
+    drop(client);
     soon(dropped).await.unwrap_err();
     edge.reports(ConnectionErrorKind::Flood).await;
 }

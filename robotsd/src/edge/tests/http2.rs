@@ -8,6 +8,7 @@ use http::HeaderMap;
 
 use super::*;
 use crate::exchange::frames;
+use crate::exchange::test_peer::frame;
 
 /// The next interim response.
 async fn next_interim(response: &mut ResponseFuture) -> (u16, HeaderMap) {
@@ -151,20 +152,29 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
 /// The connection of one that answers PING stays open for as long as its request takes.
 #[tokio::test]
 async fn a_client_that_does_not_answer_has_gone() {
-    let limits = || brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));
-    let Held { edge, begun, release } = held(limits());
-    let mut silent = flood::framed(&edge).await;
-    silent.send(&flood::head(2, frames::END_STREAM, 1)).await;
+    // The head comes with the preface, or it could be late.
+    let asking = [flood::PREFACE, &frame(frames::SETTINGS, 0, 0, &[]), &flood::head(2, frames::END_STREAM, 1)].concat();
+    let Held { edge, begun, .. } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT)));
+    let _silent = edge.sent(&asking).await;
     soon(begun.notified()).await;
     edge.reports(ConnectionErrorKind::Broken).await;
     assert!(edge.messages()[0].contains("no answer to a PING in time"));
 
-    let mut client = edge.http2().await;
-    let (response, _) = client.begin(get("http://h.test/"), true).await;
+    let Held { edge, begun, release } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, HOUR)));
+    let mut client = edge.sent(&asking).await;
     soon(begun.notified()).await;
-    tokio::time::sleep(MOMENT * 5).await;
+    // A further PING comes only after an answer to the one before.
+    for _ in 0..3 {
+        let ping = loop {
+            let received = soon(client.frame()).await.expect("an open connection");
+            if received.kind == flood::PING && received.flags & frames::ACK == 0 {
+                break received;
+            }
+        };
+        client.send(frame(flood::PING, frames::ACK, 0, &ping.payload)).await;
+    }
     release.notify_waiters();
-    assert_eq!(soon(response).await.unwrap().status(), 200);
+    http2_stalls::until(&mut client, frames::HEADERS, 1).await;
 }
 
 #[tokio::test]

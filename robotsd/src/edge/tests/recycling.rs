@@ -58,8 +58,8 @@ async fn idle(edge: &ServedEdge, idling: Idling) -> Raw {
 }
 
 async fn ask_by_http_2(client: &mut Raw) {
-    client.send(PREFACE).await;
-    client.send(b"\0\0\x0F\x01\x05\0\0\0\x01\x82\x86\x04\x05/tail\x01\x04h.te").await;
+    // At once, or the head could be late.
+    client.send([PREFACE, b"\0\0\x0F\x01\x05\0\0\0\x01\x82\x86\x04\x05/tail\x01\x04h.te"].concat()).await;
     assert!(soon(client.heard(b"GET /tail\n")).await);
 }
 
@@ -286,7 +286,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
         if request.uri().path() == "/late" {
             // As a computation would that takes long.
             let _ = begins.send(());
-            let _ = released.lock().recv_timeout(Duration::from_secs(20));
+            let _ = released.lock().recv_timeout(Duration::from_secs(60));
         }
         mirror(request)
     });
@@ -295,16 +295,16 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     runtime().block_on(async {
         let mut idle_ones = Raw::kept(PLACES, late.address, REQUEST).await;
         idle_ones[0].send("GET /late HTTP/1.1\r\nHost: h\r\n\r\n").await;
-        begun.recv_timeout(Duration::from_secs(20)).unwrap();
+        begun.recv_timeout(Duration::from_secs(60)).unwrap();
         let mut new = Raw::sent(other.address, REQUEST).await;
-        while reported.recv_timeout(Duration::from_secs(20)).unwrap() != ConnectionErrorKind::Recycled {}
+        while reported.recv_timeout(Duration::from_secs(60)).unwrap() != ConnectionErrorKind::Recycled {}
         // Long enough to claim many more.
         assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
         release.send(()).unwrap();
         assert_eq!(new.message().await.status(), 200);
         assert_eq!(idle_ones[0].message().await.status(), 200);
-        // One was needed; on a busy machine a claim may be old enough for another.
-        for client in &mut idle_ones[5..] {
+        // One was needed.
+        for client in &mut idle_ones[2..] {
             assert_eq!(client.ask(REQUEST).await.status(), 200);
         }
     });

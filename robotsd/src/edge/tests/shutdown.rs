@@ -10,7 +10,7 @@ use crate::exchange::test_peer::frame;
 
 #[tokio::test]
 async fn shutdown_closes_idle_connections_and_finishes_requests() {
-    let Held { mut edge, begun, release } = held(EdgeLimits::default());
+    let Held { mut edge, begun, release } = held(brief(|limits| limits.greeting = MOMENT));
     let mut idle = edge.client().await;
     let mut kept = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
@@ -22,7 +22,7 @@ async fn shutdown_closes_idle_connections_and_finishes_requests() {
     edge.begin_shutdown();
     assert_eq!(idle.rest().await, "");
     assert_eq!(kept.rest().await, "");
-    assert!(TcpStream::connect(edge.address).await.is_err(), "still listening");
+    edge.stops_listening().await;
     assert!(!edge.served.is_finished());
     release.notify_one();
     let answer = busy.message().await;
@@ -38,7 +38,7 @@ async fn shutdown_waits_a_moment_for_first_requests() {
     let mut edge = ServedEdge::start(limits, service_fn(mirror));
     let mut first = edge.client().await;
     edge.begin_shutdown();
-    soon(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
+    edge.stops_listening().await;
     assert_eq!(first.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
     assert_eq!(first.rest().await, "");
     soon(edge.served).await.unwrap();
@@ -60,7 +60,7 @@ async fn shutdown_serves_connections_of_the_backlog() {
     // The listener's backlog is filled before the edge first runs, and the shutdown has begun.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut waiting = Raw::sent(listener.local_addr().unwrap(), "GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-    let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
+    let edge = Edge::new(brief(|limits| limits.greeting = HOUR), |_| {}, None);
     let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
         Box::pin(edge.serve(listener, ListenerSettings::default(), service_fn(mirror), async {}));
     let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
@@ -69,7 +69,7 @@ async fn shutdown_serves_connections_of_the_backlog() {
 
 #[tokio::test]
 async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
-    let Held { mut edge, begun, release } = held(EdgeLimits { connections: 1, ..EdgeLimits::default() });
+    let Held { mut edge, begun, release } = held(brief(|limits| (limits.connections, limits.greeting) = (1, HOUR)));
     let mut busy = edge.sent(GET).await;
     soon(begun.notified()).await;
     let mut waiting = edge.sent(GET).await;
@@ -103,7 +103,7 @@ async fn where_another_process_accepts_connections_close_behind_an_answer_that_s
     wait_until(|| edge.edge.traffic().open >= clients.len()).await;
     edge.edge.set_successor();
     edge.begin_shutdown();
-    soon(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
+    edge.stops_listening().await;
     for (mut client, last) in clients {
         let answer = client.ask(last).await;
         assert_eq!((answer.status(), answer.field("connection")), (200, Some("close")));
@@ -115,11 +115,13 @@ async fn where_another_process_accepts_connections_close_behind_an_answer_that_s
 
 #[tokio::test]
 async fn where_another_process_accepts_idle_connections_close_in_the_end() {
-    let mut edge = ServedEdge::start(brief(|limits| limits.drain = 4 * MOMENT), service_fn(mirror));
+    let mut edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut kept = edge.client().await;
     assert_eq!(kept.ask(GET).await.status(), 200);
     edge.edge.set_successor();
     edge.begin_shutdown();
+    // Nothing is sent any more, so the rest takes no time.
+    tokio::time::pause();
     assert_eq!(kept.rest().await, "");
     soon(edge.served).await.unwrap();
     // Nothing was cut off.
@@ -136,15 +138,33 @@ pub(in crate::edge) async fn little_room(address: SocketAddr) -> TcpStream {
     soon(socket.connect(address)).await.unwrap()
 }
 
-/// The other answers of an edge whose clients read them with [`read_late`].
-pub(in crate::edge) async fn answer_late(_: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
-    tokio::time::sleep(MOMENT).await;
-    Ok(Response::new(Full::from(vec![b'l'; LATE])))
+/// Answers of [`LATE`] bytes, none of which comes before it is released.
+#[derive(Clone, Copy)]
+pub(in crate::edge) struct LateAnswers {
+    begun: &'static Notify,
+    release: &'static Notify,
+}
+
+impl LateAnswers {
+    pub(in crate::edge) fn new() -> Self {
+        Self { begun: shared(), release: shared() }
+    }
+
+    pub(in crate::edge) fn service(self) -> impl EdgeService {
+        service_fn(move |_: Request<RequestBody>| async move {
+            self.begun.notify_one();
+            self.release.notified().await;
+            Ok(Response::new(Full::from(vec![b'l'; LATE])))
+        })
+    }
 }
 
 /// Sends a request, is told that the server leaves, and sends more before it reads the answer, as one does whose frames cross
 /// the server's.
-pub(in crate::edge) async fn read_late<S: AsyncRead + AsyncWrite + Unpin>(mut edge: ServedEdge, mut client: Raw<S>) {
+pub(in crate::edge) async fn read_late<S>(mut edge: ServedEdge, answers: LateAnswers, mut client: Raw<S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let settings = frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF]);
     client.send([PREFACE, &settings, &window(0, 0x7FFF_0000), &head(2, frames::END_STREAM, 1)].concat()).await;
     let opening = soon(client.frame()).await.unwrap();
@@ -159,8 +179,9 @@ pub(in crate::edge) async fn read_late<S: AsyncRead + AsyncWrite + Unpin>(mut ed
             _ => {}
         }
     }
+    answers.release.notify_one();
     // Long enough for the server to answer, and to close.
-    tokio::time::sleep(MOMENT * 2).await;
+    tokio::time::sleep(MOMENT).await;
     for octets in [window(0, 1), window(1, 1), head(2, frames::END_STREAM, 3), window(0, 1)] {
         client.try_send(octets).await;
         tokio::time::sleep(MOMENT / 10).await;
@@ -182,9 +203,10 @@ pub(in crate::edge) async fn read_late<S: AsyncRead + AsyncWrite + Unpin>(mut ed
 
 #[tokio::test]
 async fn rfc_9112_9_6_what_is_sent_behind_a_goaway_costs_no_answer() {
-    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(answer_late));
+    let answers = LateAnswers::new();
+    let edge = ServedEdge::start(EdgeLimits::default(), answers.service());
     let client = Raw::new(little_room(edge.address).await);
-    read_late(edge, client).await;
+    read_late(edge, answers, client).await;
 }
 
 const UPLOAD: usize = 4 << 20;
@@ -205,14 +227,17 @@ async fn rfc_9112_9_6_an_answer_before_the_end_of_a_body_arrives() {
 
 #[tokio::test]
 async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
-    let mut edge = ServedEdge::start(EdgeLimits::default(), service_fn(answer_late));
+    let answers = LateAnswers::new();
+    let mut edge = ServedEdge::start(EdgeLimits::default(), answers.service());
     let mut client = Raw::new(little_room(edge.address).await);
     client.send(GET).await;
-    wait_until(|| edge.edge.traffic().open == 1).await;
-    tokio::time::sleep(MOMENT / 2).await;
+    soon(answers.begun.notified()).await;
     edge.begin_shutdown();
+    edge.stops_listening().await;
     client.send(GET).await;
-    tokio::time::sleep(MOMENT * 2).await;
+    answers.release.notify_one();
+    // Long enough for the server to answer, and to close.
+    tokio::time::sleep(MOMENT).await;
     client.try_send(GET).await;
     let answer = client.message().await;
     assert_eq!((answer.body.len(), answer.field("connection")), (LATE, Some("close")));
@@ -223,7 +248,8 @@ async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
 #[tokio::test]
 async fn a_client_that_stays_behind_its_last_answer_is_left() {
     for sends in [false, true] {
-        let mut edge = ServedEdge::start(brief(|limits| limits.connections = 1), service_fn(mirror));
+        let limits = brief(|limits| (limits.connections, limits.drain) = (1, HOUR));
+        let mut edge = ServedEdge::start(limits, service_fn(mirror));
         let mut stays = Vec::new();
         for _ in 0..3 {
             let mut client = edge.client().await;
@@ -233,6 +259,8 @@ async fn a_client_that_stays_behind_its_last_answer_is_left() {
         }
         edge.reports(ConnectionErrorKind::Recycled).await;
         edge.begin_shutdown();
+        // From here on waiting takes no time.
+        tokio::time::pause();
         let last = stays.pop().unwrap();
         let sending = async move {
             let mut last = last;
@@ -240,13 +268,14 @@ async fn a_client_that_stays_behind_its_last_answer_is_left() {
                 if sends {
                     last.try_send("x").await;
                 }
-                tokio::time::sleep(MOMENT / 10).await;
+                tokio::time::sleep(MOMENT * 4).await;
             }
         };
         tokio::select! {
             served = soon(edge.served) => served.unwrap(),
             () = sending => {}
         }
+        tokio::time::resume();
         assert!(!edge.reported.lock().iter().any(|error| error.kind != ConnectionErrorKind::Recycled));
     }
 }

@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -30,7 +30,7 @@ use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::tests::shutdown::{answer_late, little_room, read_late};
+use crate::edge::tests::shutdown::{LateAnswers, little_room, read_late};
 use crate::edge::{EdgeLimits, ListenerSettings};
 use crate::exchange::test_authority::TestAuthority;
 use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
@@ -282,11 +282,12 @@ async fn rfc_9112_9_6_what_is_sent_behind_a_goaway_costs_no_answer() {
         tls: Some(TlsAcceptor::new(certificates, NonZeroUsize::MIN, Duration::from_secs(20))),
         ..ListenerSettings::default()
     };
-    let edge = ServedEdge::start_behind(settings, EdgeLimits::default(), service_fn(answer_late));
+    let answers = LateAnswers::new();
+    let edge = ServedEdge::start_behind(settings, EdgeLimits::default(), answers.service());
     let name = ServerName::try_from("a.test").unwrap();
     let connecting = TlsConnector::from(authority.client(&[b"h2"])).connect(name, little_room(edge.address).await);
     let client = Raw::new(soon(connecting).await.unwrap());
-    read_late(edge, client).await;
+    read_late(edge, answers, client).await;
 }
 
 #[tokio::test]

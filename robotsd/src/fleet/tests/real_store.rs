@@ -1,11 +1,11 @@
 //! The store as the simulation plays it, against the script in a real one: the same writes have the same answers, and leave the same
 //! document.
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, Script, cmd};
+use tempfile::TempDir;
 
 use super::super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
 use super::super::test_store::PlayedStore;
@@ -13,22 +13,23 @@ use super::super::test_store::PlayedStore;
 const SEQUENCES: u64 = 60;
 const WRITES: usize = 50;
 
-/// A server; killed when dropped.
-struct RealStore(Child, Connection);
+/// A server on a Unix socket; killed when dropped.
+struct RealStore(Child, Connection, #[expect(dead_code)] TempDir);
 
 impl RealStore {
     fn start() -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
         let mut server = Command::new("redis-server");
-        server.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string()]).stdout(Stdio::null());
+        server.args(["--port", "0", "--save", "", "--unixsocket"]).arg(&socket).stdout(Stdio::null());
         let started = server.spawn();
         assert!(started.is_ok() || std::env::var_os("CI").is_none(), "redis-server: {started:?}");
         let process = started.ok()?;
-        let client = Client::open(("127.0.0.1", port)).unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
+        let client = Client::open(format!("unix://{}", socket.display())).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
         loop {
             match client.get_connection() {
-                Ok(connection) => return Some(Self(process, connection)),
+                Ok(connection) => return Some(Self(process, connection, folder)),
                 Err(error) => assert!(Instant::now() < until, "{error}"),
             }
             std::thread::sleep(Duration::from_millis(20));

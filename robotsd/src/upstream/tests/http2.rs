@@ -278,8 +278,7 @@ async fn what_a_server_has_looked_at_is_not_sent_again() {
 
 #[tokio::test]
 async fn a_server_that_is_out_is_told_from_one_that_answers() {
-    let (listener, gone) = listen();
-    drop(listener);
+    let (_gone, gone) = refusing();
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = upstream_to([gone, origin.address], |_| {});
     assert_eq!(statuses(&upstream, ["POST"; 6]).await, [200; 6]);

@@ -90,10 +90,8 @@ async fn beside(octets: Vec<u8>) -> Outcome {
     let broken = body.as_ref().err().and_then(|error| std::error::Error::source(error).map(ToString::to_string));
     let sound = soon(sound.into_body().collect()).await;
     let is_sound_whole = sound.is_ok_and(|body| body.to_bytes() == sound_body());
-    let mut frames = Vec::new();
-    while let Ok(Some(frame)) = tokio::time::timeout(MOMENT, came.recv()).await {
-        frames.push(frame);
-    }
+    settled().await;
+    let frames: Vec<_> = std::iter::from_fn(|| came.try_recv().ok()).collect();
     let is_reset = frames.iter().any(|(kind, stream, _)| (*kind, *stream) == (RST_STREAM, BAD));
     let is_given_up = frames.iter().any(|(kind, ..)| *kind == GOAWAY);
     let why = failure.or(broken).unwrap_or_default();

@@ -43,7 +43,7 @@ fn upstream_to(address: SocketAddr, authority: &TestAuthority, versions: HttpVer
     let mut settings = settings([format!("https://localhost:{}", address.port())]);
     settings.tls.trust = Trust::file(&authority.file()).unwrap();
     settings.versions = versions;
-    watched(&settings, UpstreamLimits::default())
+    watched(&settings, patient())
 }
 
 async fn spoken(upstream: &Upstream) -> (u16, String) {

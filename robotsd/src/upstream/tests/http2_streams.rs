@@ -98,7 +98,7 @@ async fn a_response_may_be_trailers_alone() {
 
 #[tokio::test]
 async fn large_bodies_go_through_both_windows() {
-    let large = Bytes::from((0..8 << 20).map(|at| (at / 7) as u8).collect::<Vec<_>>());
+    let large = Bytes::from((0..2 << 20).map(|at| (at / 7) as u8).collect::<Vec<_>>());
     let mut client = Http2Client::connect(proxy(echo().upstream())).await;
     let (response, mut stream) = client.begin(post(), false).await;
     let sent = large.clone();
@@ -173,17 +173,23 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
     });
     let mut client = Raw::connect(proxy(origin.upstream())).await;
     for (path, want) in [("/late", None), ("/never", Some(Reason::CANCEL)), ("/late", None)] {
-        let response = client.ask(&format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")).await;
-        assert_eq!((response.status(), response.body.as_str()), (200, "ok"), "{path}");
-        assert_eq!(soon(ends.recv()).await, Some(want), "{path}");
+        undisturbed(async || {
+            let response = client.ask(&format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")).await;
+            assert_eq!((response.status(), response.body.as_str()), (200, "ok"), "{path}");
+            (soon(ends.recv()).await == Some(want)).then_some(())
+        })
+        .await;
     }
     // Neither does one that has none, whatever its length.
     for (method, status) in [("HEAD", "200 OK"), ("DELETE", "204 No Content")] {
-        client.send(format!("{method} /late HTTP/1.1\r\nHost: h\r\n\r\n")).await;
-        let head = client.until(b"\r\n\r\n").await;
-        assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
-        assert_eq!(head.contains("content-length: 2"), method == "HEAD", "{head}");
-        assert_eq!(soon(ends.recv()).await, Some(None), "{method}");
+        undisturbed(async || {
+            client.send(format!("{method} /late HTTP/1.1\r\nHost: h\r\n\r\n")).await;
+            let head = client.until(b"\r\n\r\n").await;
+            assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
+            assert_eq!(head.contains("content-length: 2"), method == "HEAD", "{head}");
+            (soon(ends.recv()).await == Some(None)).then_some(())
+        })
+        .await;
     }
     assert_eq!(origin.connections(), 1);
 }
@@ -249,16 +255,19 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
         }
         answer(respond, "ok");
     });
-    let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
-    assert_eq!(soon(upstream.forward(request("GET", "/silent"))).await.status(), 504);
-    // It answers the PING, so the connection stays.
-    settled().await;
-    assert_eq!((status(&upstream, "GET").await, origin.connections()), (200, 1));
-    // Without a pause there is a doubt, and another connection is made.
-    let other = origin.upstream_with(|limits| limits.response_header = MOMENT);
-    assert_eq!(soon(other.forward(request("GET", "/silent"))).await.status(), 504);
-    let before = origin.connections();
-    assert_eq!((status(&other, "GET").await, origin.connections()), (200, before + 1));
+    // It answers the PING, so the connection stays. Without a pause there is a doubt, and another connection is made.
+    for (pauses, want) in [(true, 1), (false, 2)] {
+        let connections = undisturbed(async || {
+            let before = origin.connections();
+            let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
+            assert_eq!(soon(upstream.forward(request("GET", "/silent"))).await.status(), 504);
+            if pauses {
+                settled().await;
+            }
+            (status(&upstream, "GET").await == 200).then(|| origin.connections() - before)
+        });
+        assert_eq!(connections.await, want, "{pauses}");
+    }
     // One that does not answer is left.
     let dead = Origin::start(|_, mut peer| async move {
         peer.try_send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
@@ -286,26 +295,28 @@ async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves()
         }
         std::future::pending::<()>().await;
     });
-    let idle = Duration::from_millis(400);
-    let upstream = origin.upstream_with(|limits| limits.body_idle = idle);
+    let upstream = origin.upstream_with(|limits| limits.body_idle = 2 * MOMENT);
     let response = soon(upstream.forward(request("GET", "/silent"))).await;
     assert!(soon(response.into_body().collect()).await.is_err());
-    let mut client = Http2Client::connect(proxy(upstream)).await;
-    let (response, mut stream) = client.begin(Request::post("http://h.test/listens"), false).await;
-    let response = soon(response).await.unwrap();
-    let start = Instant::now();
-    while start.elapsed() < 3 * idle {
-        stream.send_data(Bytes::from_static(b"x"), false).unwrap();
-        tokio::time::sleep(idle / 8).await;
-    }
-    stream.send_data(Bytes::new(), true).unwrap();
-    assert_eq!(octets(response.into_body()).await.unwrap(), b"heard");
+    let proxy = proxy(upstream);
+    let body = undisturbed(async || {
+        let mut client = Http2Client::connect(proxy).await;
+        let (response, mut stream) = client.begin(Request::post("http://h.test/listens"), false).await;
+        let response = soon(response).await.ok()?;
+        let start = Instant::now();
+        while start.elapsed() < 4 * MOMENT {
+            stream.send_data(Bytes::from_static(b"x"), false).ok()?;
+            tokio::time::sleep(MOMENT / 5).await;
+        }
+        stream.send_data(Bytes::new(), true).ok()?;
+        octets(response.into_body()).await.ok()
+    });
+    assert_eq!(body.await, b"heard");
 }
 
 #[tokio::test]
 async fn a_call_without_an_answer_gets_a_status_of_grpc() {
-    let (listener, gone) = listen();
-    drop(listener);
+    let (_gone, gone) = refusing();
     let silent = Http2Origin::start(|_, respond| async move {
         let _held = respond;
         std::future::pending::<()>().await;

@@ -134,19 +134,17 @@ async fn an_interim_response_does_not_put_the_deadline_off() {
         std::future::pending::<()>().await;
     });
     let with = |origin: &Origin, time| origin.upstream_with(|limits| limits.response_header = time);
-    let mut client = Raw::connect(proxy(with(&hinting, deadline))).await;
-    let mut later = Raw::connect(proxy(with(&silent, deadline * 3 / 2))).await;
-    client.send(GET).await;
-    later.send(GET).await;
-    let answered = async {
-        assert_eq!(client.message().await.status(), 102);
-        assert_eq!(client.message().await.status(), 504);
-    };
-    tokio::select! {
-        biased;
-        () = answered => {}
-        last = later.message() => panic!("{} was waited for too long", last.head),
-    }
+    let (hinted, unhinted) = (proxy(with(&hinting, deadline)), proxy(with(&silent, deadline * 3 / 2)));
+    undisturbed(async || {
+        let (mut client, mut later) = (Raw::sent(hinted, GET).await, Raw::sent(unhinted, GET).await);
+        let is_answered = async { client.message().await.status() == 102 && client.message().await.status() == 504 };
+        tokio::select! {
+            biased;
+            is_answered = is_answered => is_answered.then_some(()),
+            _ = later.message() => None,
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -28,21 +28,12 @@ fn by_name(origin: &Origin, limits: UpstreamLimits, surroundings: &SharedResourc
     (origins, upstream, events)
 }
 
-async fn until_answered(upstream: &Upstream, want: u16) {
-    soon(async {
-        while status(upstream, "GET").await != want {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_name_may_resolve_later() {
     let origin = Origin::always(OK);
     let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
     let (surroundings, _) = resolver(Duration::from_secs(600), answer);
-    let (origins, upstream, events) = by_name(&origin, UpstreamLimits::default(), &surroundings);
+    let (origins, upstream, events) = by_name(&origin, patient(), &surroundings);
     origins.look_up();
     for _ in 0..3 {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
@@ -63,7 +54,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
     *answer.lock() = Some(vec![HOME]);
     let (surroundings, asked) = resolver(Duration::ZERO, answer);
-    let (_origins, upstream, events) = by_name(&origin, UpstreamLimits::default(), &surroundings);
+    let (_origins, upstream, events) = by_name(&origin, patient(), &surroundings);
     assert_eq!(status(&upstream, "GET").await, 200);
     *answer.lock() = None;
     soon(async {
@@ -107,8 +98,7 @@ async fn all_addresses_of_a_name_take_turns() {
     let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
     *answer.lock() = Some(vec![HOME, IpAddr::from([127, 0, 0, 2]), HOME]);
     let (surroundings, asked) = resolver(Duration::from_secs(600), answer);
-    let (origins, _) =
-        origins(&settings([format!("http://app.test:{port}")]), UpstreamLimits::default(), &surroundings);
+    let (origins, _) = origins(&settings([format!("http://app.test:{port}")]), patient(), &surroundings);
     let upstream = worker(&origins);
     let mut bodies = String::new();
     for _ in 0..4 {
@@ -130,9 +120,10 @@ async fn a_stuck_resolver_delays_no_request_beyond_the_deadline() {
         Ok(vec![HOME])
     }));
     let origin = Origin::always(OK);
-    let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
+    let limits = UpstreamLimits { connect: MOMENT, ..patient() };
     let (_origins, upstream, _) = by_name(&origin, limits, &surroundings);
     assert_eq!(ended(burst(&upstream, "GET")).await, [502; 100]);
+    wait_until(|| asked.load(Ordering::SeqCst) > 0).await;
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     drop(release);
     until_answered(&upstream, 200).await;
@@ -143,7 +134,7 @@ async fn localhost_and_addresses_need_no_resolver() {
     let origin = Origin::always(OK);
     let (surroundings, asked) = resolver(Duration::ZERO, shared());
     for url in [format!("http://localhost:{}", origin.address.port()), format!("http://{}", origin.address)] {
-        let (origins, _) = origins(&settings([url]), UpstreamLimits::default(), &surroundings);
+        let (origins, _) = origins(&settings([url]), patient(), &surroundings);
         assert_eq!(status(&worker(&origins), "GET").await, 200);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);

@@ -36,7 +36,32 @@ impl Dice {
 }
 
 /// Deadlines end what would wait for more, so that every conversation comes to an end by itself.
-const PATIENCE: Duration = Duration::from_secs(6);
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Conversations at the same time: many, since some wait for a deadline, and not so many that the others reach one.
+const AT_ONCE: usize = 128;
+
+/// How often a case is tried whose two ways differ: on a busy machine a deadline ends what it is not there for.
+const ATTEMPTS: usize = 5;
+
+/// Has cases compared, which gives `None` for those that come to the same and else what they come to.
+async fn compare<C, F>(cases: impl IntoIterator<Item = C>, mut compared: impl FnMut(C) -> F)
+where
+    F: Future<Output = Option<String>> + Send + 'static,
+{
+    let mut running = JoinSet::new();
+    let mut wrong = Vec::new();
+    for case in cases {
+        if running.len() >= AT_ONCE {
+            wrong.extend(running.join_next().await.and_then(Result::unwrap));
+        }
+        running.spawn(compared(case));
+    }
+    while let Some(done) = running.join_next().await {
+        wrong.extend(done.unwrap());
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
 
 /// Tells of every request the octets of its head, and the length of its body.
 fn mirror() -> SocketAddr {
@@ -69,7 +94,7 @@ fn front() -> SocketAddr {
         body_idle: PATIENCE,
         ..EdgeLimits::default()
     };
-    proxy_with(limits, ListenerSettings::default(), upstream([mirror()], UpstreamLimits::default()))
+    proxy_with(limits, ListenerSettings::default(), upstream([mirror()], patient()))
 }
 
 /// Sends octets down a way, then one more request that ends the connection; gives all that is heard.
@@ -305,29 +330,27 @@ fn is_refused(heard: &[String]) -> bool {
 #[tokio::test]
 async fn a_request_comes_to_the_same_either_way() {
     let front = front();
-    let mut escaped_ones = 0;
-    let mut wrong = Vec::new();
-    let mut running = JoinSet::new();
-    for request in requests() {
-        running.spawn(async move {
-            let plain = heard(front, Way::Plain, &request).await;
-            let hyper = heard(front, Way::Hyper, &request).await;
-            (request, plain, hyper)
-        });
-    }
-    while let Some(done) = running.join_next().await {
-        let (request, plain, mut hyper) = done.unwrap();
-        let escaped = with_target_escaped(&request);
-        if plain != hyper && escaped != request && is_refused(&hyper) {
-            hyper = heard(front, Way::Hyper, &escaped).await;
-            escaped_ones += 1;
+    let escaped_ones = shared::<AtomicUsize>();
+    compare(requests(), |request| async move {
+        let mut differ = None;
+        for _ in 0..ATTEMPTS {
+            let (plain, mut hyper) =
+                tokio::join!(heard(front, Way::Plain, &request), heard(front, Way::Hyper, &request));
+            let escaped = with_target_escaped(&request);
+            let is_escaped = plain != hyper && escaped != request && is_refused(&hyper);
+            if is_escaped {
+                hyper = heard(front, Way::Hyper, &escaped).await;
+            }
+            if plain == hyper {
+                escaped_ones.fetch_add(usize::from(is_escaped), Ordering::SeqCst);
+                return None;
+            }
+            differ = Some(format!("{}\n  plain {plain:#?}\n  hyper {hyper:#?}", request.escape_ascii()));
         }
-        if plain != hyper {
-            wrong.push(format!("{}\n  plain {plain:#?}\n  hyper {hyper:#?}", request.escape_ascii()));
-        }
-    }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(escaped_ones > 50, "{escaped_ones} were escaped");
+        differ
+    })
+    .await;
+    assert!(escaped_ones.load(Ordering::SeqCst) > 50, "{escaped_ones:?} were escaped");
 }
 
 /// RFC 9113, section 3.4. One way says 400 before it closes the connection, the other just closes it.
@@ -442,24 +465,24 @@ const ANSWERS: &[&[u8]] = &[
 
 #[tokio::test]
 async fn an_answer_comes_to_the_same_either_way() {
-    let mut wrong = Vec::new();
-    let mut running = JoinSet::new();
-    for answer in ANSWERS {
-        for (method, then_closes) in [("GET", false), ("GET", true), ("HEAD", false), ("HEAD", true)] {
-            running.spawn(async move {
-                let plain = outcome(Way::Plain, method, answer, then_closes).await;
-                let hyper = outcome(Way::Hyper, method, answer, then_closes).await;
-                assert!(!plain.contains("evil"), "{plain}");
-                assert!(plain.matches("content-length").count() < 2, "{plain}");
-                let case = format!("{method} {}, then closes: {then_closes}", answer.escape_ascii());
-                (plain != hyper).then(|| format!("{case}\n  plain {plain}\n  hyper {hyper}"))
-            });
+    let ways = [("GET", false), ("GET", true), ("HEAD", false), ("HEAD", true)];
+    let cases = ANSWERS.iter().flat_map(|answer| ways.map(|(method, closes)| (*answer, method, closes)));
+    compare(cases, |(answer, method, then_closes)| async move {
+        let mut differ = None;
+        for _ in 0..ATTEMPTS {
+            let of_way = |way| outcome(way, method, answer, then_closes);
+            let (plain, hyper) = tokio::join!(of_way(Way::Plain), of_way(Way::Hyper));
+            assert!(!plain.contains("evil"), "{plain}");
+            assert!(plain.matches("content-length").count() < 2, "{plain}");
+            if plain == hyper {
+                return None;
+            }
+            let case = format!("{method} {}, then closes: {then_closes}", answer.escape_ascii());
+            differ = Some(format!("{case}\n  plain {plain}\n  hyper {hyper}"));
         }
-    }
-    while let Some(done) = running.join_next().await {
-        wrong.extend(done.unwrap());
-    }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+        differ
+    })
+    .await;
 }
 
 /// An upstream that sends a body where none may be must not have it taken for the next answer, even if this thread has
@@ -489,11 +512,11 @@ async fn a_body_after_a_response_without_one_belongs_to_no_request() {
             sender.send(socket).unwrap();
         }
     });
-    let upstream = upstream([address], UpstreamLimits::default());
+    let upstream = upstream([address], patient());
     let response = soon(upstream.forward(request("HEAD", "/"))).await;
     assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "");
     go.send(()).unwrap();
-    let _open = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+    let _open = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
     let response = soon(upstream.forward(request("GET", "/"))).await;
     assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
 }

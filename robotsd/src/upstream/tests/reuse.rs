@@ -96,11 +96,11 @@ async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
             sender.send(()).unwrap();
         }
     });
-    let upstream = upstream([address], UpstreamLimits::default());
+    let upstream = upstream([address], patient());
     for _ in 0..2 {
         assert_eq!(status(&upstream, "POST").await, 200);
         close.send(()).unwrap();
-        receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+        receiver.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 }
 
@@ -124,7 +124,7 @@ async fn requests_beyond_the_limit_get_retry_after() {
     let second = soon(upstream.forward(request("GET", "/"))).await;
     assert_eq!((second.status().as_u16(), second.headers()["retry-after"].to_str().unwrap()), (503, "1"));
     drop(first);
-    assert_eq!(soon(upstream.forward(request("GET", "/"))).await.status(), 200);
+    soon(async { while upstream.forward(request("GET", "/")).await.status() != 200 {} }).await;
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ fn upstream_to(url: String, authority: &TestAuthority, server_name: Option<&str>
     let mut settings = settings([url]);
     settings.tls.trust = Trust::file(&authority.file()).unwrap();
     settings.tls.server_name = server_name.map(str::to_owned);
-    watched(&settings, UpstreamLimits::default())
+    watched(&settings, patient())
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn the_handshake_has_the_deadline_of_connecting() {
     let silent = Origin::blurting("");
     let mut settings = settings([format!("https://{}", silent.address)]);
     settings.tls.trust = Trust::file(&authority.file()).unwrap();
-    let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
+    let limits = UpstreamLimits { connect: MOMENT, ..patient() };
     let (origins, events) = origins(&settings, limits, &SharedResources::system());
     assert_eq!(status(&worker(&origins), "GET").await, 504);
     event_detail(&events, "connect-timeout").await;

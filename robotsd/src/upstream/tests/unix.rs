@@ -7,8 +7,7 @@ use tokio::net::UnixListener;
 use super::*;
 
 fn upstream_at(path: &Path) -> Upstream {
-    let (origins, _) =
-        origins(&settings([format!("unix:{}", path.display())]), UpstreamLimits::default(), &SharedResources::system());
+    let (origins, _) = origins(&settings([format!("unix:{}", path.display())]), patient(), &SharedResources::system());
     worker(&origins)
 }
 

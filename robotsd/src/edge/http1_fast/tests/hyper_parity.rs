@@ -286,7 +286,7 @@ fn both_paths_answer_the_same_octets_alike() {
     let _entered = runtime.enter();
     let edge = ServedEdge::start(EdgeLimits::default(), scripted(Arc::clone(&script))).address;
     let hyper = by_hyper(Arc::clone(&script));
-    let mut runner = TestRunner::new(Config { cases: 1000, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
     // One request, or two in one write.
     let sent = (prop::collection::vec(requests(), 1..3), scripts());
     let agree = |(requests, scripted): (Vec<(Vec<u8>, bool)>, Script)| {

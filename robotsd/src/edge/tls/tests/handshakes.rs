@@ -45,16 +45,20 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
     assert_eq!(edge.ask_secured(&authority.client(&[]), "a.test", "a.test").await.status(), 200);
 }
 
+/// Limits under which nothing ends because it takes long.
+fn no_deadlines() -> EdgeLimits {
+    const HOUR: Duration = Duration::from_secs(3600);
+    EdgeLimits { tls_handshake: HOUR, first_byte: HOUR, header_read: HOUR, ..EdgeLimits::default() }
+}
+
 #[tokio::test]
 async fn a_handshake_has_a_deadline() {
-    let (_, edge) = secure(EdgeLimits { tls_handshake: MOMENT, ..EdgeLimits::default() });
+    let (_, edge) = secure(EdgeLimits { tls_handshake: MOMENT, ..no_deadlines() });
     for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
-        let mut client = edge.sent(begun).await;
-        let opened = Instant::now();
-        client.rest().await;
-        assert!(opened.elapsed() < EdgeLimits::default().tls_handshake, "{begun:?}");
+        edge.sent(begun).await.rest().await;
     }
-    edge.reports(ConnectionErrorKind::Slow).await;
+    edge.counts(ConnectionErrorKind::Slow, 3).await;
+    assert_eq!(edge.reports(ConnectionErrorKind::Slow).await, "no TLS handshake in time");
 }
 
 /// The first message of a client.
@@ -107,15 +111,13 @@ async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
 
 #[tokio::test]
 async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
-    let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::new(2).unwrap(), ..EdgeLimits::default() });
+    let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::new(2).unwrap(), ..no_deadlines() });
     let client = authority.client(&[]);
     let mut abandoned = Vec::new();
     for _ in 0..6 {
         abandoned.push(edge.sent(client_hello(&client)).await);
     }
-    let asked = Instant::now();
     assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
-    assert!(asked.elapsed() < EdgeLimits::default().tls_handshake);
     edge.reports(ConnectionErrorKind::Full).await;
 }
 
@@ -142,15 +144,13 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
 
 #[tokio::test]
 async fn a_large_hello_counts_before_it_is_whole() {
-    let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::MIN, ..EdgeLimits::default() });
+    let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::MIN, ..no_deadlines() });
     let client = authority.client(&[]);
     let hello = [&b"\x16\x03\x01\x40\x00\x01\x00\x30\x00"[..], &[0; 8 * 1024]].concat();
     let _large = Raw::many(3, edge.address, hello).await;
     // More is read of the first alone; it gives its place up like any handshake that stands still.
     edge.reports(ConnectionErrorKind::Full).await;
-    let asked = Instant::now();
     assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
-    assert!(asked.elapsed() < EdgeLimits::default().tls_handshake);
 }
 
 #[tokio::test]
