@@ -104,7 +104,11 @@ impl VerifyLayer {
     /// Both look up the agents of a request. If [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
     /// layer that counts, and serve with one that does not.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
-        let longest = wait.min(Self::LONGEST_WAIT);
+        Self::waiting(layer, wait.min(Self::LONGEST_WAIT))
+    }
+
+    /// As [`VerifyLayer::new`], without the limit on the wait.
+    pub(super) fn waiting(layer: &RobotsLayer, longest: Duration) -> Self {
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
         let enforcer = layer.enforcer.clone();
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }

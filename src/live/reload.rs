@@ -496,6 +496,6 @@ mod tests {
         assert!(Pin::new(&mut reloading).poll(&mut Context::from_waker(&waker)).is_pending());
         *executor.0.lock() = Some(reloading);
         std::thread::spawn(move || drop(completion));
-        assert!(receiver.recv_timeout(Duration::from_secs(20)).expect("the poll waits for no lock"));
+        assert!(receiver.recv_timeout(Duration::from_secs(60)).expect("the poll waits for no lock"));
     }
 }

@@ -50,7 +50,12 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// How long a file that was changed then has to be left alone still, for it may be half-written; `None` once it was.
 pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
-    match modified.elapsed() {
+    unrest_at(SystemTime::now(), modified)
+}
+
+/// As [`unrest`], at another time.
+pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
+    match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),
         Err(ahead) => Some(ahead.duration() + QUIET).filter(|_| ahead.duration() <= MOST_AHEAD),
     }
@@ -85,12 +90,13 @@ mod tests {
 
     #[test]
     fn what_was_changed_a_moment_ago_has_to_rest_regardless_of_its_date() {
-        let now = SystemTime::now();
-        assert!(unrest(now).is_some_and(|rest| rest <= QUIET));
-        assert_eq!(unrest(now - Duration::from_secs(1)), None);
-        let ahead = unrest(now + Duration::from_secs(1)).expect("a clock that is ahead");
-        assert!(ahead <= Duration::from_secs(1) + QUIET);
-        assert_eq!(unrest(now + Duration::from_secs(3600)), None, "it would never rest");
+        let (now, second) = (SystemTime::now(), Duration::from_secs(1));
+        assert_eq!(unrest_at(now, now), Some(QUIET));
+        assert_eq!(unrest_at(now, now - QUIET / 4), Some(QUIET * 3 / 4));
+        assert_eq!(unrest_at(now, now - second), None);
+        assert_eq!(unrest_at(now, now + second), Some(second + QUIET), "a clock that is ahead");
+        assert_eq!(unrest_at(now, now + 3600 * second), None, "it would never rest");
+        assert_eq!(unrest(now - second), None);
     }
 
     #[cfg(unix)]

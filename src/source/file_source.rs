@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::builder::{LiveBuilder, SiteSource};
 use super::file;
@@ -124,22 +124,20 @@ fn reload_once_quiet(site: &Site) -> Reload {
             std::thread::sleep(rest.min(LOOK_AGAIN));
         }
     }
-    site.reload(|again| may_be_taken(first.as_ref(), again))
+    site.reload(|again| may_be_taken(first.as_ref(), again, SystemTime::now()))
 }
 
 /// Whether a version is no half of what is being written: it was the same a moment ago, or it was left alone for that long.
 /// A file that changed while it was read at first says nothing about what is in it now.
-fn may_be_taken(first: Option<&Version>, again: &Version) -> bool {
+fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),
-        None => again.modified.and_then(file::unrest).is_none(),
+        None => again.modified.and_then(|modified| file::unrest_at(now, modified)).is_none(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use super::*;
 
     #[test]
@@ -148,9 +146,9 @@ mod tests {
         let now = SystemTime::now();
         let whole = version("User-agent: *\nDisallow: /\n", now);
         let half = version("User-agent: *\n", now);
-        assert!(may_be_taken(Some(&whole), &whole));
-        assert!(!may_be_taken(Some(&whole), &half));
-        assert!(!may_be_taken(None, &half));
-        assert!(may_be_taken(None, &version("User-agent: *\n", now - file::QUIET * 2)));
+        assert!(may_be_taken(Some(&whole), &whole, now));
+        assert!(!may_be_taken(Some(&whole), &half, now));
+        assert!(!may_be_taken(None, &half, now));
+        assert!(may_be_taken(None, &version("User-agent: *\n", now - file::QUIET * 2), now));
     }
 }

@@ -119,7 +119,7 @@ pub(super) mod hanging {
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));
-        let returned = receiver.recv_timeout(Duration::from_secs(20));
+        let returned = receiver.recv_timeout(Duration::from_secs(60));
         returned.unwrap_or_else(|error| {
             // A drop may wait as well, and the failure has to be shown.
             folders().iter_mut().for_each(|folder| folder.hangs = None);

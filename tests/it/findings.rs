@@ -10,8 +10,10 @@ use crate::shared::cases;
 
 #[test]
 fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
-    let mut with_errors = 0;
-    for case in cases("robots_files.jsonl.gz") {
+    let (mut files, mut with_errors) = (0, 0);
+    let every = if crate::is_long() { 1 } else { 10 };
+    for case in cases("robots_files.jsonl.gz").into_iter().step_by(every) {
+        files += 1;
         let body = base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().unwrap()).unwrap();
         let notified = Arc::new(Mutex::new(String::new()));
         let listened = Arc::clone(&notified);
@@ -31,6 +33,6 @@ fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
             assert!(said.ends_with(&format!("; {summary}")), "{}: {said}", case["robots"]);
         }
     }
-    println!("{with_errors} files with errors");
-    assert!(with_errors >= 100, "{with_errors}");
+    println!("{with_errors} of {files} files with errors");
+    assert!(with_errors * 30 >= files, "{with_errors} of {files}");
 }

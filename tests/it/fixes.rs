@@ -91,7 +91,7 @@ fn hold(file: &[u8], questions: &[(String, Vec<u8>)]) -> (Report, FixedFile) {
     (report, fixed)
 }
 
-/// The files of the case data with the paths and agents of their cases: one in four, or all with ROBOTSD_LONG, which takes minutes.
+/// The files of the case data with the paths and agents of their cases: one in 150, or all with ROBOTSD_LONG, which takes minutes.
 #[test]
 fn safe_fixes_of_real_files_change_no_verdict() {
     let mut questions: HashMap<String, Vec<(String, Vec<u8>)>> = HashMap::new();
@@ -101,7 +101,7 @@ fn safe_fixes_of_real_files_change_no_verdict() {
         let asked = agents.map(|agent| (agent.to_owned(), url.clone())).collect::<Vec<_>>();
         questions.entry(name).or_default().extend(asked);
     }
-    let every = if std::env::var_os("ROBOTSD_LONG").is_some() { 1 } else { 4 };
+    let every = if crate::is_long() { 1 } else { 150 };
     let files: Vec<Value> = cases("robots_files.jsonl.gz").into_iter().step_by(every).collect();
     let half = |files: &[Value]| {
         let (mut rows, mut asked, mut changed): (BTreeMap<&str, Row>, _, _) = (BTreeMap::new(), 0, 0);
@@ -235,7 +235,7 @@ fn paths() -> Vec<(String, Vec<u8>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(if crate::is_long() { 300 } else { 30 }))]
 
     #[test]
     fn safe_fixes_of_generated_files_change_no_verdict(
@@ -251,6 +251,10 @@ proptest! {
         let fixed = fix(&RobotsTxt::parse(file.as_bytes()), &Options::new(), Safety::Unsafe);
         prop_assert!(fixed.robots.bytes().len() <= file.len() * 2 + 200);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn any_bytes_are_fixed(file in prop::collection::vec(any::<u8>(), 0..300)) {

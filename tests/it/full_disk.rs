@@ -17,7 +17,7 @@ use tower_robots::live::{
 use tower_robots::source::{FileSource, LiveBuilder};
 
 use crate::small_disk::SmallDisk;
-use crate::waiting::{PATIENCE, replace_dated, served, wait_for};
+use crate::waiting::{PATIENCE, replace_dated, served, wait_for, wait_or_explain};
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
 const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
@@ -98,8 +98,10 @@ impl<'d> Site<'d> {
         }
     }
 
-    fn reported(&self, what: &str) -> bool {
-        self.reported.lock().unwrap().iter().any(|event| event.contains(what))
+    /// Waits for an event, which comes a moment after the status has changed.
+    fn wait_for_report(&self, what: &str) {
+        let is_reported = || self.reported.lock().unwrap().iter().any(|event| event.contains(what));
+        wait_or_explain(is_reported, || format!("{what}; {:?}", self.reported.lock().unwrap()));
     }
 
     /// Leaves no room in the last block of the history either: empty lines say nothing.
@@ -131,7 +133,7 @@ fn a_full_disk_is_known_before_something_has_to_be_written() {
         disk.fill();
         state.probe();
         wait_for("the probe", || !state.is_writable());
-        assert!(site.reported("a restart would forget every change from now on: No space left on device"));
+        site.wait_for_report("a restart would forget every change from now on: No space left on device");
         disk.free();
         state.probe();
         wait_for("room", || state.is_writable());
@@ -163,15 +165,16 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert!(save.contains(want), "{save}");
         assert!(history.contains("cannot be written, so 1 entry of it waits: No space left on device"), "{history}");
         assert_eq!(status.state_troubles.iter().map(|trouble| &*trouble.text).collect::<Vec<_>>(), [save, history]);
-        assert!(site.reported(&format!("shop: {save}")), "in the same words: {:?}", site.reported);
-        assert!(site.reported(&format!("shop: {history}")), "in the same words: {:?}", site.reported);
+        // In the same words.
+        site.wait_for_report(&format!("shop: {save}"));
+        site.wait_for_report(&format!("shop: {history}"));
         let written = fs::read_to_string(site.own().join("state.json")).unwrap();
         assert!(!written.contains(&VersionHash::of(THIRD.as_bytes()).to_string()));
 
         disk.free();
         wait_for("written without another edit", || live.status().state_troubles.is_empty());
-        assert!(site.reported("shop: the live version is saved again"));
-        assert!(site.reported("shop: the history is saved again"));
+        site.wait_for_report("shop: the live version is saved again");
+        site.wait_for_report("shop: the history is saved again");
         assert!(state.flush());
         site.write(BAD);
         site.is_killed();
@@ -185,8 +188,10 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
             "{said}"
         );
         let outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
-        let published = ReloadOutcomeKind::Published;
-        assert_eq!(outcomes, [published, published, published, ReloadOutcomeKind::Kept]);
+        // The handle that stands for the killed process may see the broken file, too.
+        let (published, rest) = outcomes.split_at(3);
+        assert!(published.iter().all(|outcome| *outcome == ReloadOutcomeKind::Published), "{outcomes:?}");
+        assert!(!rest.is_empty() && rest.iter().all(|outcome| *outcome == ReloadOutcomeKind::Kept), "{outcomes:?}");
         assert_eq!(again.status().before, Some(VersionHash::of(SECOND.as_bytes())));
     });
 }
@@ -243,7 +248,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             let said = status.last_reload.to_string();
             assert!(said.contains(&older), "start {start}: {said}");
             assert!(live.history().last().unwrap().detail.contains(&older));
-            assert!(site.reported(&format!("shop: {trouble}")));
+            site.wait_for_report(&format!("shop: {trouble}"));
         }
         // The very version that was live needs no second acceptance.
         let live = site.open(&site.state());
@@ -438,7 +443,7 @@ fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
             }
         });
         let live = site.open(&state);
-        assert!(site.reported("this is missing"), "{:?}", site.reported);
+        site.wait_for_report("this is missing");
         assert_eq!((served(&live).as_str(), live.status().condition()), (THIRD, Condition::LastGood));
         remount(disk.path(), "rw");
         assert!(state.flush());

@@ -545,7 +545,9 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     fs::remove_file(&record).unwrap();
     fs::create_dir(&record).unwrap();
     write("User-agent: *\nDisallow: /account\n");
-    assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Published);
+    // It is unchanged where the watcher came first.
+    let outcome = live.reload_blocking().outcome.kind();
+    assert!(matches!(outcome, ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{outcome:?}");
     assert!(!state.flush());
     let trouble = live.status().state_trouble(TroubleKind::Save).unwrap().to_owned();
     let want =

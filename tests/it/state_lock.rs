@@ -9,6 +9,8 @@ use tempfile::TempDir;
 use tower_robots::live::{Enforcement, LiveRobots, StateDir};
 use tower_robots::source::{HostMap, SiteMap};
 
+use crate::waiting::wait_for;
+
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
 const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /drafts/\n";
 
@@ -75,10 +77,19 @@ fn another_process_opens_a_folder() {
     drop(live);
 }
 
+/// Runs parts of a test at once: each handle that is refused has waited for the others to be dropped, two seconds.
+fn at_once(parts: &[&(dyn Fn() + Sync)]) {
+    std::thread::scope(|scope| parts.iter().for_each(|part| drop(scope.spawn(part))));
+}
+
 #[test]
 fn a_second_handle_in_one_process_is_refused_until_the_last_clone_and_site_are_dropped() {
+    at_once(&[&a_second_handle_is_refused, &a_site_keeps_the_lock]);
+}
+
+fn a_second_handle_is_refused() {
     let (_folder, path) = folder();
-    let state = StateDir::open(&path).unwrap();
+    let _state = StateDir::open(&path).unwrap();
     let error = StateDir::open(&path).unwrap_err();
     let want = format!(
         "{}: this process has the state directory open already: use a clone of its StateDir, or drop every clone and every \
@@ -87,6 +98,11 @@ fn a_second_handle_in_one_process_is_refused_until_the_last_clone_and_site_are_d
     );
     assert_eq!(error.to_string(), want);
     assert_eq!((&*error.path, error.process()), (&*path, Some(std::process::id())));
+}
+
+fn a_site_keeps_the_lock() {
+    let (_folder, path) = folder();
+    let state = StateDir::open(&path).unwrap();
     let live = LiveRobots::inline(FIRST).state(&state.clone(), "shop").open().unwrap();
     drop(state);
     let clone = live.clone();
@@ -101,8 +117,8 @@ fn a_second_handle_in_one_process_is_refused_until_the_last_clone_and_site_are_d
 
 #[test]
 fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_once_that_is_gone() {
-    let (_folder, path) = folder();
-    for is_killed in [true, false] {
+    let refused = |is_killed: bool| {
+        let (_folder, path) = folder();
         let other = Other::open(&path);
         let error = StateDir::open(&path).unwrap_err();
         assert_eq!(error.process(), Some(other.process.id()));
@@ -121,25 +137,27 @@ fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_onc
         let was_live = |entry: &tower_robots::live::HistoryEntry| &*entry.origin == "inline";
         assert!(live.history().iter().all(was_live) && !live.history().is_empty(), "{:?}", live.history());
         drop(live);
-    }
-    // Another process has it now: the number that the last one left in the file is no lock.
-    let left = fs::read_to_string(path.join("lock")).unwrap();
-    assert!(left.starts_with(&format!("{} ", std::process::id())), "{left}");
-    fs::write(path.join("lock"), "4711 1\n").unwrap();
-    drop(StateDir::open(&path).unwrap());
+        // Another process has it now: the number that the last one left in the file is no lock.
+        let left = fs::read_to_string(path.join("lock")).unwrap();
+        assert!(left.starts_with(&format!("{} ", std::process::id())), "{left}");
+        fs::write(path.join("lock"), "4711 1\n").unwrap();
+        drop(StateDir::open(&path).unwrap());
+    };
+    at_once(&[&|| refused(true), &|| refused(false)]);
 }
 
 #[test]
 fn a_holder_that_left_no_number_is_another_process() {
-    let (_folder, path) = folder();
-    let _state = StateDir::open(&path).unwrap();
-    for text in ["", "99999999999999999999 1\n"] {
+    let refused = |text: &str| {
+        let (_folder, path) = folder();
+        let _state = StateDir::open(&path).unwrap();
         fs::write(path.join("lock"), text).unwrap();
         let error = StateDir::open(&path).unwrap_err();
         assert_eq!(error.process(), None, "{text:?}");
         let want = format!("{}: another process has the state directory open: stop it, or give", path.display());
         assert!(error.to_string().starts_with(&want), "{error}");
-    }
+    };
+    at_once(&[&|| refused(""), &|| refused("99999999999999999999 1\n")]);
 }
 
 #[test]
@@ -172,7 +190,11 @@ fn a_file_that_is_watched_does_not_keep_the_lock_once_its_site_is_dropped() {
     let robots = folder.path().join("robots.txt");
     for round in 0..20 {
         fs::write(&robots, format!("{FIRST}# {round}\n")).unwrap();
-        let live = LiveRobots::file(&robots).state(&StateDir::open(&path).unwrap(), "shop").open().unwrap();
+        // On a busy machine the watcher may hold the site for longer than a handle waits.
+        let state = std::cell::OnceCell::new();
+        wait_for("the lock", || StateDir::open(&path).map(|opened| state.set(opened)).is_ok());
+        let live = LiveRobots::file(&robots).state(state.get().unwrap(), "shop").open().unwrap();
+        drop(state);
         // The watcher is about to read it when the last handle is dropped.
         fs::write(&robots, format!("{FIRST}# {round} again\n")).unwrap();
         drop(live);

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 #[cfg(feature = "watch")]
 use std::path::Path;
 #[cfg(feature = "watch")]
+use std::sync::Mutex;
+#[cfg(feature = "watch")]
 use std::time::SystemTime;
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,36 @@ pub(crate) fn wait_or_explain(condition: impl Fn() -> bool, what: impl FnOnce() 
             panic!("{}: not within {PATIENCE:?}", what());
         }
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A file that is written in place, in parts, and the pauses between them. A part that is left alone for long enough counts as a
+/// whole file, so a test that finds half a file live has to know whether it was itself held up for that long.
+#[cfg(feature = "watch")]
+pub(crate) struct WrittenInPlace {
+    file: File,
+    /// When the last write began, and the longest time from the begin of a write to the end of the next one.
+    paused: Mutex<(Instant, Duration)>,
+}
+
+#[cfg(feature = "watch")]
+impl WrittenInPlace {
+    pub(crate) fn new(file: File) -> Self {
+        Self { file, paused: Mutex::new((Instant::now(), Duration::ZERO)) }
+    }
+
+    /// Writes a part, or does something else with the file.
+    pub(crate) fn write(&self, write: impl FnOnce(&File)) {
+        let begun = Instant::now();
+        write(&self.file);
+        let mut paused = self.paused.lock().unwrap();
+        *paused = (begun, paused.1.max(paused.0.elapsed()));
+    }
+
+    /// The longest pause, that since the last write included.
+    pub(crate) fn longest_pause(&self) -> Duration {
+        let (begun, longest) = *self.paused.lock().unwrap();
+        longest.max(begun.elapsed())
     }
 }
 

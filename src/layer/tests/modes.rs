@@ -223,6 +223,9 @@ impl Row {
     }
 }
 
+/// One row of so many is asked, or with ROBOTSD_LONG every one: a number that shares no factor with that of the rows of a policy.
+const STEP: usize = 5;
+
 /// Answers with all that it is sent.
 async fn mirror(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let sent = format!("{} {} {:?}", request.method(), request.uri(), request.headers());
@@ -239,9 +242,15 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
         .observe(move |event| *sink.lock() = Some(event.record.clone()));
     let (mut compared, mut bare_rows) = (0, 0);
     let policies = Settings::all().flat_map(|settings| Mode::ALL.iter().map(move |mode| (settings, *mode)));
+    let step = if std::env::var_os("ROBOTSD_LONG").is_some() { 1 } else { STEP };
+    let mut number = 0;
     for (settings, mode) in policies {
         live.set_policy(settings.policy(mode));
         for row in settings.rows() {
+            number += 1;
+            if number % step != 0 {
+                continue;
+            }
             // Each row has a burst of its own.
             clock.pass(Duration::from_secs(60));
             if row.asked == Asked::TooSoon {
@@ -281,7 +290,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
         }
     }
     println!("{compared} answers, of which {bare_rows} are those of no layer");
-    assert!(compared > 50_000 && bare_rows > 600, "{compared} {bare_rows}");
+    assert!(compared > 50_000 / step && bare_rows > 600 / step, "{compared} {bare_rows}");
 }
 
 /// Whether an override turns recording off.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::*;
 use crate::live::{LiveRobots, ReloadOutcome};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A source that holds nothing: a test offers the versions that are published.
 #[derive(Debug)]

@@ -465,8 +465,9 @@ mod tests {
         }
         assert!(folder.path().join(format!(".state.json.{gone}.ThreadId(8).tmp")).is_dir());
         let own = folder.path().join(format!(".state.json.{}.ThreadId(7).tmp", std::process::id()));
+        let before = SystemTime::now() - Duration::from_secs(1);
         fs::write(&own, "x").expect("written");
-        Disk::default().clean(folder.path(), SystemTime::now() - Duration::from_secs(1));
+        Disk::default().clean(folder.path(), before);
         assert!(own.exists(), "it may be being written");
     }
 

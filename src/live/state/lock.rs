@@ -224,7 +224,7 @@ mod tests {
         });
         assert!(receiver.try_recv().is_err(), "something is being written");
         drop(writing);
-        receiver.recv_timeout(Duration::from_secs(20)).expect("nothing is being written");
+        receiver.recv_timeout(Duration::from_secs(60)).expect("nothing is being written");
         dropping.join().expect("no panic");
         assert!(lock.writing().is_none() && lock.retry(&disk, folder.path()).is_none());
         // Another has it by now, and the first does not take it back.

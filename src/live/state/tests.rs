@@ -2,14 +2,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::disk::Disk;
 use super::state_dir::StateDir;
 use crate::check;
-use crate::live::{Enforcement, LiveRobots, WhenMissing};
+use crate::live::{Clock, Enforcement, LiveRobots, WhenMissing};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file system on which some files hang.
 #[derive(Default)]
@@ -74,13 +74,18 @@ fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let (directory, file) = (folder.path().join("state"), folder.path().join("robots.txt"));
     std::fs::write(&file, "User-agent: *\nDisallow: /a\n").expect("written");
-    let state = StateDir::open(&directory).expect("no other has it open");
+    // A handle that is refused on a real disk waits for two seconds before.
+    let open = || {
+        let clock = Clock::new(SystemTime::now);
+        StateDir::open_on(Disk { simulated: Some(clock), ..Disk::default() }, directory.clone())
+    };
+    let state = open().expect("no other has it open");
     let live = LiveRobots::file(&file).state(&state, "shop").open().expect("a robots.txt");
     state.set_enforcement(Enforcement::Off).expect("written");
     assert!(state.hand_over(PATIENCE));
     {
         // Another process finds what was known, and the first writes nothing.
-        let other = StateDir::open(&directory).expect("it was handed over");
+        let other = open().expect("it was handed over");
         assert_eq!(other.enforcement(), Enforcement::Off);
         assert!(state.set_enforcement(Enforcement::On).is_err());
         assert!(live.set_enforcement(Enforcement::Off).is_err());
@@ -92,7 +97,7 @@ fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
     // The changes that came meanwhile are written.
     state.take_back().expect("no other has it open");
     assert!(state.flush());
-    assert!(StateDir::open(&directory).is_err());
+    assert!(open().is_err());
     assert!(std::fs::read_to_string(directory.join("enforcement")).expect("a file").starts_with("on"));
     assert_eq!(state.enforcement_of("shop"), Enforcement::Off);
     state.take_back().expect("it was never handed over again");

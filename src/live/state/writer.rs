@@ -281,6 +281,8 @@ mod tests {
         assert_eq!(tries, [[1; TRIED_AT_ONCE].as_slice(), &[0; 3]].concat());
     }
 
+    const FLUSHES: usize = 10_000;
+
     #[test]
     fn a_flush_does_not_take_what_is_tried_again_for_written() {
         let writer = Arc::new(StateWriter::default());
@@ -302,10 +304,10 @@ mod tests {
                     thread::yield_now();
                 }
             });
-            let counts = (0..50_000).filter(|_| writer.flush(None)).count();
+            let counts = (0..FLUSHES).filter(|_| writer.flush(None)).count();
             is_over.store(true, Ordering::Relaxed);
             counts
         });
-        assert_eq!(counts, 0, "of 50,000 flushes said that all is written");
+        assert_eq!(counts, 0, "of {FLUSHES} flushes said that all is written");
     }
 }

@@ -22,7 +22,20 @@ use crate::source::follow::FollowError;
 /// Addresses that are looked up at once.
 pub(super) const IN_FLIGHT: usize = 32;
 
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// The time that questions take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QuestionTimes {
+    /// How long the answer of a server is waited for.
+    pub(super) timeout: Duration,
+    /// The time between two questions: at most 50 a second leave, whatever requests claim.
+    pub(super) pace: Duration,
+}
+
+impl Default for QuestionTimes {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(1), pace: Duration::from_millis(20) }
+    }
+}
 
 /// How often a query is sent, where no answer comes.
 const ATTEMPTS: u32 = 2;
@@ -32,19 +45,21 @@ const ATTEMPTS: u32 = 2;
 pub(super) struct DnsResolver {
     resolver: TokioResolver,
     gate: Mutex<Interval>,
+    timeout: Duration,
 }
 
 impl DnsResolver {
     /// One that queries these servers, or without any those of the system.
-    pub(super) fn new(servers: &[SocketAddr]) -> io::Result<Self> {
+    pub(super) fn new(servers: &[SocketAddr], times: QuestionTimes) -> io::Result<Self> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(io::Error::other)?
         } else {
             let config = ResolverConfig::from_name_servers(servers.iter().map(name_server).collect());
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
         };
-        restrict(builder.options_mut());
-        Ok(Self { resolver: builder.build().map_err(io::Error::other)?, gate: question_gate() })
+        restrict(builder.options_mut(), times.timeout);
+        let resolver = builder.build().map_err(io::Error::other)?;
+        Ok(Self { resolver, gate: question_gate(times.pace), timeout: times.timeout })
     }
 
     /// Asks what a check needs: its outcome, and how long the records hold that it is from. `note` is called for every answer.
@@ -89,7 +104,7 @@ impl DnsResolver {
         let Ok(mut name) = name else { return failure };
         name.set_fqdn(true);
         // The resolver's own time is for one server of several, and for UDP and TCP each.
-        let asked = time::timeout(4 * TIMEOUT, self.resolver.lookup(name, record)).await;
+        let asked = time::timeout(4 * self.timeout, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
             Ok(Ok(lookup)) => lookup,
             Ok(Err(error)) => return (answer_of(&error), Duration::ZERO),
@@ -111,9 +126,9 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
     server
 }
 
-fn restrict(options: &mut ResolverOpts) {
+fn restrict(options: &mut ResolverOpts, timeout: Duration) {
     options.ndots = 0;
-    options.timeout = TIMEOUT;
+    options.timeout = timeout;
     // Attempts are counted here, so that each passes the gate.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
@@ -167,8 +182,13 @@ impl NameResolver {
     ///
     /// If the resolvers of the system cannot be found.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, FollowError> {
-        let resolver =
-            DnsResolver::new(servers).map_err(|error| FollowError::new(format!("no resolver for names: {error}")))?;
+        Self::with(servers, QuestionTimes::default())
+    }
+
+    /// As [`NameResolver::new`], with other times.
+    pub(super) fn with(servers: &[SocketAddr], times: QuestionTimes) -> Result<Self, FollowError> {
+        let resolver = DnsResolver::new(servers, times);
+        let resolver = resolver.map_err(|error| FollowError::new(format!("no resolver for names: {error}")))?;
         Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
     }
 
@@ -188,12 +208,9 @@ impl NameResolver {
     }
 }
 
-/// The time between two questions: at most 50 a second leave, whatever requests claim.
-const PACE: Duration = Duration::from_millis(20);
-
 /// Lets one question leave at a time, in the order in which they came.
-fn question_gate() -> Mutex<Interval> {
-    let mut gate = time::interval(PACE);
+fn question_gate(pace: Duration) -> Mutex<Interval> {
+    let mut gate = time::interval(pace);
     // Time without questions is not saved up.
     gate.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Mutex::new(gate)
@@ -205,7 +222,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn fifty_questions_leave_in_a_second() {
-        let (gate, start) = (question_gate(), time::Instant::now());
+        let (gate, start) = (question_gate(QuestionTimes::default().pace), time::Instant::now());
         for _ in 0..=100 {
             gate.lock().await.tick().await;
         }

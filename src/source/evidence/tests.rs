@@ -21,6 +21,13 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
 use crate::live::{Mutex, TestClock};
 
+/// The time between two questions about names, where it is not what a test is about.
+pub(crate) const PACE: Duration = Duration::from_millis(1);
+
+/// How long an answer is waited for that is sure to come, and one that never comes.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(100);
+
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// A registry of one crawler more.

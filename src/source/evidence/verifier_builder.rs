@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::claim_paths::SavedPaths;
 use super::claimants::FirstSeen;
-use super::dns_resolver::DnsResolver;
+use super::dns_resolver::{DnsResolver, QuestionTimes};
 use super::documents::ListCopy;
 use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
@@ -31,6 +31,7 @@ pub struct VerifierSettings {
     configured: Configured,
     resolvers: Vec<SocketAddr>,
     looks_names_up: bool,
+    question_times: QuestionTimes,
     trusted_proxies: RangeSet,
     listeners: Vec<TroubleListener>,
 }
@@ -43,6 +44,7 @@ impl Verifier {
             configured: Configured::default(),
             resolvers: Vec::new(),
             looks_names_up: true,
+            question_times: QuestionTimes::default(),
             trusted_proxies: RangeSet::default(),
             listeners: Vec::new(),
         };
@@ -87,6 +89,13 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
+    /// The time between two questions about names, and how long an answer is waited for.
+    #[cfg(test)]
+    pub(crate) const fn question_times(mut self, pace: Duration, timeout: Duration) -> Self {
+        self.followed.question_times = QuestionTimes { timeout, pace };
+        self
+    }
+
     /// The networks of the proxies that are trusted to name the client: a request that has the address of one is judged by no
     /// address ([`public_address`](Verifier::public_address)). Default: none.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
@@ -116,8 +125,8 @@ impl FollowBuilder<VerifierSettings> {
         let lookups = if settings.looks_names_up {
             // Its sockets belong to the fetcher's thread.
             let _inside = fetcher.handle.enter();
-            let resolver =
-                DnsResolver::new(&settings.resolvers).map_err(|error| failed("no resolver for names", &error))?;
+            let resolver = DnsResolver::new(&settings.resolvers, settings.question_times);
+            let resolver = resolver.map_err(|error| failed("no resolver for names", &error))?;
             let lookups = Lookups::new(clock.clone(), version.clone());
             tasks.push(FetcherTask::start(fetcher.clone(), lookups.clone().run(resolver)));
             Some(lookups)

@@ -37,6 +37,9 @@ const FAULTS: [(&str, &[&str]); 8] = [
 /// How often each call is made by a thread of the scenario, or a few times more.
 const CALLS: usize = 24;
 
+/// Processes with a fault that run at once.
+const AT_ONCE: usize = 4;
+
 /// Publishes and decides while calls fail. What is live and switched is so in any case; what could not be written is said, and written
 /// later.
 fn go_on(folder: &Path, fault: &str) {
@@ -117,7 +120,14 @@ fn a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not() {
     // Spread over all of them, so that each call and each error is among the usual ones.
     let every = if std::env::var_os(ALL).is_some() { 1 } else { 41 };
     let tried: Vec<String> = faults.step_by(every).collect();
-    let (met, failures): (Vec<_>, Vec<_>) = tried.iter().map(|fault| is_met(fault)).partition(Result::is_ok);
+    // Each waits for `strace` most of the time.
+    let tried_at_once = std::thread::scope(|scope| {
+        let some = tried.chunks(tried.len().div_ceil(AT_ONCE));
+        let threads = some.map(|some| scope.spawn(|| some.iter().map(|fault| is_met(fault)).collect::<Vec<_>>()));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    let (met, failures): (Vec<_>, Vec<_>) = tried_at_once.into_iter().partition(Result::is_ok);
     let met = met.into_iter().filter(|met| *met == Ok(true)).count();
     let failures: Vec<String> = failures.into_iter().filter_map(Result::err).collect();
     println!(

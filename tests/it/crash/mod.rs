@@ -2,7 +2,7 @@
 //! lost in every allowed order, up to a bound. The next start has the old or the new state of each thing, whole: what an operator
 //! decided lasts once the call has returned, and no kill switch turns by itself.
 //!
-//! `CRASH_STATES=4096` tries that many states at each point; the usual run has seconds.
+//! `CRASH_STATES=4096` tries that many states at every point, and `ROBOTSD_LONG` a few at every point; the usual run has some points.
 
 mod errors;
 mod failing;
@@ -12,10 +12,11 @@ mod states;
 
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tower_robots::agent::Registry;
 use tower_robots::live::{Gate, LiveRobots, StateDir, VersionHash, WhenMissing};
 
 use self::file_system::{Files, make_files};
@@ -25,6 +26,17 @@ use self::states::{Tried, Values, begin, end, most};
 const BROKEN: &str = "<html>";
 /// States that are tried at each point in the usual run.
 const USUAL: usize = 4;
+
+/// The usual run has one point of so many, and each at which a step is over. A planted fault shows at few points, so more are tried
+/// for it.
+const EVERY: usize = 20;
+const EVERY_WITH_FAULT: usize = 5;
+
+/// Two crawlers, so that comparing two versions takes no long time.
+static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
+    let crawlers = ["Googlebot", "GPTBot"].map(|name| Registry::builtin().crawler(name).unwrap().clone());
+    Arc::new(Registry::default().extended_with(crawlers).unwrap())
+});
 
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
 
@@ -49,7 +61,7 @@ fn folder() -> TempDir {
 }
 
 fn open_site(state: &StateDir, text: &str) -> LiveRobots {
-    let live = LiveRobots::inline(text).when_missing(WhenMissing::Unavailable);
+    let live = LiveRobots::inline(text).registry(REGISTRY.clone()).when_missing(WhenMissing::Unavailable);
     live.gate(Gate::new()).state(state, "shop").open().unwrap()
 }
 
@@ -57,7 +69,8 @@ fn open_site(state: &StateDir, text: &str) -> LiveRobots {
 fn open_broken(state: &StateDir, folder: &Path) -> LiveRobots {
     let path = folder.join("robots.txt");
     fs::write(&path, BROKEN).unwrap();
-    let live = LiveRobots::file(path).poll_every(Duration::from_secs(3600)).when_missing(WhenMissing::Unavailable);
+    let live = LiveRobots::file(path).poll_every(Duration::from_secs(3600)).registry(REGISTRY.clone());
+    let live = live.when_missing(WhenMissing::Unavailable);
     live.gate(Gate::new()).state(state, "shop").open().unwrap()
 }
 
@@ -196,11 +209,15 @@ fn recorded() -> Option<&'static [Operation]> {
     RECORDED.get_or_init(record).as_deref()
 }
 
+fn every() -> usize {
+    if crate::is_long() || most(USUAL) != USUAL { 1 } else { EVERY }
+}
+
 /// Fails unless the crashes of a scenario with a fault show it.
 #[track_caller]
 fn expect_found(fault: &str, operations: &[Operation]) {
     assert_ne!(Some(operations), recorded(), "the fault is not planted");
-    let tried = Tried::all(operations, most(USUAL), 1, start);
+    let tried = Tried::until(1, operations, most(USUAL), EVERY_WITH_FAULT, start);
     println!("{fault}: found after {} crash states: {:?}", tried.states, tried.violations.first());
     assert!(!tried.violations.is_empty(), "{fault} is not found");
 }
@@ -211,7 +228,7 @@ fn every_crash_leaves_the_old_or_the_new_state_whole() {
         return publish_accept_roll_back_and_switch(&folder);
     }
     let Some(operations) = recorded() else { return };
-    Tried::all(operations, most(USUAL), 1, start).expect_none("a state directory");
+    Tried::all(operations, most(USUAL), every(), start).expect_none("a state directory");
 }
 
 #[test]

@@ -66,6 +66,17 @@ impl Tried {
         operations: &[Operation],
         most: usize,
         every: usize,
+        start: impl FnMut(&Files, &Values) -> Values,
+    ) -> Self {
+        Self::until(ENOUGH, operations, most, every, start)
+    }
+
+    /// As [`Tried::all`], until there are so many violations.
+    pub(crate) fn until(
+        enough: usize,
+        operations: &[Operation],
+        most: usize,
+        every: usize,
         mut start: impl FnMut(&Files, &Values) -> Values,
     ) -> Self {
         let steps = steps(operations);
@@ -79,7 +90,7 @@ impl Tried {
             let Some(under_way) = steps.iter().rposition(|step| step.begin <= point).filter(|step| *step > 0) else {
                 continue;
             };
-            if tried.violations.len() >= ENOUGH {
+            if tried.violations.len() >= enough {
                 break;
             }
             let is_end = steps.iter().any(|step| step.end == point);

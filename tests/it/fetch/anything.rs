@@ -1,7 +1,6 @@
 //! For anything that a server sends, there is an answer or a failure: no panic, no hang, nothing live that was not sent.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use proptest::prelude::*;
 use tower_robots::live::{LiveRobots, RejectionKind, ReloadOutcome};
@@ -59,7 +58,7 @@ fn whatever_a_server_sends_harms_nothing() {
     let octets = Arc::new(Mutex::new(robots("# good").into_bytes()));
     let served = octets.clone();
     let server = Server::start(move |_, stream| drop(stream.write_all(&served.lock().unwrap())));
-    let fetcher = Fetcher::builder().fetch_within(Duration::from_secs(5)).start().unwrap();
+    let fetcher = Fetcher::builder().fetch_within(PATIENCE).start().unwrap();
     let live = LiveRobots::url(&server.url("/robots.txt")).unwrap();
     let live = live
         .fetcher(&fetcher)

@@ -442,7 +442,8 @@ fn one_fetcher_serves_many_sites_a_few_at_a_time() {
         *now.lock().unwrap() -= 1;
         let _ = stream.write_all(robots("# good").as_bytes());
     });
-    let fetcher = Fetcher::builder().at_once(4).start().unwrap();
+    // A fetch that is given up makes room for another, while the server still has it.
+    let fetcher = Fetcher::builder().at_once(4).fetch_within(PATIENCE * 10).start().unwrap();
     let sites: Vec<_> = (0..200)
         .map(|number| {
             let url = server.url(&format!("/{number}"));
@@ -468,11 +469,11 @@ fn a_site_that_is_dropped_is_fetched_no_more() {
         let before = other.heads().len();
         wait_for("more fetches of the other site", || other.heads().len() > before + 10);
     };
-    // One that is under way may still be counted.
-    more_of_the_other();
     let before = server.heads().len();
     more_of_the_other();
-    assert_eq!(server.heads().len(), before);
+    // One that was under way may be counted late.
+    let more = server.heads().len() - before;
+    assert!(more <= 1, "{more} fetches more");
 }
 
 #[test]

@@ -35,8 +35,8 @@ fn same_request(request: Request<Body>) -> Request<Body> {
 }
 
 /// The layer is as ready as what is inside it. A layer of its own in axum, or one that sheds load beneath, keeps a crawler from waiting
-/// for its file.
-#[tokio::test]
+/// for its file. Nothing here is outside of the process, so time passes only once everything waits.
+#[tokio::test(start_paused = true)]
 async fn a_limit_inside_holds_robots_txt_up_only_within_one_stack() {
     let limit = || GlobalConcurrencyLimitLayer::new(1);
     let shed = || ServiceBuilder::new().layer(HandleErrorLayer::new(handle)).layer(super::robots()).load_shed();

@@ -167,10 +167,10 @@ fn a_comment_goes_on_allowing_the_same_line() {
 #[test]
 fn a_file_of_rubbish_costs_no_more_than_a_bound() {
     let file =
-        ["User-agent: *\n", &"rubbish line here\nDisallow: /p\nDisallow: b\nDisallow: /c*\n".repeat(300)].concat();
+        ["User-agent: *\n", &"rubbish line here\nDisallow: /p\nDisallow: b\nDisallow: /c*\n".repeat(200)].concat();
     let robots = RobotsTxt::parse(file.as_bytes());
     let fixed = fix(&robots, &Options::new(), Safety::Safe);
-    assert!(fixed.applied.len() > 500, "{}", fixed.applied.len());
+    assert!(fixed.applied.len() > 330, "{}", fixed.applied.len());
     assert_eq!(fix(&fixed.robots, &Options::new(), Safety::Safe).applied, []);
 }
 

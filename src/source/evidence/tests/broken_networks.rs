@@ -29,7 +29,7 @@ fn list() -> String {
 impl Network {
     /// A network whose list answers this, and whose resolver has what `set` sets.
     fn start(list: impl Into<Vec<u8>>, set: impl FnOnce(&PlayedDns)) -> Self {
-        let network = Self::start_with(list, set, |row, list| Crawler {
+        let network = Self::start_with(list, LONG, set, |row, list| Crawler {
             ranges: vec![list],
             reverse_dns: vec![".googlebot.com".into()],
             ..row
@@ -42,12 +42,16 @@ impl Network {
     }
 
     /// One whose crawler is known by the names of its addresses alone.
-    fn of_names(set: impl FnOnce(&PlayedDns)) -> Self {
-        Self::start_with(nothing(), set, |row, _| Crawler { reverse_dns: vec![".googlebot.com".into()], ..row })
+    fn of_names(timeout: Duration, set: impl FnOnce(&PlayedDns)) -> Self {
+        Self::start_with(nothing(), timeout, set, |row, _| Crawler {
+            reverse_dns: vec![".googlebot.com".into()],
+            ..row
+        })
     }
 
     fn start_with(
         list: impl Into<Vec<u8>>,
+        timeout: Duration,
         set: impl FnOnce(&PlayedDns),
         change: impl FnOnce(Crawler, String) -> Crawler,
     ) -> Self {
@@ -55,7 +59,7 @@ impl Network {
         set(&dns);
         let registry = registry(|row| change(row, list.url.clone()));
         let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
-        let verifier = builder.start().expect("a verifier");
+        let verifier = builder.question_times(PACE, timeout).start().expect("a verifier");
         Self { list, dns, clock, registry, verifier }
     }
 
@@ -257,10 +261,12 @@ fn a_list_that_shrank_refutes_no_address_that_was_in_it() {
 
 #[test]
 fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
-    let network = Network::of_names(|dns| {
+    let set = |dns: &PlayedDns| {
         dns.names(GENUINE, Played::Code(ResponseCode::ServFail)).names(IMPOSTOR, Played::Silence);
-    });
+    };
+    let network = Network::of_names(LONG, set);
     assert_eq!(network.identity(Some(GENUINE)), Identity::Undecided(UndecidedReason::ResolverFailure));
+    let network = Network::of_names(SHORT, set);
     // Until the answer is given up, and after that.
     let recognizer = Recognizer::new(network.registry.clone(), &RobotsTxt::parse(*b""));
     let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
@@ -274,7 +280,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
 fn a_resolver_with_an_internal_view_refutes_no_request() {
     // Names of the network's own for all addresses, or none for any that is not its own.
     for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
-        let network = Network::of_names(|dns| {
+        let network = Network::of_names(LONG, |dns| {
             dns.names(GENUINE, view.clone()).names(IMPOSTOR, view.clone());
         });
         for address in [GENUINE, IMPOSTOR] {

@@ -6,6 +6,7 @@ use super::played_dns::{Played, PlayedDns, address_records, ptr, records};
 use super::*;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::NamePattern;
+use crate::source::evidence::dns_resolver::QuestionTimes;
 
 const NO_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::NoName);
 const OTHER_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::OtherName);
@@ -28,19 +29,35 @@ struct Resolved {
 
 impl Resolved {
     fn start() -> Self {
+        Self::start_with(PACE, LONG)
+    }
+
+    fn start_with(pace: Duration, timeout: Duration) -> Self {
         let dns = PlayedDns::start();
         let clock = TestClock::new();
         let registry = registry(|row| Crawler { reverse_dns: vec![".googlebot.com".into()], ..row });
         let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
-        let verifier = builder.start().expect("a verifier");
+        let verifier = builder.question_times(pace, timeout).start().expect("a verifier");
         Self { dns, clock, registry, verifier }
     }
 
     /// One whose resolver is known to answer.
     fn proven() -> Self {
-        let resolved = Self::start();
+        Self::proven_with(PACE, LONG)
+    }
+
+    fn proven_with(pace: Duration, timeout: Duration) -> Self {
+        let resolved = Self::start_with(pace, timeout);
         resolved.dns.confirmed(PROOF, "crawl-66-249-66-1.googlebot.com");
-        assert_eq!(resolved.rdns(PROOF), MethodOutcome::Verified);
+        let proof = until("the proof", || match resolved.rdns(PROOF) {
+            // On a busy machine an answer may come too late for a short timeout.
+            MethodOutcome::Undecided(UndecidedReason::Timeout) if timeout < LONG => {
+                resolved.clock.pass(Duration::from_secs(61));
+                None
+            }
+            outcome => Some(outcome),
+        });
+        assert_eq!(proof, MethodOutcome::Verified);
         resolved
     }
 
@@ -98,7 +115,7 @@ fn a_question_that_the_resolver_cannot_answer_refutes_no_request() {
         ("cut over TCP as well", Played::Truncated, UndecidedReason::Truncated),
     ];
     for (what, names, reason) in cases {
-        let resolved = Resolved::proven();
+        let resolved = Resolved::proven_with(PACE, if reason == UndecidedReason::Timeout { SHORT } else { LONG });
         resolved.dns.names(CLIENT, names.clone());
         assert_eq!(resolved.rdns(CLIENT), undecided(reason), "{what}");
         resolved.dns.names("9.9.9.10", ptr(&["slow.googlebot.com"])).addresses("slow.googlebot.com", names);
@@ -139,10 +156,11 @@ fn the_proof_of_a_resolver_is_renewed() {
 
 #[test]
 fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
-    let resolved = Resolved::start();
+    let pace = Duration::from_millis(20);
+    let resolved = Resolved::start_with(pace, LONG);
     let start = Instant::now();
     let (mut busy, mut pending) = (0, 0);
-    for number in 0..100_000_u32 {
+    for number in 0..10_000_u32 {
         let address = std::net::Ipv4Addr::from(0x0B00_0000 + number).to_string();
         match resolved.at_once(&address) {
             MethodOutcome::Undecided(UndecidedReason::Busy) => busy += 1,
@@ -152,11 +170,11 @@ fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
     }
     let status = resolved.verifier.status();
     assert!(status.waiting_names <= 256 && status.known_names.expect("names are looked up") <= 65_536, "{status:?}");
-    assert!(pending > 0 && busy > 90_000, "{busy} and {pending}");
-    until("questions", || (resolved.dns.asked().len() > 20).then_some(()));
+    assert!(pending > 0 && busy > 5_000, "{busy} and {pending}");
+    let asked = until("questions", || Some(resolved.dns.asked().len()).filter(|asked| *asked > 20));
     // One that leaves with the first moment, and one for every 20 ms that have begun.
-    let most = 2 + start.elapsed().as_millis() / 20;
-    assert!(resolved.dns.asked().len() as u128 <= most, "{} in {:?}", resolved.dns.asked().len(), start.elapsed());
+    let (took, most) = (start.elapsed(), 2 + start.elapsed().as_millis() / pace.as_millis());
+    assert!(asked as u128 <= most, "{asked} in {took:?}");
 }
 
 /// An address of a network, which claims to be the crawler.
@@ -191,18 +209,19 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
         });
         let questions = || resolved.dns.asked().len();
         let begun = questions();
-        // Of a /24 there are no more than 256.
-        until("claims that wait", || (resolved.verifier.status().waiting_names > 200).then_some(()));
+        // Of a /24 there are no more than 256, so that all of them may be known before this thread has looked.
+        let many_wait = || resolved.verifier.status().waiting_names > 200 || questions() > begun + 200;
+        until("claims that wait", || many_wait().then_some(()));
         until("questions about them", || (questions() > begun + 2).then_some(()));
-        let before = questions();
         // Its first request finds a place, whatever the others hold.
         let first = resolved.at_once(NEW);
+        let before = questions();
         let verified = (first == undecided(UndecidedReason::Pending)).then(|| resolved.rdns(NEW));
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!((first, verified), (undecided(UndecidedReason::Pending), Some(MethodOutcome::Verified)));
         let asked = resolved.dns.asked();
-        let about = |what: &str| asked.iter().position(|asked| asked.contains(what)).expect("it is asked") - before;
-        [about("7.70.249.66.in-addr"), about("crawl-66-249-70-7") - 1]
+        let about = |what: &str| asked.iter().position(|asked| asked.contains(what)).expect("it is asked");
+        [about("7.70.249.66.in-addr"), about("crawl-66-249-70-7")].map(|at| at.saturating_sub(before))
     })
 }
 
@@ -213,7 +232,8 @@ fn a_new_address_is_looked_up_while_a_network_floods() {
     for network in ["2600:1:2:3:0:0", "9.9.9"] {
         for names in [None, Some(&silence)] {
             let [reverse, forward] = questions_before_a_new_address(&[network.to_owned()], names);
-            // Four look-ups of the network are under way, each with one question at a time. The rest is patience with a slow machine.
+            // Four look-ups of the network are under way, each with one question at a time. The rest are questions that its next ones
+            // have ready before the thread of the resolver comes to the new address.
             assert!(reverse <= 4 + 20 && forward <= 2 * 4 + 40, "{network}: {reverse} and {forward}");
         }
     }
@@ -236,17 +256,18 @@ fn names_asked_for_one_by_one_keep_the_bounds() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let start = Instant::now();
     let outcomes = runtime.block_on(async {
-        let resolver = NameResolver::new(&[dns.address]).expect("a resolver");
+        let times = QuestionTimes { timeout: LONG, ..QuestionTimes::default() };
+        let resolver = NameResolver::with(&[dns.address], times).expect("a resolver");
         let patterns: Arc<[NamePattern]> = [".googlebot.com".parse().expect("a pattern")].as_slice().into();
         let check = |address: &str| resolver.check(public(address), patterns.clone(), |_, _| ());
-        let unknown = (0..98).map(|number| format!("9.9.8.{number}"));
+        let unknown = (0..23).map(|number| format!("9.9.8.{number}"));
         for address in unknown {
             assert_eq!(check(&address).await, NO_NAME, "{address}");
         }
         tokio::join!(check(PROOF), check(CLIENT))
     });
     assert_eq!(outcomes, (MethodOutcome::Verified, OTHER_NAME));
-    // 101 questions, of which the first leaves at once.
-    assert_eq!(dns.asked().len(), 101);
-    assert!(start.elapsed() >= Duration::from_secs(2), "{:?}", start.elapsed());
+    // 26 questions, of which the first leaves at once.
+    assert_eq!(dns.asked().len(), 26);
+    assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
 }

@@ -141,6 +141,7 @@ fn a_restart_knows_an_address_that_proves_the_resolver() {
     let folder = tempfile::tempdir().expect("a folder");
     let start = || {
         let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
+        let builder = builder.question_times(PACE, LONG);
         builder.saved_in(folder.path()).start().expect("a verifier")
     };
     let rdns = |verifier: &Verifier, address| {

@@ -1,7 +1,7 @@
 //! A simulation of publishing: what a source does, what operators decide, what a disk refuses, how processes end, take each other's
 //! place and are started again, and what a clock does, in any order. After each step the site has to be as the model says.
 //!
-//! `SIMULATION_STEPS=10000000` takes that many steps; `SIMULATION_SEED=7` takes those of one seed and prints what it needs.
+//! `ROBOTSD_LONG=1` takes a million steps, `SIMULATION_STEPS=10000000` that many; `SIMULATION_SEED=7` takes those of one seed and prints what it needs.
 
 mod model;
 mod process;
