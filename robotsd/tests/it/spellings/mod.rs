@@ -32,9 +32,9 @@ const MARKER: &str = "PRIVATE-CONTENT";
 const PUBLIC: [&str; 6] =
     ["/index.html", "/pub/x", "/private/pub/y", "/docs/a.html", "/wiki/Talk:Foo", "/.well-known/x"];
 
-/// How many spellings of each page are made by chance: 50, with `ROBOTSD_LONG` 200, or for a longer search what `SPELLINGS` says.
+/// How many spellings of each page are made by chance: 25, with `ROBOTSD_LONG` 200, or for a longer search what `SPELLINGS` says.
 fn by_chance() -> usize {
-    let usual = if is_long() { 200 } else { 50 };
+    let usual = if is_long() { 200 } else { 25 };
     std::env::var("SPELLINGS").map_or(usual, |count| count.parse().expect("SPELLINGS is a number"))
 }
 
