@@ -181,14 +181,14 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
     let site = format!("upstreams = [\"http://{address}\"]\nrobots.text = \"# nothing restricted\"");
     let limits = "[limits]\nupstream_idle_time = \"5m\"\nresponse = \"5m\"";
     let (_folder, running) = Config::new().site("shop", site).admin().tables(limits).start();
+    let found = || {
+        let found = series(&scrape(running.admin(), "text/plain").body);
+        ["active", "idle", "tunnel"].map(|state| {
+            let labels = format!("site=\"shop\",address=\"{address}\",state=\"{state}\"");
+            found[&format!("robotsd_upstream_connections{{{labels}}}")]
+        })
+    };
     let are = |active: u32, idle: u32, tunnel: u32| {
-        let found = || {
-            let found = series(&scrape(running.admin(), "text/plain").body);
-            ["active", "idle", "tunnel"].map(|state| {
-                let labels = format!("site=\"shop\",address=\"{address}\",state=\"{state}\"");
-                found[&format!("robotsd_upstream_connections{{{labels}}}")]
-            })
-        };
         let want = [active, idle, tunnel].map(f64::from);
         wait_until(&format!("{want:?}"), || found() == want);
     };
@@ -223,9 +223,11 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
         && tunnel.peer_addr().unwrap() == kept.peer_addr().unwrap();
     are(0, u32::from(!is_kept), 1);
     drop((second, tunnel, kept, upstream));
-    // An idle connection that has ended is dropped when it would be used.
-    assert_eq!(Answer::parse(&rest(ask("Connection: close\r\n"))).status, 502);
-    are(0, 0, 0);
+    // An idle connection that has ended is dropped when its worker would use it.
+    wait_until("no connection", || {
+        assert_eq!(Answer::parse(&rest(ask("Connection: close\r\n"))).status, 502);
+        found() == [0.0; 3]
+    });
 }
 
 #[test]
