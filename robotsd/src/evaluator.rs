@@ -7,8 +7,9 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use rustix::time::{ClockId, clock_gettime};
 use tower_robots::agent::{Agent, Agents, Identity, NamedAs, Recognizer, Registry};
 use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
 use tower_robots::internals::Grace;
@@ -18,9 +19,31 @@ use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleS
 use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
 
-/// How long two files are compared, and how long one is corrected: the results by then count, and a message says that they are
-/// not all. Real files take milliseconds; parsing and checking one of 8 MiB takes two seconds besides.
+/// Processor time for comparing two files, or for correcting one. The results by then count, and a message says that they are not all. Real
+/// files take milliseconds; parsing and checking one of 8 MiB takes two seconds in addition.
 pub(crate) const MOST_TIME: Duration = Duration::from_secs(1);
+
+/// The [`MOST_TIME`] that this thread has for a file. It is processor time, so that a result does not depend on what else the machine does.
+pub(crate) struct TimeBudget {
+    end: Duration,
+}
+
+impl TimeBudget {
+    pub(crate) fn start() -> Self {
+        Self { end: processor_time() + MOST_TIME }
+    }
+
+    pub(crate) fn is_left(&self) -> bool {
+        processor_time() < self.end
+    }
+}
+
+/// Processor time that this thread has used.
+fn processor_time() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, nanoseconds) = (u64::try_from(used.tv_sec), u32::try_from(used.tv_nsec));
+    Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
+}
 
 /// Lints about a file in whose place a person sees more rules than crawlers do.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
@@ -180,8 +203,8 @@ impl Evaluator {
     pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());
         let options = guards.into_iter().fold(options, DiffOptions::guard);
-        let over = Instant::now() + MOST_TIME;
-        Diff::of_while(self.robots(), new.robots(), &options, &|| Instant::now() < over)
+        let time = TimeBudget::start();
+        Diff::of_while(self.robots(), new.robots(), &options, &|| time.is_left())
     }
 
     /// The pages among these that a change to another file takes from search engines.

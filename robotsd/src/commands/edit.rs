@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Args;
 use tower_robots::agent::{Agent, Category, Class, Crawler, NamedAs, Registry};
@@ -19,7 +18,7 @@ use tower_robots::rules::{Access, ProductToken, Reading};
 use super::arguments::site::{OtherFiles, RobotsFile, SiteArgs};
 use super::check::{replace, write_difference};
 use super::diff::{ChangesText, DiffNames};
-use crate::evaluator::{Evaluator, MOST_TIME};
+use crate::evaluator::{Evaluator, TimeBudget};
 use crate::exit::{self, complain};
 use crate::input::{self, InputSource};
 use crate::names::quoted_list;
@@ -153,9 +152,9 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     let robots = RobotsFile { name: name.clone(), bytes };
     let before = robots.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let wanted = args.wanted(&before).map_err(io::Error::other)?;
-    let over = Instant::now() + MOST_TIME;
+    let time = TimeBudget::start();
     let registry = &site.settings.registry;
-    let edited = EditedFile::of_while(before.robots(), &wanted, registry, &|| Instant::now() < over);
+    let edited = EditedFile::of_while(before.robots(), &wanted, registry, &|| time.is_left());
     let edited = edited.map_err(|error| io::Error::other(format!("{}: {error}", printable(&name))))?;
     let (old, new) = (before.robots().bytes(), edited.robots.bytes());
     let mut out = stdout();

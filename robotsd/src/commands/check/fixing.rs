@@ -8,7 +8,6 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use imara_diff::{Algorithm, Diff, Hunk, InternedInput, Token};
 use tower_robots::check::{FixedFile, Safety};
@@ -16,7 +15,7 @@ use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
 use crate::commands::diff::{ChangesText, DiffNames, complain_of_cut};
-use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
+use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME, TimeBudget};
 use crate::exit::complain;
 use crate::input::InputSource;
 use crate::render::{FindingFormat, plural, printable, printable_path, stderr};
@@ -73,9 +72,8 @@ impl<'a> FixRun<'a> {
             return Ok(Some(bytes));
         }
         let before = RobotsTxt::parse(bytes);
-        let over = Instant::now() + MOST_TIME;
-        let fixed =
-            FixedFile::of_while(&before, &settings.checks, self.args.fixing.safety(), &|| Instant::now() < over);
+        let time = TimeBudget::start();
+        let fixed = FixedFile::of_while(&before, &settings.checks, self.args.fixing.safety(), &|| time.is_left());
         let after = fixed.robots.bytes();
         let is_changed = before.bytes() != after;
         if self.args.fixing.diff {
