@@ -210,8 +210,8 @@ fn three_processes_allow_the_rate_of_one() {
             );
             let ahead = if batch == 1 { 0 } else { (3 + unheard) * batch };
             assert!(passed <= allowed + ahead + alone, "{name}, {batch}: {passed} of {allowed}, {alone} alone");
-            // When a request was refused, all that were allowed until then had passed.
-            assert!(hammered.shortest > Duration::ZERO, "{name}, {batch}: no request was refused");
+            // When a request was refused, all that were allowed until then had passed. A busy machine may answer without the store throughout.
+            assert!(hammered.shortest > Duration::ZERO || alone > 0, "{name}, {batch}: no request was refused");
             assert!(passed + 3 + alone + unheard * batch >= least, "{name}, {batch}: {passed} of {least} at least");
         }
     });
