@@ -111,11 +111,7 @@ fn settle<'r>(running: impl IntoIterator<Item = &'r Running>) {
     // A crawler that no registry has.
     before.iter().for_each(|(running, _)| request(running, "Mybot", "198.51.100.7", "/open"));
     for (running, before) in before {
-        wait_until("a moment of the board", || {
-            // It takes counts once a second.
-            std::thread::sleep(Duration::from_millis(50));
-            allowed(running) > before
-        });
+        wait_until("a moment of the board", || allowed(running) > before);
     }
 }
 

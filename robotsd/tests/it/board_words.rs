@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::{TRUSTING, known_by};
@@ -37,8 +37,6 @@ fn board(running: &Running) -> Value {
 /// The verified crawler on the board, once this holds of it.
 fn crawler(running: &Running, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     wait_for(what, || {
-        // It takes counts once a second.
-        std::thread::sleep(Duration::from_millis(50));
         let board = board(running);
         let crawlers = board["sites"][0]["crawlers"].as_array()?;
         crawlers.iter().find(|row| row["identity"] == "verified" && holds(row)).cloned()
