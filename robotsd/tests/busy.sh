@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Looks for tests that fail by chance, on a machine that is kept busy. Needs python3 and what the tests need.
 #
-# Usage: robotsd/tests/busy.sh [suite] [threads] [alone]     all three by default; about two hours on two cores
+# Usage: robotsd/tests/busy.sh [suite] [threads] [alone]     all three by default; over two hours on two cores
 #   suite    runs the whole suite three times, next to one endless loop per core
 #   threads  runs the integration tests of robotsd five times with 16 threads
 #   alone    runs each test that waits 50 times in a process of its own, eight processes at a time
