@@ -72,7 +72,8 @@ install_packaging_tools() {
 # The standard library of another target.
 install_target() { ! { [ -n "${CI:-}" ] && has rustup; } || rustup target add "$1"; }
 
-step install_debian "${debian[@]}" $([ "$tier" = full ] && echo "${debian_full[@]}")
+if [ "$tier" = full ]; then debian+=("${debian_full[@]}"); fi
+step install_debian "${debian[@]}"
 step install_peers
 step install_npm
 step install_packaging_tools
