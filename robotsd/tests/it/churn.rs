@@ -1,6 +1,6 @@
 //! A robots.txt that changes all the time in every way there is, while requests come on kept and on fresh connections.
 //!
-//! A usual run does everything twice; `ROBOTSD_LONG` has five times as many requests a reload, and `ROBOTSD_CHURN_REQUESTS` says
+//! A usual run does everything twice; `ROBOTSD_LONG` has ten times as many requests a reload, and `ROBOTSD_CHURN_REQUESTS` says
 //! how many there are in all.
 
 use std::fs;
@@ -68,7 +68,7 @@ fn swap(volume: &Path, version: u64) {
 
 #[test]
 fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_file() {
-    let requests_a_reload = if is_long() { 1000 } else { 200 };
+    let requests_a_reload = if is_long() { 1000 } else { 100 };
     let usual = RELOADS * requests_a_reload;
     let wanted = std::env::var("ROBOTSD_CHURN_REQUESTS").map_or(usual, |number| number.parse().unwrap());
     let folder = folder(&[("page.html", "hello")]);

@@ -190,7 +190,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
 /// A minute with `ROBOTSD_LONG`, as in the long suite.
 #[test]
 fn three_processes_allow_the_rate_of_one() {
-    let seconds = if is_long() { 60 } else { 2 };
+    let seconds = if is_long() { 60 } else { 1 };
     each_program(async |name, program| {
         for (batch, (listener, ask)) in [(1, WAYS[0]), (10, WAYS[0]), (1, WAYS[1])] {
             let store = StoreServer::start(program).ready();

@@ -41,7 +41,7 @@ fn by_chance() -> usize {
 /// Each server is sent one in so many of the spellings, and the next server the next ones. With `ROBOTSD_LONG`, or in a longer search, each
 /// server is sent all of them.
 fn share() -> usize {
-    if is_long() || std::env::var_os("SPELLINGS").is_some() { 1 } else { 4 }
+    if is_long() || std::env::var_os("SPELLINGS").is_some() { 1 } else { 8 }
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_browser_is_never_refused_however_a_target_is_written() {
     let (_folder, running) = proxy(&[("echo".to_owned(), origin.address.to_string())]);
     let mut client = Client::new(running.address, "s0.test", Greeting::None);
     let mut numbers = Numbers(2);
-    let step = if is_long() { 1 } else { 3 };
+    let step = if is_long() { 1 } else { 6 };
     for page in pages() {
         // A sample is enough: what is asked here is whether the agent counts.
         for (target, _) in target::spellings(&page, by_chance(), &mut numbers).into_iter().step_by(step) {
