@@ -79,3 +79,4 @@ step install_npm
 step install_packaging_tools
 # The sources of all dependencies, for every platform: everything after this works offline.
 step cargo fetch --locked
+step cargo fetch --locked --manifest-path fuzz/Cargo.toml

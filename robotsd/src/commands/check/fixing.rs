@@ -160,7 +160,8 @@ pub(in crate::commands) fn write_difference(
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
     let lines = InternedInput::new(before, after);
-    let diff = Diff::compute(Algorithm::Histogram, &lines);
+    // Histogram takes 6 s, not 7 ms, for 30,000 changes of lines between lines that occur once.
+    let diff = Diff::compute(Algorithm::Myers, &lines);
     let mut changes = diff.hunks().peekable();
     while let Some(change) = changes.next() {
         // Changes whose context touches are one hunk.
