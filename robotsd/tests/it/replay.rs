@@ -197,20 +197,6 @@ fn early_requests_are_not_blamed() {
 }
 
 #[test]
-fn a_person_behind_a_crawlers_name_fails() {
-    let agent = "XBot/1.0 (+https://xbot.example/)";
-    let own = "https://example.com/cart";
-    let person = |target: &str, referer: &str| line("192.0.2.9", 1, target, referer, agent);
-    let log = [person("/cart", "-"), person("/a.css", own), person("/a.js", own), person("/a.png", own)].concat();
-    let engine = log.replace(agent, GOOGLEBOT);
-    let (said, code) = report(&engine, &[]);
-    assert_eq!((code, &said["suspect_humans"]), (Some(0), &json!([])), "a search engine renders pages");
-    let (said, code) = report(engine + &log, &[]);
-    let want = json!([{"address": "192.0.2.0/24", "claims": "XBot", "disallowed": 1, "target": "/cart"}]);
-    assert_eq!((code, &said["suspect_humans"]), (Some(1), &want));
-}
-
-#[test]
 fn packed_logs_and_standard_input_are_read() {
     let (said, _) = report(gzip(log()), &[]);
     assert_eq!(said["requests"], 6);

@@ -25,7 +25,6 @@ use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
 use super::source;
 use super::tally::{Hours, LogPeriod, RequestTally};
-use super::visitors::Visitors;
 use crate::board::{LogBoard, Second, is_page, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
@@ -75,7 +74,6 @@ pub(super) struct ReplayCounts {
     pub(super) period: LogPeriod,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
-    pub(super) visitors: Visitors,
     /// The notes of a chunk about limited requests, and the counts of all chunks together.
     pub(super) pace_notes: PaceNotes,
     pub(super) paces: PaceCounts,
@@ -193,15 +191,8 @@ impl ReplayCounts {
             let line = PacedLogLine { agents, rules, identity, address, target: &entry.target, time };
             self.pace_notes.note(&decision, &line);
         }
-        if early {
-            return;
-        }
         if let Some(rule) = rule {
             rules.add(rule, &plan.privacy.target(&entry.target));
-        }
-        // Search engines with an index render pages, so that they fetch assets as browsers do says nothing of them.
-        if !kind.is_index_engine {
-            self.visitors.note(entry, &kind.name, now.is_disallowed());
         }
     }
 
@@ -236,7 +227,6 @@ impl ReplayCounts {
         self.samples.truncate(SAMPLES);
         self.period.merge(next.period);
         self.hours.merge(next.hours);
-        self.visitors.merge(next.visitors);
         self.paces.join(next.pace_notes);
         self.has_referers |= next.has_referers;
         next.sent.into_iter().for_each(|(service, count)| *self.sent.entry(service).or_default() += count);

@@ -22,9 +22,6 @@ use crate::html::{counted, grouped, percent, period};
 /// Crawlers that a report begins with.
 const HEADLINES: usize = 3;
 
-/// Suspects in a report.
-const SUSPECTS: usize = 20;
-
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) logs: Vec<String>,
@@ -48,9 +45,6 @@ pub(crate) struct Report {
     totals: TotalCounts,
     #[serde(skip)]
     total: RequestTally,
-    /// People who may be refused.
-    pub(crate) suspect_humans: Vec<Suspect>,
-    pub(crate) suspect_human_count: usize,
     /// Search engines with an index that people use, from whom the change takes paths that they requested.
     pub(crate) search_engines_shut_out: Vec<String>,
     /// Who sent requests under crawlers' names.
@@ -71,14 +65,6 @@ pub(crate) struct Report {
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<PastJudgements>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Suspect {
-    address: String,
-    claims: String,
-    disallowed: u64,
-    target: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -141,7 +127,6 @@ impl Report {
             disallowed: own.disallowed,
         });
         let impostors = ImpostorRow::all(counts, plan);
-        let suspects = counts.visitors.suspects();
         Self {
             logs: plan.logs.clone(),
             robots: plan.robots.clone(),
@@ -158,17 +143,6 @@ impl Report {
             last: counts.period.last,
             totals: TotalCounts { crawler_requests: total.requests, outcomes: RequestOutcomes::of(&total, plan) },
             total,
-            suspect_human_count: suspects.len(),
-            suspect_humans: suspects
-                .into_iter()
-                .take(SUSPECTS)
-                .map(|visitor| Suspect {
-                    address: plan.privacy.address(&visitor.address),
-                    claims: visitor.claims.clone(),
-                    disallowed: visitor.disallowed,
-                    target: text_of(&plan.privacy.target(&visitor.target)),
-                })
-                .collect(),
             search_engines_shut_out: rows
                 .iter()
                 .filter(|row| is_engine_shut_out(row))

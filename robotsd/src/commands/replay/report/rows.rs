@@ -402,7 +402,7 @@ impl SuspectRow {
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {
-        *tallies.entry(privacy.address(address.to_string().as_bytes())).or_default() += *tally;
+        *tallies.entry(privacy.address(*address)).or_default() += *tally;
     }
     let mut rows: Vec<_> = tallies.into_iter().map(|(address, tally)| AddressRow { address, tally }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.tally.requests));
