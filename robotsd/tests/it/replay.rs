@@ -383,58 +383,21 @@ fn what_cannot_be_decided_fails() {
     assert_has(said, &["\"Googlebot\"?"]);
 }
 
+/// What refusing would do is said of rules only, so a config that limits must not be taken to have been counted.
 #[test]
-fn requests_faster_than_the_delay_are_counted() {
-    let at = |second: u32, target: &str| line_at("192.0.2.2", 14_400 + second, &format!("GET {target}"), "-", GPTBOT);
-    // One request a second for a minute, with a style sheet that does not count, and one page that is disallowed.
-    let log: String =
-        (0..60).flat_map(|second| [at(second, &format!("/page-{second}")), at(second, "/a.css")]).collect();
-    let log = log + &at(60, "/drafts/x");
-    let replay = Replay::by("User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n", log);
-    // A burst of five, and one for each ten seconds after the first.
-    let sentence = "50 of 60 requests came faster than its Crawl-delay of 10 s allows";
-    assert_has(replay.text(&[]), &[&format!("\nfaster than asked\n  GPTBot  {sentence} (robots.txt:2)\n")]);
-    assert_has(replay.html(&[]), &[&format!("<li>GPTBot: {sentence} <small>robots.txt:2</small></li>")]);
-    let want = json!([{
-        "name": "GPTBot", "senders": "own", "requests": 60, "too_soon": 50, "refused": 0, "without_address": 0,
-        "seconds": 10.0, "enforced_seconds": 10.0, "line": 2
-    }]);
-    assert_eq!(replay.run("json", &[]).json()["paces"], want);
-}
-
-/// Replay counts as `serve` does with the same config: at most 30 s, by address, for the methods of `*`, the strictest of all names, and
-/// 429.
-#[test]
-fn what_comes_too_soon_is_what_a_server_would_find() {
-    let line = |address: &str, second: u32, method: &str, agent: &str| {
-        line_at(address, 14_400 + second, &format!("{method} /page"), "-", agent)
-    };
-    let both = "Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.2)";
-    let log: String = (0..10)
-        .flat_map(|at| {
-            [
-                // Once in 31 s from each of two addresses, of which one is written a little early.
-                line("9.9.9.1", 31 * at + 31, "GET", GPTBOT),
-                line("9.9.9.2", 31 * at, "GET", GPTBOT),
-                // "*" is for GET and HEAD.
-                line("9.9.9.3", 31 * at, "POST", "Examplebot/1.0 (+https://example.com/bot)"),
-                line("9.9.9.3", 31 * at, "POST", "Examplebot/1.0 (+https://example.com/bot)"),
-                line("9.9.9.4", 31 * at, "GET", both),
-                line("9.9.9.4", 31 * at + 2, "GET", both),
-            ]
-        })
-        .collect();
-    let group = |name: &str, delay: u32| format!("User-agent: {name}\nCrawl-delay: {delay}\nDisallow: /x\n\n");
-    let robots = group("*", 10) + &group("CCBot", 1) + &group("GPTBot", 60);
-    let config = shop().keys("mode = \"refuse\"").tables("rate = { mode = \"refuse\", burst = 1 }");
-    let replay = Replay::configured(&config, &robots, &log);
-    let want = json!([{
-        "name": "GPTBot", "senders": "own", "requests": 40, "too_soon": 10, "refused": 10, "without_address": 0,
-        "seconds": 60.0, "enforced_seconds": 30.0, "line": 10
-    }]);
-    assert_eq!(replay.run("json", &[]).ends_with(0).json()["paces"], want);
-    let sentence = "10 of 40 requests came faster than its Crawl-delay of 60 s allows, of which 30 s are enforced: answered with 429";
-    assert_has(replay.run("text", &[]).succeeded(), &[sentence]);
+fn a_report_says_that_requests_sooner_than_a_delay_are_not_counted() {
+    let log = line("192.0.2.2", 4, "/page", "-", GPTBOT).repeat(60);
+    let delayed = "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n";
+    let note = "requests that come sooner than a Crawl-delay are not counted here: [site.rate] with mode = \"observe\" measures \
+                them on a server";
+    let limiting = shop().keys("mode = \"refuse\"").tables("rate = { mode = \"refuse\" }");
+    let replay = Replay::configured(&limiting, delayed, &log);
+    assert_has(replay.run("text", &[]).succeeded(), &[&format!("\n{note}\n")]);
+    assert_has(replay.html(&[]), &[&format!("<p class=\"warn\">{}.</p>", note.replace('"', "&quot;"))]);
+    // No delay, and no limit.
+    for other in [Replay::configured(&limiting, ROBOTS, &log), Replay::configured(&shop(), delayed, &log)] {
+        assert_lacks(other.run("text", &[]).succeeded(), &["Crawl-delay"]);
+    }
 }
 
 #[test]
@@ -442,7 +405,7 @@ fn what_a_log_lacks_is_said() {
     let say = |log: &str, form: &str| {
         // If no request names an agent, there is no answer.
         let is_nameless = !log.contains(GPTBOT);
-        let replay = Replay::by("User-agent: *\nCrawl-delay: 10\nDisallow: /cart\n", log);
+        let replay = Replay::by("User-agent: *\nDisallow: /cart\n", log);
         let output = replay.run(form, &[]).ends_with(if is_nameless { 2 } else { 0 });
         let says_nothing = "no request of the logs names an agent, so the report says nothing about crawlers";
         assert_eq!(output.error.contains(says_nothing), is_nameless, "{output:?}");
@@ -464,13 +427,10 @@ fn what_a_log_lacks_is_said() {
 
     let timeless =
         format!("{{\"remote_addr\":\"-\",\"request\":\"GET /a HTTP/1.1\",\"http_user_agent\":\"{GPTBOT}\"}}\n");
-    let want = "all requests have no time that can be read: what came faster than a Crawl-delay or before --effective-from is \
-                not known\n";
+    let want = "all requests have no time that can be read: which came before --effective-from is not known\n";
     assert_has(say(&timeless.repeat(7), "text"), &[want]);
     let unaddressed = line("-", 4, "/a", "-", GPTBOT).repeat(7);
-    let want = "\nfaster than asked\n  GPTBot  2 of 7 requests came faster than its Crawl-delay of 10 s allows (robots.txt:2)\n  \
-                requests without the address of a client in the log count together; a server counts each address by itself\n";
-    assert_has(say(&(timeless + &unaddressed), "text"), &["\n1 request has no time that can be read: ", want]);
+    assert_has(say(&(timeless + &unaddressed), "text"), &["\n1 request has no time that can be read: "]);
 }
 
 #[test]

@@ -22,14 +22,6 @@ const LONGEST_LINE: usize = CHUNK / 2;
 /// A line of names of columns longer than this is not one.
 const LONGEST_COLUMNS: usize = 16 << 10;
 
-/// The place of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChunkPlace {
-    /// It begins an input.
-    First,
-    Later,
-}
-
 /// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own, and joins what it returns
 /// in the order of the chunks. An input that cannot be read, or not to its end, does not keep the others from being read; the
 /// errors are returned.
@@ -38,7 +30,7 @@ pub(super) fn for_each<S, C: Send>(
     workers: usize,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
-    join: impl FnMut(C, ChunkPlace),
+    join: impl FnMut(C),
 ) -> Vec<io::Error> {
     // No send blocks: `ahead` bounds what is on its way.
     let (send, chunks) = channel::<Chunk<C>>();
@@ -59,10 +51,7 @@ pub(super) fn for_each<S, C: Send>(
         let mut pipeline = Pipeline { send: Some(send), ahead: 3 * workers, waiting: VecDeque::new(), join };
         let mut buffers = Vec::new();
         let mut read = |input: io::Result<Box<dyn Read + Send>>| {
-            let mut place = ChunkPlace::First;
-            cut(&mut input?, &mut buffers, |chunk, buffers| {
-                pipeline.send(chunk, std::mem::replace(&mut place, ChunkPlace::Later), buffers)
-            })
+            cut(&mut input?, &mut buffers, |chunk, buffers| pipeline.send(chunk, buffers))
         };
         let errors = inputs.into_iter().filter_map(|input| read(input).err()).collect();
         pipeline.finish();
@@ -85,29 +74,29 @@ struct Pipeline<C, J> {
     send: Option<Sender<Chunk<C>>>,
     /// The most chunks that are on their way.
     ahead: usize,
-    waiting: VecDeque<(ChunkPlace, Receiver<CountedChunk<C>>)>,
+    waiting: VecDeque<Receiver<CountedChunk<C>>>,
     join: J,
 }
 
-impl<C, J: FnMut(C, ChunkPlace)> Pipeline<C, J> {
+impl<C, J: FnMut(C)> Pipeline<C, J> {
     /// Sends a chunk and takes back what is counted; `false` after a worker panicked.
-    fn send(&mut self, octets: Vec<u8>, place: ChunkPlace, buffers: &mut Vec<Vec<u8>>) -> bool {
+    fn send(&mut self, octets: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
         while self.waiting.len() >= self.ahead {
             self.take(buffers);
         }
         let Some(send) = &self.send else { return false };
         let (counted, counts) = channel();
-        self.waiting.push_back((place, counts));
+        self.waiting.push_back(counts);
         send.send(Chunk { octets, counted }).is_ok()
     }
 
     /// Waits for the counts of the first chunk that is on its way, and joins them.
     fn take(&mut self, buffers: &mut Vec<Vec<u8>>) {
-        let Some((place, counts)) = self.waiting.pop_front() else { return };
+        let Some(counts) = self.waiting.pop_front() else { return };
         match counts.recv() {
             Ok((counts, octets)) => {
                 buffers.push(octets);
-                (self.join)(counts, place);
+                (self.join)(counts);
             }
             Err(_) => {
                 self.send = None;
@@ -192,7 +181,7 @@ mod tests {
             lines.fold((0, 0), |(count, octets), line| (count + 1, octets + line.len()))
         };
         let mut all = (0, 0);
-        let join = |one: (usize, usize), _| all = (all.0 + one.0, all.1 + one.1);
+        let join = |one: (usize, usize)| all = (all.0 + one.0, all.1 + one.1);
         let errors = for_each(inputs, 2, || (), |(), chunk| count(chunk), join);
         assert!(errors.is_empty(), "{errors:?}");
         all
@@ -222,18 +211,15 @@ mod tests {
             let start = lines().next().unwrap_or_default().to_vec();
             (start, lines().filter(|line| line.starts_with(b"GET")).count())
         };
-        let (mut starts, mut places, mut requests) = (Vec::new(), Vec::new(), 0);
-        let join = |(start, count), place| {
+        let (mut starts, mut requests) = (Vec::new(), 0);
+        let join = |(start, count)| {
             starts.push(start);
-            places.push(place);
             requests += count;
         };
         let errors = for_each(inputs, 3, || (), work, join);
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(requests, 3 * (CHUNK / 16 + 10) + 1, "none twice");
         let starts: Vec<_> = starts.iter().map(|start| String::from_utf8_lossy(start)).collect();
-        use ChunkPlace::{First, Later};
-        assert_eq!(places, [First, Later, Later, Later, First, First]);
         assert_eq!(starts, ["#Fields: one", "#Fields: one", "#Fields: two", "#Fields: two", "GET /", "#Fields: three"]);
     }
 
@@ -256,7 +242,7 @@ mod tests {
         for inputs in [vec![input("a\n"), Err(io::Error::other("gone")), input("a\n")], vec![Ok(Box::new(Cut(false)))]]
         {
             let mut octets = 0;
-            let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count, _| octets += count);
+            let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count| octets += count);
             assert_eq!((octets, errors.len()), (4, 1));
         }
     }
@@ -266,7 +252,7 @@ mod tests {
         let log: Vec<u8> = (0..9_u8).flat_map(|at| [vec![b'a' + at; CHUNK - 1], vec![b'\n']].concat()).collect();
         for workers in [1, 2, 7] {
             let mut order = Vec::new();
-            for_each([input(log.as_slice())], workers, || (), |(), chunk| chunk[0], |first, _| order.push(first));
+            for_each([input(log.as_slice())], workers, || (), |(), chunk| chunk[0], |first| order.push(first));
             assert_eq!(order, b"abcdefghi", "{workers} workers");
         }
     }
@@ -274,6 +260,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a scoped thread panicked")]
     fn a_worker_that_panics_does_not_leave_the_reader_waiting() {
-        let _ = for_each([input(b"line\n".repeat(CHUNK * 4))], 2, || (), |(), _| panic!("a defect"), |(): (), _| {});
+        let _ = for_each([input(b"line\n".repeat(CHUNK * 4))], 2, || (), |(), _| panic!("a defect"), |(): ()| {});
     }
 }

@@ -10,7 +10,7 @@ use std::{io, slice, thread};
 use foldhash::fast::RandomState;
 use indicatif::ProgressBar;
 use tower_robots::agent::Referrer;
-use tower_robots::policy::{Pace, Would};
+use tower_robots::policy::{Decision, Pace, Would};
 use tower_robots::rules::RequestPath;
 
 use super::chunks;
@@ -19,7 +19,6 @@ use super::format::{ChunkReader, LogLine, LoggedRequest};
 use super::headers::{HeaderCache, LONGEST_HEADER, RequestJudgement};
 use super::history::{BoardNotes, VersionHistory};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
-use super::paces::{PaceCounts, PaceNotes, PacedLogLine};
 use super::redaction::ReportPrivacy;
 use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
@@ -74,9 +73,8 @@ pub(super) struct ReplayCounts {
     pub(super) period: LogPeriod,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
-    /// The notes of a chunk about limited requests, and the counts of all chunks together.
-    pub(super) pace_notes: PaceNotes,
-    pub(super) paces: PaceCounts,
+    /// Whether the policy limits any request by a `Crawl-delay`.
+    pub(super) has_limit: bool,
     /// Crawlers whose failed claims say nothing, because the log may not hold their addresses.
     pub(super) suspects: Vec<(String, FailedClaims)>,
     /// Whether the log has the `Referer` of any request.
@@ -89,12 +87,6 @@ pub(super) struct ReplayCounts {
 }
 
 impl ReplayCounts {
-    /// Of no chunk yet.
-    pub(super) fn of_plan(plan: &ReplayPlan) -> Self {
-        let burst = plan.evaluators.last().map(|evaluator| evaluator.settings.policy.rate_burst());
-        Self { paces: burst.map(PaceCounts::new).unwrap_or_default(), ..Self::default() }
-    }
-
     /// Counts the lines of a chunk.
     pub(super) fn of_chunk(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> Self {
         let mut counts = Self::default();
@@ -143,11 +135,11 @@ impl ReplayCounts {
         let path = plan.evaluators[0].path(&entry.target);
         let method = std::str::from_utf8(&entry.method).unwrap_or_default();
         let mut judgements = [RequestJudgement::Allowed; 2];
-        let mut last = None;
+        let mut last_decision = None;
         for (judgement, (evaluator, judged)) in judgements.iter_mut().zip(plan.evaluators.iter().zip(&header.agents)) {
             let decision = judged.decide(evaluator, sender, method, &path);
             *judgement = RequestJudgement::of(decision.as_ref());
-            last = Some((evaluator, judged, decision));
+            last_decision = decision;
         }
         let (first, now) = (judgements[0], judgements[plan.evaluators.len() - 1]);
         let early = plan.effective_from.is_some_and(|from| entry.time.is_some_and(|time| time < from));
@@ -155,7 +147,8 @@ impl ReplayCounts {
         let has_effect = |effect| u64::from(rule.is_some_and(|rule| rule.effect == effect));
         let (shut, opened) = (has_effect(Effect::ShutOut), has_effect(Effect::LetIn));
         let disallowed = u64::from(!early && now.is_disallowed());
-        let would = last.as_ref().and_then(|(.., decision)| Some(decision.as_ref()?.would()));
+        let would = last_decision.as_ref().map(Decision::would);
+        self.has_limit |= last_decision.is_some_and(|decision| decision.pace.is_some());
         let one = RequestTally {
             requests: 1,
             disallowed,
@@ -184,13 +177,6 @@ impl ReplayCounts {
         if let Some(hour) = entry.time.filter(|_| kind.is_crawler).and_then(|time| hours.of(time)) {
             *hour += one;
         }
-        if let (Some((evaluator, judged, Some(decision))), Some(time)) = (last, entry.time)
-            && !early
-        {
-            let (agents, rules, address) = (&judged.agents, &evaluator.rules, plan.evidence.client(logged));
-            let line = PacedLogLine { agents, rules, identity, address, target: &entry.target, time };
-            self.pace_notes.note(&decision, &line);
-        }
         if let Some(rule) = rule {
             rules.add(rule, &plan.privacy.target(&entry.target));
         }
@@ -207,7 +193,6 @@ impl ReplayCounts {
     /// Once all is counted: says of which crawlers the claims that failed say nothing, and counts them as claimed.
     pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
-        self.paces.conclude(&names);
         if let Some(history) = &plan.history {
             self.board.conclude(&history.dates(), &names);
         }
@@ -227,7 +212,7 @@ impl ReplayCounts {
         self.samples.truncate(SAMPLES);
         self.period.merge(next.period);
         self.hours.merge(next.hours);
-        self.paces.join(next.pace_notes);
+        self.has_limit |= next.has_limit;
         self.has_referers |= next.has_referers;
         next.sent.into_iter().for_each(|(service, count)| *self.sent.entry(service).or_default() += count);
         next.board_notes.join_to(&mut self.board);
@@ -335,7 +320,7 @@ impl SearchRequests {
             });
             Self { hosts, ..one }
         };
-        let errors = chunks::for_each(inputs, workers, HeaderCache::default, work, |one, _| all.merge(one));
+        let errors = chunks::for_each(inputs, workers, HeaderCache::default, work, |one| all.merge(one));
         (all, errors)
     }
 

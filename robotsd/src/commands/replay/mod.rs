@@ -4,7 +4,8 @@
 //! number of cores, and unreadable lines are counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents
 //! are identified and judged as a server does it ([`headers`]). The requests of a crawler are split by who sent them
 //! ([`identity`]): what impostors did ([`FailedClaims`](crawler_rows::FailedClaims)) is not counted to it. Reports hold no
-//! values of queries and no whole addresses unless options ask for them ([`redaction`]).
+//! values of queries and no whole addresses unless options ask for them ([`redaction`]). Requests that come sooner than a
+//! `Crawl-delay` are not counted: a server with the rate mode `observe` measures them.
 //!
 //! Exit status: 0, 1 if a change shuts a search engine out of a path that it requested, or an expectation is not met, 2 if an
 //! input could not be read, the others being read all the same, or if no request names an agent.
@@ -16,7 +17,6 @@ mod format;
 mod headers;
 mod history;
 mod identity;
-mod paces;
 mod redaction;
 mod report;
 mod rule_paths;
@@ -35,10 +35,8 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use tower_robots::policy::RateMode;
 use tower_robots::rules::Reading;
 
-use self::chunks::ChunkPlace;
 pub(super) use self::counts::SearchRequests;
 use self::counts::{ReplayCounts, ReplayPlan};
 pub(super) use self::format::ReplayLogFormat;
@@ -54,7 +52,6 @@ use super::arguments::site::{OtherFiles, RobotsFile, SelectedSite, SiteArgs};
 use super::test::EvaluatedExpectations;
 use crate::config::resolver_address;
 use crate::date;
-use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
 use crate::input::{self, named, stdin_once};
@@ -194,16 +191,11 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     if args.rdns {
         plan.evidence.answers = Some(args.look_names_up(&plan, &site.evidence.resolvers)?);
     }
-    let mut all = ReplayCounts::of_plan(&plan);
+    let mut all = ReplayCounts::default();
     let errors = args.read_logs(
         source::open,
         |headers, chunk| ReplayCounts::of_chunk(&plan, headers, chunk),
-        |counts, place| {
-            if place == ChunkPlace::First {
-                all.paces.begin_input();
-            }
-            all.merge(counts);
-        },
+        |counts| all.merge(counts),
     );
     all.conclude(&plan);
     let report = Report::new(&plan, &all);
@@ -248,10 +240,7 @@ fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
 
 impl ReplayArgs {
     fn plan(&self, site: &SelectedSite, robots: RobotsFile, against: Option<RobotsFile>) -> io::Result<ReplayPlan> {
-        // The effect of limiting is worth knowing before it is on.
-        let policy = site.settings.policy.clone().with_rate_at_least(RateMode::Observe);
-        let settings = EvaluatorSettings { policy, ..site.settings.clone() };
-        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &settings, OtherFiles::Refuse);
+        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse);
         let (evidence, troubles) = LogEvidence::read(&site.settings.registry, &site.evidence);
         troubles.iter().for_each(|trouble| complain(trouble));
         Ok(ReplayPlan {
@@ -273,7 +262,7 @@ impl ReplayArgs {
         &self,
         open: impl Fn(&Path, &ProgressBar) -> io::Result<Box<dyn Read + Send>>,
         work: impl Fn(&mut HeaderCache, &[u8]) -> C + Sync,
-        join: impl FnMut(C, ChunkPlace),
+        join: impl FnMut(C),
     ) -> Vec<io::Error> {
         let progress = source::reading_bar(&self.logs);
         let inputs = self.logs.iter().map(|path| open(path, &progress));
@@ -294,7 +283,7 @@ impl ReplayArgs {
         self.read_logs(
             source::open_unchecked,
             |headers, chunk| counts::name_questions(plan, headers, chunk),
-            |next, _| questions.merge(next),
+            |next| questions.merge(next),
         );
         let resolvers = if self.resolver.is_empty() { configured } else { &self.resolver };
         identity::look_up(questions, &plan.evidence.patterns, resolvers)

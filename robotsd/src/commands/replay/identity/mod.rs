@@ -71,11 +71,6 @@ impl LogEvidence {
         (evidence, troubles)
     }
 
-    /// The address of a client, where that in the log is one: a private one and that of a trusted proxy may be many clients'.
-    pub(super) fn client(&self, logged: Option<IpAddr>) -> Option<IpAddr> {
-        PublicAddress::of(logged, |address| self.is_trusted_proxy(address)).ok().map(PublicAddress::get)
-    }
-
     /// How the claims of these agents can be checked by an address; `None` where they cannot.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
         let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();

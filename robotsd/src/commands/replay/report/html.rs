@@ -8,7 +8,6 @@ use askama::filters::Safe;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use super::rows::COUNTED_TOGETHER;
 use super::{Report, details};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{ChartPart, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, moment};

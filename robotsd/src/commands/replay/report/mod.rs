@@ -13,7 +13,6 @@ use self::history::PastJudgements;
 use self::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRows, SenderSplit, Senders, TotalCounts, text_of};
 use super::counts::{ReplayCounts, ReplayPlan};
 use super::crawler_rows::ReplayRow;
-use super::paces::PaceCount;
 use super::rule_paths::Effect;
 use super::tally::RequestTally;
 use crate::board::OperatorBalance;
@@ -39,6 +38,9 @@ pub(crate) struct Report {
     nameless: u64,
     /// Requests whose time cannot be read.
     timeless: u64,
+    /// Whether the policy limits any request by a `Crawl-delay`.
+    #[serde(skip)]
+    has_limit: bool,
     /// Seconds since 1970.
     first: Option<i64>,
     last: Option<i64>,
@@ -52,11 +54,6 @@ pub(crate) struct Report {
     crawlers: Vec<ReportedCrawler>,
     /// Requests under crawlers' names by others.
     impostors: Vec<ImpostorRow>,
-    /// Crawlers of which requests came sooner than their delay lets them, the most first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    paces: Vec<PaceCount>,
-    /// Whether the lines of a log are not in the order of their times, so that the paces say little.
-    out_of_order: bool,
     /// Agents that are no crawlers, by class.
     others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
@@ -139,6 +136,7 @@ impl Report {
             unread_samples: counts.samples.iter().map(|line| text_of(&plan.privacy.line(line))).collect(),
             nameless: counts.nameless,
             timeless: counts.timeless,
+            has_limit: counts.has_limit,
             first: counts.period.first,
             last: counts.period.last,
             totals: TotalCounts { crawler_requests: total.requests, outcomes: RequestOutcomes::of(&total, plan) },
@@ -151,8 +149,6 @@ impl Report {
             identity: Senders::new(plan, counts),
             crawlers,
             impostors,
-            out_of_order: counts.paces.is_out_of_order(),
-            paces: counts.paces.sorted().into_iter().cloned().collect(),
             others: others.collect(),
             hours: counts.hours.sorted().map(HourRow::new).collect(),
             given_back: history::balances(plan, counts),
@@ -217,11 +213,6 @@ impl Report {
         self.crawlers.iter().filter(|row| self.search_engines_shut_out.contains(&row.name)).collect()
     }
 
-    /// Whether requests that came too soon are of clients that the log does not tell apart.
-    fn are_counted_together(&self) -> bool {
-        self.paces.iter().any(|row| row.paced.without_address > 0)
-    }
-
     /// Whether the log does not hold who sent its requests, or nobody said.
     const fn lacks_names(&self) -> bool {
         self.requests > 0 && self.nameless == self.requests
@@ -273,15 +264,14 @@ fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
         1 => Some("1 request has".to_owned()),
         some => Some(format!("{} requests have", grouped(some))),
     };
-    let timeless = untimed.map(|lines| {
-        format!("{lines} no time that can be read: what came faster than a Crawl-delay or before --effective-from is not known")
-    });
-    let unordered = report.out_of_order.then(|| {
-        "the lines of a log are not in the order of their times: what came faster than a Crawl-delay is not known; sort them, the \
-         earliest first"
+    let timeless = untimed
+        .map(|lines| format!("{lines} no time that can be read: which came before --effective-from is not known"));
+    let uncounted = report.has_limit.then(|| {
+        "requests that come sooner than a Crawl-delay are not counted here: [site.rate] with mode = \"observe\" measures them \
+         on a server"
             .to_owned()
     });
-    report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(unordered)
+    report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(uncounted)
 }
 
 /// As in `3 more crawlers with 1,200 requests`; `None` where there are none.

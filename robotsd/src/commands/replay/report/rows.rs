@@ -1,5 +1,5 @@
-//! The rows of a report: the rules that decide about requests with the paths of these requests, what became of requests, those
-//! that came too soon, and who sent them.
+//! The rows of a report: the rules that decide about requests with the paths of these requests, what became of requests, and who
+//! sent them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -172,10 +172,6 @@ impl RequestOutcomes {
         }
     }
 }
-
-/// The note about requests whose client's address the log lacks.
-pub(super) const COUNTED_TOGETHER: &str =
-    "requests without the address of a client in the log count together; a server counts each address by itself";
 
 /// Addresses of a crawler's impostors, and of a suspect path.
 const ADDRESSES: usize = 20;

@@ -61,10 +61,6 @@ impl TextReport<'_> {
         self.crawlers().map(|row| printable(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32)
     }
 
-    fn width_of_paces(&self) -> usize {
-        self.report.paces.iter().take(CRAWLERS).map(|row| row.crawler.chars().count()).max().unwrap_or(0)
-    }
-
     /// The name of a crawler, cut where it is wider than its column.
     fn name(&self, row: &ReportedCrawler) -> String {
         let (name, width) = (printable(&row.name), self.width());
