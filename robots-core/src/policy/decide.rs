@@ -179,14 +179,6 @@ impl Policy {
         reading.path_with(target, self.forms)
     }
 
-    /// The same policy, whose mode of limiting is at least this one where no override fits, and whose mode observes at least: says
-    /// what limiting would do before it is on.
-    pub fn with_rate_at_least(mut self, mode: RateMode) -> Self {
-        self.rate.mode = self.rate.mode.max(mode);
-        self.mode = self.mode.max(Mode::Observe);
-        self
-    }
-
     /// The crawlers that overrides and exemptions name, each with the word for its place.
     #[doc(hidden)]
     pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use foldhash::quality::SeedableRandomState;
+use foldhash::quality::RandomState;
 
 use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
 use crate::agent::Network;
@@ -102,7 +102,7 @@ const LISTS: usize = 64;
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
     len: AtomicUsize,
-    hasher: foldhash::quality::RandomState,
+    hasher: RandomState,
 }
 
 /// The next entry of a list, once there is one.
@@ -178,7 +178,7 @@ const WAYS: usize = 8;
 pub struct NetworkBuckets {
     /// Made with the first entry of each: most processes have none.
     pub(super) shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
-    hasher: SeedableRandomState,
+    hasher: RandomState,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -200,17 +200,7 @@ impl NetworkBuckets {
 
     /// Without an entry.
     pub fn new() -> Self {
-        Self::hashed_by(SeedableRandomState::random())
-    }
-
-    /// Without an entry. Which senders give way to which is the same in every process, so that counting the same requests again
-    /// has the same result. Not for requests that clients send now: they could choose what falls together.
-    pub fn reproducible() -> Self {
-        Self::hashed_by(SeedableRandomState::fixed())
-    }
-
-    const fn hashed_by(hasher: SeedableRandomState) -> Self {
-        Self { shards: [const { OnceLock::new() }; SHARDS], hasher }
+        Self { shards: [const { OnceLock::new() }; SHARDS], hasher: RandomState::default() }
     }
 
     /// Takes one request from the bucket of a key.
