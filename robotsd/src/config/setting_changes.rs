@@ -1,17 +1,16 @@
 //! The differences between two config files, setting by setting.
 //!
-//! Both are compared as `config show` prints them, defaults included. So every key that a config can have is here, and one
-//! that is added later is, too. Tables that are repeated are distinguished by what names them: a site by its name, a listener
-//! by its name or address, a mode by whom it is for.
+//! Both are compared as the values that `config show` prints, defaults included, so a key that is added later is compared, too.
+//! Repeated tables are matched by name: a site, a token and a user by theirs, a listener by its name or address, an exception of
+//! `[site.modes]` by its key. Lists of tables without a name are compared as a whole.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::hash::Hash;
+use std::collections::BTreeMap;
+use std::{fmt, mem};
 
 use toml::{Spanned, Table, Value};
 use tower_robots::live::VersionHash;
 
-use super::site::{RawHeader, RawHook, RawRobots};
+use super::site::RawHeader;
 use super::{RawAdmin, RawConfig, Value as _, reader};
 use crate::render::cut;
 pub(crate) use crate::report::SettingChange;
@@ -25,45 +24,63 @@ pub(crate) const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet"
 /// Those of them that are opened at once, beside what is open.
 const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
 
-/// The tables of `[admin]` that are repeated, which have effect at once: their keys, and how their settings begin.
-const ADMIN_TABLES: [(&str, &str); 3] =
-    [("listener", "admin.listener"), ("token", "admin.token"), ("user", "admin.user")];
+/// Prefixes of the settings in these tables that have effect at once: who is who on the admin interface and under which names it is
+/// called, and what only commands read.
+const AT_ONCE: [&str; 6] =
+    ["admin.hosts", "admin.reach", "admin.listener[", "admin.token[", "admin.user[", "fleet.replicas"];
 
-/// The keys that have effect at once: on all listeners of `[admin]`, the names they go by and whether others may reach them; and what
-/// only commands read.
-const AT_ONCE: [&str; 3] = ["admin.hosts", "admin.reach", "fleet.replicas"];
+/// The repeated tables that have names, besides sites and exceptions, and the keys with the names.
+const NAMED: [&str; 3] = ["listener", "token", "user"];
+const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
-/// The settings of one table, by key.
-#[derive(Debug, Default)]
-struct Settings {
-    values: Vec<Setting>,
-    /// The tables in it that are repeated, in their order.
-    tables: Vec<RepeatedTable>,
-}
-
-#[derive(Debug)]
-struct Setting {
-    key: String,
-    value: String,
-    is_inherited: bool,
-}
-
-#[derive(Debug)]
-struct RepeatedTable {
-    kind: &'static str,
-    name: String,
-    settings: Settings,
-}
+/// The settings of a config, and those of its sites. Each named table has a key of its own: `listener[127.0.0.1:80]`.
+type Settings = (Table, BTreeMap<String, Table>);
 
 /// The differences from one config to another, both as TOML; none where one of them cannot be read.
 pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
     if before == after {
         return Some(Vec::new());
     }
-    let (before, after) = (Settings::of_config(before)?, Settings::of_config(after)?);
-    let mut changes = Vec::new();
-    before.compare(&after, None, "", &mut changes);
+    let ((before, sites_before), (after, sites_after)) = (settings(before)?, settings(after)?);
+    let mut changes = compare("", &before, &after);
+    let gone = sites_before.keys().filter(|name| !sites_after.contains_key(*name));
+    for name in sites_after.keys().chain(gone) {
+        let mut of_site = match (sites_before.get(name), sites_after.get(name)) {
+            (Some(then), Some(now)) => compare("", then, now),
+            (then, now) => vec![change("site".to_owned(), then.map(|_| name.clone()), now.map(|_| name.clone()))],
+        };
+        // A site without a mode has that of the config.
+        if let Some(at) = of_site.iter().position(|change| change.setting == "enforcement.mode") {
+            let mode = &mut of_site[at];
+            mode.before = mode.before.take().or_else(|| before.get("mode").map(shown));
+            mode.after = mode.after.take().or_else(|| after.get("mode").map(shown));
+            if mode.before == mode.after {
+                of_site.remove(at);
+            }
+        }
+        changes.extend(of_site.into_iter().map(|change| SettingChange { site: Some(name.clone()), ..change }));
+    }
     Some(changes)
+}
+
+/// The settings that differ between two tables.
+fn compare(prefix: &str, before: &Table, after: &Table) -> Vec<SettingChange> {
+    let mut changes = Vec::new();
+    let gone = before.keys().filter(|key| !after.contains_key(*key));
+    for key in after.keys().chain(gone) {
+        match (before.get(key), after.get(key)) {
+            (then, now) if then == now => {}
+            (Some(Value::Table(then)), Some(Value::Table(now))) => {
+                changes.extend(compare(&format!("{prefix}{key}."), then, now));
+            }
+            (then, now) => changes.push(change(format!("{prefix}{key}"), then.map(shown), now.map(shown))),
+        }
+    }
+    changes
+}
+
+fn change(setting: String, before: Option<String>, after: Option<String>) -> SettingChange {
+    SettingChange { site: None, setting, before, after }
 }
 
 impl SettingChange {
@@ -71,8 +88,7 @@ impl SettingChange {
     pub(crate) fn is_for_start(&self) -> bool {
         let table = self.setting.split('.').next().unwrap_or_default();
         let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
-        let is_now = is_opened || AT_ONCE.contains(&&*self.setting);
-        let is_now = is_now || ADMIN_TABLES.iter().any(|(_, start)| self.setting.starts_with(start));
+        let is_now = is_opened || AT_ONCE.iter().any(|start| self.setting.starts_with(start));
         self.site.is_none() && AT_START.contains(&table) && !is_now
     }
 
@@ -103,168 +119,61 @@ impl fmt::Display for SettingChange {
     }
 }
 
-impl Settings {
-    fn of_config(text: &str) -> Option<Self> {
-        let mut raw: RawConfig = reader::read(text).ok()?;
-        // Differences are logged.
-        raw.site.iter_mut().for_each(|site| site.get_mut().robots.hide_secrets());
-        hide_in_hooks(&mut raw.notify);
-        raw.agents.registry_url.iter_mut().for_each(|url| hide_behind(url.get_mut(), QUERY));
-        let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
-        tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));
-        // A table that comes or goes differs in what it sets: its other keys are what they are without it.
-        raw.admin = raw.admin.or_else(RawAdmin::absent);
+/// The settings of a config, as TOML.
+fn settings(text: &str) -> Option<Settings> {
+    let mut raw: RawConfig = reader::read(text).ok()?;
+    hide_secrets(&mut raw);
+    // Without the table its keys have their defaults.
+    raw.admin = raw.admin.or_else(RawAdmin::absent);
+    let mut sites = BTreeMap::new();
+    for mut site in mem::take(&mut raw.site).into_iter().map(Spanned::into_inner) {
+        let (name, exceptions) = (site.name.get_ref().clone(), mem::take(&mut site.modes).0);
         // Fails for a path that is not UTF-8 only, and a text is.
-        let mut config = Table::try_from(&raw).ok()?;
-        let mode = config.get("mode").map(shown).unwrap_or_default();
-        let (sites, listeners) = (take_tables(&mut config, "site"), take_tables(&mut config, "listener"));
-        let mut of_admin = Vec::new();
-        if let Some(Value::Table(admin)) = config.get_mut("admin") {
-            for (key, kind) in ADMIN_TABLES {
-                of_admin.extend(take_tables(admin, key).into_iter().map(|table| (kind, table)));
-            }
+        let mut of_site = by_name(Table::try_from(site).ok()?);
+        for exception in &exceptions {
+            let modes = Table::try_from(exception.modes.get_ref()).ok()?;
+            insert(&mut of_site, "modes", exception.key.get_ref(), by_name(modes));
         }
-        // All of it comes and goes at once, and is one change then.
-        let identity = config.remove("identity").and_then(|identity| identity.try_into().ok());
-        let mut settings = Self::of_table(config);
-        if let Some(identity) = identity {
-            settings.add("identity", String::new(), Self::of_table(identity));
-        }
-        let listeners = listeners.into_iter().map(|listener| ("listener", listener));
-        for (kind, table) in listeners.chain(of_admin) {
-            let name = ["name", "address", "uid", "group"].into_iter().find_map(|key| table.get(key)).map(shown);
-            settings.add(kind, name.unwrap_or_default(), Self::of_table(table));
-        }
-        for (mut site, raw) in sites.into_iter().zip(&raw.site) {
-            let name = site.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            site.remove("modes");
-            let mut of_site = Self::of_table(site);
-            if !of_site.values.iter().any(|setting| setting.key == "enforcement.mode") {
-                let (key, value) = ("enforcement.mode".to_owned(), mode.clone());
-                of_site.values.push(Setting { key, value, is_inherited: true });
-            }
-            for exception in &raw.get_ref().modes.0 {
-                let modes = Table::try_from(exception.modes.get_ref()).ok()?;
-                of_site.add("modes", exception.key.get_ref().clone(), Self::of_table(modes));
-            }
-            settings.add("site", name, of_site);
-        }
-        Some(settings)
+        // The last one that fits counts, so their order is a setting.
+        let keys: Vec<_> = exceptions.iter().map(|exception| exception.key.get_ref().as_str()).collect();
+        of_site.insert("modes".to_owned(), keys.into());
+        sites.insert(name, of_site);
     }
+    Some((by_name(Table::try_from(raw).ok()?), sites))
+}
 
-    fn of_table(table: Table) -> Self {
-        let mut settings = Self::default();
-        settings.flatten("", table);
-        settings
-    }
-
-    fn flatten(&mut self, prefix: &str, table: Table) {
-        for (key, value) in table {
-            let key = format!("{prefix}{key}");
-            match value {
-                // A date arrives as a table with this one key: `Table::try_from` keeps its wrapping.
-                Value::Table(mut table) => match table.remove(DATE) {
-                    Some(date) => self.values.push(Setting { key, value: shown(&date), is_inherited: false }),
-                    None => self.flatten(&format!("{key}."), table),
-                },
-                value => self.values.push(Setting { key, value: shown(&value), is_inherited: false }),
-            }
-        }
-    }
-
-    /// Adds a table; the second of a name is `NAME #2`.
-    fn add(&mut self, kind: &'static str, name: String, settings: Self) {
-        let is_same =
-            |other: &str| other.strip_prefix(&*name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" #"));
-        let same = self.tables.iter().filter(|table| table.kind == kind && is_same(&table.name)).count();
-        let name = if same == 0 { name } else { format!("{name} #{}", same + 1) };
-        self.tables.push(RepeatedTable { kind, name, settings });
-    }
-
-    fn compare(&self, after: &Self, site: Option<&str>, prefix: &str, changes: &mut Vec<SettingChange>) {
-        let change = |setting: String, site: Option<&str>, before: Option<String>, after: Option<String>| {
-            SettingChange { site: site.map(str::to_owned), setting, before, after }
-        };
-        for (then, now) in pairs(&self.values, &after.values, |setting| &*setting.key) {
-            let is_same =
-                |(then, now): (&Setting, &Setting)| then.value == now.value || (then.is_inherited && now.is_inherited);
-            if let Some(either) = now.or(then).filter(|_| !then.zip(now).is_some_and(is_same)) {
-                let value = |setting: &Setting| setting.value.clone();
-                changes.push(change(format!("{prefix}{}", either.key), site, then.map(value), now.map(value)));
-            }
-        }
-        for (then, now) in pairs(&self.tables, &after.tables, RepeatedTable::identity) {
-            let Some(either) = now.or(then) else { continue };
-            let (of, setting, inside) = match either.kind {
-                "site" => (Some(&*either.name), "site".to_owned(), String::new()),
-                _ => (site, format!("{prefix}{}", either.title()), format!("{prefix}{}.", either.title())),
-            };
-            match then.zip(now) {
-                Some((then, now)) => then.settings.compare(&now.settings, of, &inside, changes),
-                // The table as a whole has come or gone.
-                None => {
-                    let summary = RepeatedTable::summary;
-                    changes.push(change(setting, of, then.map(summary), now.map(summary)));
+/// A table in which each named table has a key of its own.
+fn by_name(table: Table) -> Table {
+    let mut named = Table::new();
+    for (key, value) in table {
+        match value {
+            Value::Array(tables) if NAMED.contains(&&*key) => {
+                for table in tables.into_iter().filter_map(|table| table.try_into().ok()).map(by_name) {
+                    let name = NAMES.iter().find_map(|key| table.get(*key)).map(shown);
+                    insert(&mut named, &key, &name.unwrap_or_default(), table);
                 }
             }
-        }
-        // The last exception that fits counts, so their order is a setting.
-        let order = |before: &[RepeatedTable], after: &[RepeatedTable]| -> Vec<String> {
-            let common =
-                pairs(before, after, RepeatedTable::identity).into_iter().filter_map(|(then, now)| then.and(now));
-            common.filter(|table| table.kind == "modes").map(|table| table.name.clone()).collect()
-        };
-        let (then, now) = (order(&after.tables, &self.tables), order(&self.tables, &after.tables));
-        if then != now {
-            let (then, now) = (Some(cut(&then.join(", "), SHOWN)), Some(cut(&now.join(", "), SHOWN)));
-            changes.push(change(format!("{prefix}modes"), site, then, now));
+            Value::Table(table) => {
+                let date = table.get(DATE).and_then(Value::as_str).and_then(|date| date.parse().ok());
+                named.insert(key, date.map_or_else(|| by_name(table).into(), Value::Datetime));
+            }
+            value => drop(named.insert(key, value)),
         }
     }
+    named
 }
 
-/// The entries of two configs with the same key: in the order of the second, and last those that it does not have.
-fn pairs<'s, T, K: Eq + Hash>(
-    before: &'s [T],
-    after: &'s [T],
-    key: fn(&'s T) -> K,
-) -> Vec<(Option<&'s T>, Option<&'s T>)> {
-    let by_key = |values: &'s [T]| values.iter().map(|value| (key(value), value)).collect::<HashMap<_, _>>();
-    let (then, now) = (by_key(before), by_key(after));
-    let there = after.iter().map(|value| (then.get(&key(value)).copied(), Some(value)));
-    let gone = before.iter().filter(|value| !now.contains_key(&key(value))).map(|value| (Some(value), None));
-    there.chain(gone).collect()
-}
-
-impl RepeatedTable {
-    fn identity(&self) -> (&'static str, &str) {
-        (self.kind, &self.name)
-    }
-
-    fn title(&self) -> String {
-        if self.name.is_empty() { self.kind.to_owned() } else { format!("{}[{}]", self.kind, self.name) }
-    }
-
-    /// The value that stands for all of it.
-    fn summary(&self) -> String {
-        let key = match self.kind {
-            "listener" | "admin.listener" => "address",
-            "admin.token" | "admin.user" => "role",
-            "modes" => "mode",
-            "identity" => return "on".to_owned(),
-            _ => "name",
-        };
-        let value = self.settings.values.iter().find(|setting| setting.key == key);
-        value.map_or_else(|| self.name.clone(), |setting| setting.value.clone())
-    }
-}
-
-/// The key in which `toml` wraps a date on its way through serde.
+/// The key in which `Table::try_from` leaves a date wrapped.
 const DATE: &str = "$__toml_private_datetime";
 
-/// Takes the tables of an array out of a table.
-fn take_tables(table: &mut Table, key: &str) -> Vec<Table> {
-    let Some(Value::Array(values)) = table.remove(key) else { return Vec::new() };
-    values.into_iter().filter_map(|value| value.try_into().ok()).collect()
+/// Inserts a named table, the second of a name as `NAME #2`.
+fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
+    let (mut key, mut number) = (format!("{kind}[{name}]"), 1);
+    while into.contains_key(&key) {
+        number += 1;
+        key = format!("{kind}[{name} #{number}]");
+    }
+    into.insert(key, table.into());
 }
 
 /// A text as it is, anything else as TOML has it.
@@ -275,17 +184,18 @@ fn shown(value: &Value) -> String {
     }
 }
 
-impl RawRobots {
-    /// Puts marks in place of what may be a secret: texts that differ have marks that do.
-    fn hide_secrets(&mut self) {
-        hide_in_hooks(&mut self.on_publish);
-        let parts = self.append.iter_mut().filter_map(|part| part.get_mut().url.as_mut());
-        parts.chain(&mut self.url).for_each(|url| hide_behind(url.get_mut(), QUERY));
+/// Puts marks in place of what may be a secret, because differences are logged: texts that differ have marks that do.
+fn hide_secrets(raw: &mut RawConfig) {
+    let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
+    tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));
+    raw.agents.registry_url.iter_mut().for_each(|url| hide_behind(url.get_mut(), QUERY));
+    let mut hooks: Vec<_> = raw.notify.iter_mut().collect();
+    for robots in raw.site.iter_mut().map(|site| &mut site.get_mut().robots) {
+        let parts = robots.append.iter_mut().filter_map(|part| part.get_mut().url.as_mut());
+        parts.chain(&mut robots.url).for_each(|url| hide_behind(url.get_mut(), QUERY));
+        hooks.extend(&mut robots.on_publish);
     }
-}
-
-fn hide_in_hooks(hooks: &mut [Spanned<RawHook>]) {
-    for hook in hooks.iter_mut().map(Spanned::get_mut) {
+    for hook in hooks.into_iter().map(Spanned::get_mut) {
         hide_behind(hook.url.get_mut(), &['/', '?', '#']);
         hook.body.iter_mut().for_each(|body| *body.get_mut() = mark(body.get_ref()));
         for value in hook.headers.values_mut() {
@@ -378,6 +288,10 @@ mod tests {
             let all = changes(&with("", ""), &keyed).join("\n");
             assert!(all.contains(".test/") != all.contains("api.example.net?…") && !all.contains("SECRET"), "{all}");
         }
+        let token = with("", "[[admin.token]]\nname = \"ann\"\nhash = \"SECRET\"\nuntil = 2099-01-31\n");
+        let all = changes(&with("", ""), &token).join("\n");
+        assert!(all.starts_with("admin.token[ann]: not set → { hash = \"…") && !all.contains("SECRET"), "{all}");
+        assert!(all.ends_with(", name = \"ann\", role = \"read\", sites = [], until = 2099-01-31 }"), "{all}");
     }
 
     #[test]
@@ -407,37 +321,57 @@ mod tests {
         let (gpt, search) = ("agent:GPTBot", "category:search");
         let both = with("", &(over(gpt, "refuse") + &over(search, "tag")));
         let site = |what: &str| format!("site \"a\": modes{what}");
+        let keys = |before: &[&str], after: &[&str]| site(&format!(": {before:?} → {after:?}"));
         let second =
             "[[listener]]\naddress = \"127.0.0.1:81\"\n[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n";
         let trusting = with("", "").replace(":80\"\n", ":80\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n");
-        let order = ": agent:GPTBot, category:search → category:search, agent:GPTBot";
         let third = over(search, "tag") + "modes.\"agent:GPTBot\" = [\"refuse\", \"off\"]\n";
         for (before, after, want) in [
-            (&both, &with("", &over(search, "tag")), site("[agent:GPTBot]: refuse → not set")),
-            (&both, &with("", &(over(gpt, "tag") + &over(search, "tag"))), site("[agent:GPTBot].mode: refuse → tag")),
-            (&both, &with("", &(over(search, "tag") + &over(gpt, "refuse"))), site(order)),
+            (
+                &both,
+                &with("", &over(search, "tag")),
+                vec![keys(&[gpt, search], &[search]), site("[agent:GPTBot]: { mode = \"refuse\" } → not set")],
+            ),
+            (
+                &both,
+                &with("", &(over(gpt, "tag") + &over(search, "tag"))),
+                vec![site("[agent:GPTBot].mode: refuse → tag")],
+            ),
+            (
+                &both,
+                &with("", &(over(search, "tag") + &over(gpt, "refuse"))),
+                vec![keys(&[gpt, search], &[search, gpt])],
+            ),
             (
                 &with("", &(over(search, "tag") + &over(gpt, "refuse"))),
                 &with("", &third),
-                site("[agent:GPTBot #2]: not set → off"),
+                vec![
+                    keys(&[search, gpt], &[search, gpt, gpt]),
+                    site("[agent:GPTBot #2]: not set → { mode = \"off\" }"),
+                ],
             ),
-            (&with("", ""), &trusting, "listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]".to_owned()),
+            (
+                &with("", ""),
+                &trusting,
+                vec!["listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]".to_owned()],
+            ),
         ] {
-            assert_eq!(changes(before, after), [want]);
+            assert_eq!(changes(before, after), want);
         }
-        let (none, listener) = (with("", ""), "listener[127.0.0.1:81]: ");
-        let expected = [&*format!("{listener}not set → 127.0.0.1:81"), "site \"b\": new"];
+        let none = with("", "");
+        let listener = "{ address = \"127.0.0.1:81\", certificate = [], kind = \"proxy\", proxy_protocol = false, \
+                        trusted_proxies = [] }";
+        let expected = [&*format!("listener[127.0.0.1:81]: not set → {listener}"), "site \"b\": new"];
         assert_eq!(changes(&none, &with("", second)), expected);
-        assert_eq!(
-            changes(&with("", second), &none),
-            [&*format!("{listener}127.0.0.1:81 → not set"), "site \"b\": gone"]
-        );
+        let expected = [&*format!("listener[127.0.0.1:81]: {listener} → not set"), "site \"b\": gone"];
+        assert_eq!(changes(&with("", second), &none), expected);
     }
 
     #[test]
     fn a_long_value_is_cut_and_text_that_is_no_config_has_no_changes() {
-        let long = with("", &format!("robots.text = \"# {}\"\n", "é".repeat(1000)));
-        let change = &changes(&with("", ""), &long)[0];
+        let long = |end: &str| with("", &format!("robots.text = \"# {}{end}\"\n", "é".repeat(1000)));
+        assert_eq!(changes(&long("a"), &long("b")).len(), 1);
+        let change = &changes(&with("", ""), &long(""))[0];
         assert!(change.starts_with("site \"a\": robots.text: not set → # éé") && change.ends_with('…'), "{change}");
         assert_eq!(change.chars().filter(|char| *char == 'é').count(), SHOWN - 2);
         assert_eq!(setting_changes(&with("", ""), "mode = 1"), None);
@@ -468,7 +402,8 @@ mod tests {
         assert!(changes(&none, &with("", "[admin]\n")).is_empty());
         let change =
             all(&with("", admin), &with("", &format!("{admin}[[admin.listener]]\naddress = \"127.0.0.1:82\"\n")));
-        assert_eq!(change.to_string(), "admin.listener[127.0.0.1:82]: not set → 127.0.0.1:82");
+        let listener = "{ address = \"127.0.0.1:82\", certificate = [], from = [] }";
+        assert_eq!(change.to_string(), format!("admin.listener[127.0.0.1:82]: not set → {listener}"));
         assert!(change.is_of_whole_table() && !change.is_for_start());
     }
 }
