@@ -19,7 +19,7 @@ pub(crate) use crate::report::SettingChange;
 const SHOWN: usize = 200;
 
 /// Keys that have effect only when the process starts.
-pub(crate) const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
+const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
 /// Those of them that are opened at once, beside what is open.
 const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
@@ -86,10 +86,14 @@ fn change(setting: String, before: Option<String>, after: Option<String>) -> Set
 impl SettingChange {
     /// Whether it takes effect only when the process starts again.
     pub(crate) fn is_for_start(&self) -> bool {
-        let table = self.setting.split('.').next().unwrap_or_default();
         let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
         let is_now = is_opened || AT_ONCE.iter().any(|start| self.setting.starts_with(start));
-        self.site.is_none() && AT_START.contains(&table) && !is_now
+        self.site.is_none() && AT_START.contains(&self.table()) && !is_now
+    }
+
+    /// Its table, or itself where it is in none.
+    pub(crate) fn table(&self) -> &str {
+        self.setting.split('.').next().unwrap_or_default()
     }
 
     /// Whether it is about the source of a site's robots.txt.

@@ -27,7 +27,7 @@ use super::upgrade::{HandedSockets, Predecessor, SocketPlace, Successor};
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::{CONFIG_PATIENCE, Phase, ReloadWaiter, ServerState, Serving};
-use crate::config::{AT_START, Config, RefusedFile, SettingChange, setting_changes};
+use crate::config::{Config, RefusedFile, SettingChange, setting_changes};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::{Log, LogEntry, LogEvent};
@@ -287,7 +287,7 @@ impl ActiveConfig {
         }
         changes.extend(admin.changes);
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
-        let is_deferred = deferred(&settings).next().is_some();
+        let is_deferred = settings.iter().any(SettingChange::is_for_start);
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
         self.certificates.follow(serving.certificates.clone());
@@ -318,7 +318,8 @@ impl ActiveConfig {
             None => "nothing is different".to_owned(),
         };
         // Said at each reload until the next start, not only when it was written.
-        let waits: Vec<_> = deferred(&next_start).collect();
+        let mut waits: Vec<_> = next_start.iter().map(SettingChange::table).collect();
+        waits.dedup();
         let waits =
             if waits.is_empty() { String::new() } else { format!("; from the next start on: {}", waits.join(", ")) };
         if outcome == "published" {
@@ -392,14 +393,6 @@ pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log:
             log.say(LogEvent::State, format!("the last good copies of included files cannot be written: {error}"));
         }
     });
-}
-
-/// The tables and keys whose differences take effect only when the process starts again.
-fn deferred(changes: &[SettingChange]) -> impl Iterator<Item = &'static str> {
-    AT_START.into_iter().filter(move |key| {
-        let is_of = |change: &SettingChange| change.setting.split('.').next() == Some(*key);
-        changes.iter().any(|change| change.is_for_start() && is_of(change))
-    })
 }
 
 /// Settings that the summary of a config names; the others have a line each all the same.

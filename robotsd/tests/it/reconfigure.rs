@@ -211,7 +211,7 @@ fn what_cannot_change_is_said_and_limits_hold_for_new_connections() {
     let event = running.event("config");
     let message = message(&event);
     assert_has(message, &["other limits for new connections"]);
-    assert!(message.ends_with("from the next start on: workers, state_dir"), "{message}");
+    assert!(message.ends_with("from the next start on: state_dir, workers"), "{message}");
     assert_eq!(asked(running.address, "a.test", &long, FIREFOX).status, 414);
     assert_eq!(before.get(&long, FIREFOX).0, 404, "a connection has the limits it began with");
 }
