@@ -4,7 +4,7 @@
 //! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
 //! something come from proxies, so a client's are removed. Their replacements are in `edge::request::trusted`.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -16,11 +16,6 @@ pub(crate) enum Sender {
     Anyone,
     /// A proxy that is configured as trusted.
     TrustedProxy,
-}
-
-/// Whether the client takes trailers. Everything else that it says there ends here.
-pub(crate) fn accepts_trailers(fields: &HeaderMap) -> bool {
-    listed(fields, TE).any(|item| item.eq_ignore_ascii_case(b"trailers"))
 }
 
 /// The items of a field that is a list, on all its lines.

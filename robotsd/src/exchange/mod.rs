@@ -39,7 +39,6 @@ pub(crate) use self::frames::FrameBudget;
 pub(crate) use self::idle_timeout::{IdleTimeout, StallObserver, Transfer, client_does_not_read, poll_due};
 pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
 pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
-pub(crate) use self::trailers::AnnouncedTrailers;
 pub(crate) use self::tunnel::Tunnel;
 
 /// The service that answers every request behind the edge. A request is boxed: futures that hold one are moved into each other.
@@ -63,10 +62,8 @@ pub(crate) struct ClientRequest {
     /// Whether it asks for a WebSocket. The fields that say so are hop-by-hop and removed. A service that can provide one answers
     /// 101 with a [`Tunnel`].
     pub(crate) wants_websocket: bool,
-    /// Whether the client has said that it takes trailers (RFC 9110, section 10.1.4).
+    /// Whether a client of HTTP/2 has said that it takes trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
-    /// The trailers that the client has announced.
-    pub(crate) announced: Option<AnnouncedTrailers>,
     /// None for a question of a proxy, which goes no further.
     pub(crate) forwarded: Option<ForwardedValues>,
 }

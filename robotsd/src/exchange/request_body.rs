@@ -1,7 +1,7 @@
 //! The body that a client sends.
 //!
-//! It ends at the deadline for standing still. Trailers are for an upstream that can take them, and then only [those that
-//! are allowed](super::trailers): a trailer field arrives after everything that was checked.
+//! It ends at the deadline for standing still. Trailers pass from a client of HTTP/2 to an upstream of HTTP/2, and then only
+//! [those that are allowed](super::trailers): a trailer field arrives after everything that was checked.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use tower::BoxError;
 use super::fields;
 use super::idle_timeout::IdleTimeout;
 use super::interim::InterimResponses;
-use super::trailers::{self, AnnouncedTrailers};
+use super::trailers;
 
 /// The body of a request from a client.
 #[derive(Debug)]
@@ -37,35 +37,16 @@ struct IncomingBody {
     idle: IdleTimeout,
     /// Frames that were taken once, for an upstream that did not look at them.
     again: VecDeque<Bytes>,
-    trailers: TrailerSection,
+    forwards_trailers: bool,
 }
 
 /// The reader of a body's octets: on HTTP/1.1, or on HTTP/2.
 pub(crate) type ClientBody = Either<Incoming, RequestStream>;
 
-/// The state of the trailers.
-#[derive(Debug)]
-enum TrailerSection {
-    Dropped,
-    Announced(AnnouncedTrailers),
-    Forwarded,
-}
-
-impl TrailerSection {
-    fn forwarded(&self, trailers: HeaderMap) -> Option<HeaderMap> {
-        let allowed = trailers::allowed(trailers, trailers::of_request);
-        match self {
-            Self::Dropped => None,
-            Self::Announced(announced) => announced.select(allowed?),
-            Self::Forwarded => allowed,
-        }
-    }
-}
-
 impl IncomingBody {
     fn boxed(incoming: Option<ClientBody>, idle: Duration) -> Box<Self> {
         let (idle, again) = (IdleTimeout::new(idle), VecDeque::new());
-        Box::new(Self { incoming, idle, again, trailers: TrailerSection::Dropped })
+        Box::new(Self { incoming, idle, again, forwards_trailers: false })
     }
 }
 
@@ -80,19 +61,12 @@ impl RequestBody {
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
-    /// The same, with the trailers that are allowed.
+    /// The same, with the trailers that a client of HTTP/2 sends, as far as they are allowed.
     pub(crate) fn with_trailers(mut self) -> Self {
         if let Some(coming) = &mut self.coming {
-            coming.trailers = TrailerSection::Forwarded;
+            coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));
         }
         self
-    }
-
-    /// Has the body end with those of its trailers that its head announces.
-    pub(crate) fn announce(&mut self, announced: AnnouncedTrailers) {
-        if let Some(coming) = &mut self.coming {
-            coming.trailers = TrailerSection::Announced(announced);
-        }
     }
 
     /// The same, after octets that were taken from it before.
@@ -117,7 +91,7 @@ impl Body for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         loop {
-            let Some(IncomingBody { incoming, idle, again, trailers }) = this.coming.as_deref_mut() else {
+            let Some(IncomingBody { incoming, idle, again, forwards_trailers }) = this.coming.as_deref_mut() else {
                 return Poll::Ready(None);
             };
             if let Some(octets) = again.pop_front() {
@@ -134,7 +108,8 @@ impl Body for RequestBody {
                 }
                 // A trailer section is the end of a body.
                 Poll::Ready(Some(Ok(frame))) => {
-                    match frame.into_trailers().ok().and_then(|fields| trailers.forwarded(fields)) {
+                    let fields = frame.into_trailers().ok().filter(|_| *forwards_trailers);
+                    match fields.and_then(|fields| trailers::allowed(fields, trailers::of_request)) {
                         Some(fields) => Some(Ok(Frame::trailers(fields))),
                         None => continue,
                     }

@@ -4,10 +4,9 @@
 //! how the content is to be read is dropped (RFC 9110, section 6.5.1), as are those that end at each hop, and those that only
 //! a proxy may send.
 //!
-//! HTTP/1.1 has them between peers of which one [announces](AnnouncedTrailers) them; HTTP/2 has them as they come.
+//! Trailers pass from HTTP/2 to HTTP/2. Those of HTTP/1.1 are dropped, in both directions, and none is sent on it.
 
-use http::header::{HeaderName, TRAILER};
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 
 use super::fields;
 
@@ -16,38 +15,6 @@ const FIELDS: usize = 64;
 
 /// Whether a field may be a trailer of a message: [`of_request`] or [`of_response`].
 pub(crate) type MayTrail = fn(&str) -> bool;
-
-/// The trailer fields that the head of a message announces, as far as they go further (RFC 9110, section 6.6.2).
-#[derive(Clone, Debug)]
-pub(crate) struct AnnouncedTrailers(Box<[HeaderName]>);
-
-impl AnnouncedTrailers {
-    /// The trailers that the head of a message announces; none if it announces nothing.
-    pub(crate) fn in_head(head: &HeaderMap, may_trail: MayTrail) -> Option<Self> {
-        let mut names = Vec::new();
-        for name in fields::listed(head, TRAILER) {
-            let name = HeaderName::from_bytes(name).ok().filter(|name| may_trail(name.as_str()));
-            names.extend(name.filter(|name| !names.contains(name)));
-            if names.len() > FIELDS {
-                return None;
-            }
-        }
-        (!names.is_empty()).then(|| Self(names.into()))
-    }
-
-    /// The field that announces them.
-    pub(crate) fn to_value(&self) -> HeaderValue {
-        let names: Vec<&[u8]> = self.0.iter().map(|name| name.as_str().as_bytes()).collect();
-        // Names of fields are no others than values may hold.
-        HeaderValue::from_bytes(&names.join(&b", "[..])).unwrap_or_else(|_| HeaderValue::from_static(""))
-    }
-
-    /// Those of the trailers that were announced; none where there are none.
-    pub(crate) fn select(&self, mut trailers: HeaderMap) -> Option<HeaderMap> {
-        fields::remove(&mut trailers, |name| !self.0.contains(name));
-        (!trailers.is_empty()).then_some(trailers)
-    }
-}
 
 /// The trailers of a message that go further; none where there are none.
 pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<HeaderMap> {
@@ -116,6 +83,7 @@ const OF_HEAD: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderName, HeaderValue};
 
     use super::*;
 
@@ -159,32 +127,6 @@ mod tests {
         {
             assert!(kept(of_request, &[name]).is_empty(), "{name}");
         }
-    }
-
-    #[test]
-    fn what_is_announced_is_what_goes_further() {
-        let mut head = HeaderMap::new();
-        for value in ["X-Checksum , content-length,\t,x-checksum, Robots-Verdict", "Server-Timing, b\u{e9}"] {
-            head.append(TRAILER, HeaderValue::from_str(value).unwrap());
-        }
-        let announced = AnnouncedTrailers::in_head(&head, of_request).unwrap();
-        assert_eq!(announced.to_value(), "x-checksum, server-timing");
-        let mut trailers = HeaderMap::new();
-        trailers.append("x-other", HeaderValue::from_static("1"));
-        assert!(announced.select(trailers.clone()).is_none());
-        trailers.append("server-timing", HeaderValue::from_static("2"));
-        trailers.append("server-timing", HeaderValue::from_static("3"));
-        let selected = announced.select(trailers).unwrap();
-        assert_eq!(selected.get_all("server-timing").iter().collect::<Vec<_>>(), ["2", "3"]);
-        assert_eq!(selected.len(), 2);
-
-        let want = "x-checksum, robots-verdict, server-timing";
-        assert_eq!(AnnouncedTrailers::in_head(&head, of_response).unwrap().to_value(), want);
-        head.insert(TRAILER, HeaderValue::from_static("content-length, te"));
-        assert!(AnnouncedTrailers::in_head(&head, of_response).is_none());
-        let many: Vec<String> = (0..=FIELDS).map(|at| format!("x-{at}")).collect();
-        head.insert(TRAILER, HeaderValue::from_str(&many.join(",")).unwrap());
-        assert!(AnnouncedTrailers::in_head(&head, of_response).is_none());
     }
 
     #[test]

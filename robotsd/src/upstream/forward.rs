@@ -30,10 +30,10 @@ type Forwarded = Result<Response<ResponseBody>, UpstreamFailure>;
 impl UpstreamState {
     pub(super) async fn forward(self: &Arc<Self>, mut request: Box<Request<RequestBody>>) -> Forwarded {
         use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
-        let ClientRequest { peer, interim, wants_websocket, accepts_trailers, announced, mut forwarded, .. } =
+        let ClientRequest { peer, interim, wants_websocket, accepts_trailers, mut forwarded, .. } =
             request.extensions_mut().remove::<ClientRequest>().unwrap_or_default();
         let client = peer.as_ref().map(ClientKey::new).unwrap_or_default();
-        prepare(&mut request, wants_websocket, announced, forwarded.as_mut(), &self.shared.authority);
+        prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
         // Before a connection is taken, so that its known state is still true when it is written to.

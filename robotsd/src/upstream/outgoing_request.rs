@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 
 use super::tracked_io::ExchangeProgress;
 use crate::exchange::fields::ForwardedValues;
-use crate::exchange::{AnnouncedTrailers, InterimResponses, RequestBody, RequestBodyError};
+use crate::exchange::{InterimResponses, RequestBody, RequestBodyError};
 
 /// A request body on its way to an upstream.
 #[derive(Debug)]
@@ -59,7 +59,6 @@ impl Body for OutgoingBody {
 pub(super) fn prepare(
     request: &mut Request<RequestBody>,
     wants_websocket: bool,
-    announced: Option<AnnouncedTrailers>,
     forwarded: Option<&mut ForwardedValues>,
     authority: &HeaderValue,
 ) {
@@ -87,10 +86,6 @@ pub(super) fn prepare(
     if !is_empty {
         // hyper would drop the body of a GET whose length it does not know.
         fields.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        if let Some(announced) = announced {
-            fields.insert(TRAILER, announced.to_value());
-            request.body_mut().announce(announced);
-        }
     } else if wants_length {
         // HTTP/2 says it with a flag; some HTTP/1.1 servers insist on the number.
         fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));

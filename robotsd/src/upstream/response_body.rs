@@ -5,6 +5,8 @@
 //!
 //! While the client reads nothing, no frame is polled for. Then the writers to the client drive the connection through the
 //! [`Transfer`]: the rest of the body is [read ahead](super::read_ahead) if it is little, and the connection free.
+//!
+//! Trailers on HTTP/1.1 are dropped here, as a proxy may (RFC 9110, section 6.5.1).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -53,8 +55,6 @@ struct StreamState {
     idle: IdleTimeout,
     buffer_bytes: usize,
     ahead: ReadAhead,
-    /// Read ahead, behind the octets.
-    trailers: Option<Frame<Bytes>>,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
     /// The upstream waits for the client to go on with its request, and nothing else moves: when it last took some of it.
@@ -103,7 +103,6 @@ impl ResponseBody {
                     idle: IdleTimeout::new(limits.body_idle),
                     buffer_bytes: limits.buffer_bytes,
                     ahead: ReadAhead::new(limits, buffers),
-                    trailers: None,
                     has_ended: false,
                     failed: None,
                     awaits_upload: None,
@@ -140,7 +139,7 @@ impl Body for ResponseBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         match &mut self.get_mut().0 {
             Content::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Content::Upstream(coupling) => coupling.poll_frame(cx),
+            Content::Upstream(coupling) => coupling.poll_octets(cx).map_ok(Frame::data),
             Content::Http2(body) => body.poll_frame(cx),
         }
     }
@@ -163,15 +162,15 @@ impl Body for ResponseBody {
 }
 
 impl StreamingBody {
-    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+    fn poll_octets(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ResponseBodyError>>> {
         let mut flow = self.flow.lock();
-        let frame = flow.poll_frame(cx);
+        let octets = flow.poll_octets(cx);
         let uploading = flow
             .connection
             .as_ref()
             .map(|connection| &connection.progress.upload)
             .filter(|upload| upload.awaits_client.is_set());
-        let sent = uploading.filter(|_| frame.is_pending()).map(|upload| upload.last_taken());
+        let sent = uploading.filter(|_| octets.is_pending()).map(|upload| upload.last_taken());
         if flow.awaits_upload != sent {
             // Something has been sent, or comes back.
             flow.awaits_upload = sent;
@@ -186,7 +185,7 @@ impl StreamingBody {
                 return flow.fail(ResponseBodyError::GivenUp, cx);
             }
         }
-        frame
+        octets
     }
 }
 
@@ -218,12 +217,9 @@ impl StallObserver for StreamingBody {
 }
 
 impl StreamState {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+    fn poll_octets(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ResponseBodyError>>> {
         if !self.ahead.octets.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(self.ahead.take()))));
-        }
-        if let Some(trailers) = self.trailers.take() {
-            return Poll::Ready(Some(Ok(trailers)));
+            return Poll::Ready(Some(Ok(self.ahead.take())));
         }
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Some(Err(error)));
@@ -235,10 +231,7 @@ impl StreamState {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.octets.is_empty()
-            && self.trailers.is_none()
-            && self.failed.is_none()
-            && (self.has_ended || self.incoming.is_end_stream())
+        self.ahead.octets.is_empty() && self.failed.is_none() && (self.has_ended || self.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -255,10 +248,7 @@ impl StreamState {
                 break;
             }
             match self.poll_next(cx) {
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(octets) => self.ahead.push(&octets),
-                    Err(trailers) => self.trailers = Some(trailers),
-                },
+                Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
                 // A body of unknown length may have no end, and then it is the client that does not take it.
@@ -269,7 +259,7 @@ impl StreamState {
         WaitsFor::Client
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ResponseBodyError>>> {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
@@ -277,7 +267,11 @@ impl StreamState {
                 if self.incoming.is_end_stream() {
                     self.release();
                 }
-                Poll::Ready(Some(Ok(frame)))
+                match frame.into_data() {
+                    Ok(octets) => Poll::Ready(Some(Ok(octets))),
+                    // Trailers, behind which the end comes.
+                    Err(_) => self.poll_next(cx),
+                }
             }
             Poll::Ready(Some(Err(error))) => self.fail(ResponseBodyError::Broken(error), cx),
             Poll::Ready(None) => {

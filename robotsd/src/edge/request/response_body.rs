@@ -1,8 +1,7 @@
 //! The body that a client gets, its framing, and the exchange that ends with its last octet.
 //!
-//! Its trailers go to clients of HTTP/2, where every reader takes them, as far as they [are allowed](crate::exchange::trailers). On HTTP/1.1
-//! those that the head announces go to clients that say they take trailers; the others are dropped, as a gateway may (RFC 9110,
-//! section 6.5.1).
+//! Its trailers go to clients of HTTP/2, as far as they [are allowed](trailers). On HTTP/1.1 they are dropped, as a gateway may (RFC
+//! 9110, section 6.5.1).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,8 +17,7 @@ use super::access_record::PendingRecord;
 use crate::edge::connection_state::{ConnectionState, RequestInProgress};
 use crate::edge::http2::frame_accounting::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
-use crate::exchange::trailers::{self, AnnouncedTrailers};
-use crate::exchange::{Transfer, fields};
+use crate::exchange::{Transfer, fields, trailers};
 
 pin_project! {
     /// The body of a response on its way to the client.
@@ -71,8 +69,6 @@ pin_project! {
         Inner {
             #[pin]
             body: B,
-            // The trailers that were announced to a client of HTTP/1.1.
-            announced: Option<AnnouncedTrailers>,
         },
     }
 }
@@ -87,11 +83,10 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    /// A body of the service's, on its way to the connection or to a stream of HTTP/2. `announced` are the trailers that the head
-    /// tells a client of HTTP/1.1 of.
-    pub(crate) fn inner(body: B, stream: Option<StreamConsumer>, announced: Option<AnnouncedTrailers>) -> Self {
+    /// A body of the service's, on its way to the connection or to a stream of HTTP/2.
+    pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
         let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
-        Self { content: Content::Inner { body, announced }, stream, exchange: None }
+        Self { content: Content::Inner { body }, stream, exchange: None }
     }
 
     /// Octets of the last frame that are still to be handed out.
@@ -113,27 +108,17 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
         }
-        let (mut body, announced) = match this.content.project() {
+        let mut body = match this.content.project() {
             ContentProjection::Own { text } => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            ContentProjection::Inner { body, announced } => (body, announced),
+            ContentProjection::Inner { body } => body,
         };
         loop {
             match ready!(body.as_mut().poll_frame(cx)) {
                 Some(Ok(frame)) if !frame.is_data() => {
-                    let Some(allowed) =
-                        frame.into_trailers().ok().and_then(|fields| trailers::allowed(fields, trailers::of_response))
-                    else {
-                        continue;
-                    };
-                    let forwarded = match (&*this.stream, announced.as_ref()) {
-                        (Some(stream), _) => {
-                            stream.consumer.handed_out();
-                            Some(allowed)
-                        }
-                        (None, Some(announced)) => announced.select(allowed),
-                        (None, None) => None,
-                    };
-                    if let Some(fields) = forwarded {
+                    let allowed =
+                        frame.into_trailers().ok().and_then(|fields| trailers::allowed(fields, trailers::of_response));
+                    if let (Some(stream), Some(fields)) = (&*this.stream, allowed) {
+                        stream.consumer.handed_out();
                         return Poll::Ready(Some(Ok(Frame::trailers(fields))));
                     }
                 }
@@ -180,14 +165,14 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Own { text } => text.is_none(),
-            Content::Inner { body, .. } => self.queued() == 0 && body.is_end_stream(),
+            Content::Inner { body } => self.queued() == 0 && body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Own { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Content::Inner { body, .. } => match self.queued() {
+            Content::Inner { body } => match self.queued() {
                 0 => body.size_hint(),
                 queued => {
                     body.size_hint().exact().map_or_else(SizeHint::default, |left| SizeHint::with_exact(left + queued))

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, TRAILER, UPGRADE};
+use http::header::{CONNECTION, TE, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::Either;
@@ -36,7 +36,6 @@ use crate::edge::connection::settings::{Callers, ConnectionSettings};
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::tls::{Secured, SettledProtocol};
-use crate::exchange::trailers::{self, AnnouncedTrailers};
 use crate::exchange::tunnel::{PendingTunnel, Tunnel};
 use crate::exchange::{ClientRequest, EdgeService, InterimClient, InterimResponses, RequestBody, Transfer, fields};
 use crate::metrics::MethodLabel;
@@ -178,11 +177,8 @@ impl<S: EdgeService> RequestService<S> {
             Some(stream) => Some(InterimResponses::to(Arc::clone(stream))),
             None => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
         };
-        // The fast path leaves a client that speaks of trailers to hyper.
-        let accepts_trailers = !is_fast && fields::accepts_trailers(request.headers());
-        let takes_trailers = version == Version::HTTP_11 && accepts_trailers;
-        let has_body = !request.body().is_end_stream();
-        let announced = has_body.then(|| AnnouncedTrailers::in_head(request.headers(), trailers::of_request)).flatten();
+        // HTTP/2 allows no other value (RFC 9113, section 8.2.2).
+        let accepts_trailers = stream.is_some() && request.headers().contains_key(TE);
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
                 let forwarded = self.info.forwarded.read(request.headers());
@@ -195,7 +191,7 @@ impl<S: EdgeService> RequestService<S> {
         let (id, is_first) = self.request_id(given);
         let mut exchange = self.begin(&request, id, forwarded.as_ref());
         let access = exchange.record.as_ref().map(|record| record.fields.clone());
-        let known = ClientRequest { access, interim, accepts_trailers, announced, ..ClientRequest::default() };
+        let known = ClientRequest { access, interim, accepts_trailers, ..ClientRequest::default() };
         let method = MethodLabel::from(request.method());
         let prepared = self.prepare(request, id, forwarded, known);
         let service = self.inner.clone();
@@ -208,7 +204,7 @@ impl<S: EdgeService> RequestService<S> {
                     if !is_fast {
                         interim_written(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
                     }
-                    finish(response, upgrade, exchange.connection(), stream.as_ref(), takes_trailers)
+                    finish(response, upgrade, exchange.connection(), stream.as_ref())
                 }
                 Err(refusal) => {
                     exchange.connection().counts.siteless(method, refusal.status);
@@ -284,17 +280,11 @@ fn finish<B>(
     upgrade: Option<OnUpgrade>,
     connection: &ConnectionState,
     stream: Option<&StreamConsumer>,
-    takes_trailers: bool,
 ) -> Response<ResponseBody<B>> {
-    let announces = takes_trailers && !response.headers().contains_key(CONTENT_LENGTH);
-    let announced = announces.then(|| AnnouncedTrailers::in_head(response.headers(), trailers::of_response)).flatten();
     fields::remove_hop_by_hop(response.headers_mut());
     *response.version_mut() = Version::HTTP_11;
     if !response.status().is_informational() {
-        if let Some(announced) = &announced {
-            response.headers_mut().insert(TRAILER, announced.to_value());
-        }
-        return response.map(|body| ResponseBody::inner(body, stream.cloned(), announced));
+        return response.map(|body| ResponseBody::inner(body, stream.cloned()));
     }
     let upstream = response.extensions_mut().remove::<Tunnel>();
     match (upgrade, upstream) {
