@@ -61,7 +61,7 @@ impl SiteJudge {
         if let Some(services) = &self.services {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
-                self.counts.read_by(counted, record);
+                counted.read_by(record);
             }
         }
         self.counts.decided(counted, &answer);

@@ -116,12 +116,13 @@ impl SiteTable {
 
     /// Adds the pages that crawlers got since the last moment.
     fn add_pages(&mut self, now: Second, totals: PageTotals) {
-        for (reader @ (name, identity), (agent, total)) in &totals {
-            let before = self.pages_before.get(reader).map(|(_, before)| *before).filter(|before| before <= total);
-            let pages = total - before.unwrap_or(0);
+        for (reader, total) in &totals {
+            let before = self.pages_before.get(reader).filter(|before| *before <= total);
+            let pages = total - before.unwrap_or(&0);
             if pages > 0 {
-                let key = RowKey { begin: hour_of(now), crawler: cut(name).to_owned(), identity: standing(*identity) };
-                let row = self.counted.rows.entry(key).or_insert_with(|| row_of(agent));
+                let (crawler, identity) = (cut(reader.name()).to_owned(), standing(reader.identity));
+                let key = RowKey { begin: hour_of(now), crawler, identity };
+                let row = self.counted.rows.entry(key).or_insert_with(|| row_of(&reader.agent));
                 row.pages = row.pages.saturating_add(pages);
             }
         }

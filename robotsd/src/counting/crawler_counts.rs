@@ -1,14 +1,12 @@
-//! The requests of crawlers on one worker, by crawler and outcome; and the outcomes, each one word for an action of the
-//! layer.
+//! The requests of crawlers, by crawler and outcome; and the outcomes, each one word for an action of the layer.
 //!
 //! A crawler that the registry knows has its name there; all others share the word of their class, because a name that
 //! a client makes up would be a series of metrics each. A site has a bound on combinations; further ones count as
 //! `other`. Engines with a public index have room of their own, and so have their refusals, which an alert is for: no
 //! client can take it with other names.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -16,7 +14,6 @@ use tower_robots::agent::Agent;
 use tower_robots::layer::Record;
 use tower_robots::policy::{Action, Reason};
 
-use crate::metrics::KeyedCounters;
 use crate::word_enum::word_enum;
 
 /// Combinations that a site names, of each kind and in each room.
@@ -48,83 +45,86 @@ pub(crate) const NO_CRAWLER: &str = "none";
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
-/// A crawler's requests of one kind.
-type CrawlerKey<W> = (Arc<str>, W);
+/// Counts by the label of a crawler.
+type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// Counts the requests of crawlers on one worker, which alone writes it.
-#[derive(Debug, Default)]
+/// The requests of crawlers: those that one worker has counted, or the sum of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
-    requests: [KeyedCounters<CrawlerKey<OfDecision>>; ROOMS],
-    robots_txt: [KeyedCounters<CrawlerKey<OfRobotsTxt>>; ROOMS],
-    combinations: Arc<CrawlerCombinations>,
+    pub(crate) requests: ByCrawler<OfDecision>,
+    pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// The combinations that the workers of a site count.
+/// The combinations that the workers of a site count. A worker looks here for each one that it has not counted yet.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
-    requests: [BoundedKeys<CrawlerKey<OfDecision>>; ROOMS],
-    robots_txt: [BoundedKeys<CrawlerKey<OfRobotsTxt>>; ROOMS],
+    requests: Combinations<OfDecision>,
+    robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// Keys that workers share, up to [`MOST_COMBINATIONS`]. While there is room a worker takes a lock for each key that is new to it;
-/// then the keys are settled, and are searched without one.
-#[derive(Debug)]
-struct BoundedKeys<K> {
-    growing: Mutex<BTreeSet<K>>,
-    /// In their order.
-    settled: OnceLock<Box<[K]>>,
-}
-
-/// The sums of several [`CrawlerCounts`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CrawlerTotals {
-    pub(crate) requests: BTreeMap<CrawlerKey<OfDecision>, u64>,
-    pub(crate) robots_txt: BTreeMap<CrawlerKey<OfRobotsTxt>, u64>,
-}
+/// By [`KeyRoom`].
+type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {
-    pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>) -> Self {
-        Self { combinations, ..Self::default() }
-    }
-
     /// Counts a request for anything but `/robots.txt`.
-    pub(super) fn request(&self, request: &Record, outcome: RequestOutcome) {
-        self.of_agent(&request.agent, identity(request), outcome);
+    pub(super) fn request(&mut self, combinations: &CrawlerCombinations, request: &Record, outcome: RequestOutcome) {
+        self.of_agent(combinations, &request.agent, identity(request), outcome);
     }
 
-    fn of_agent(&self, agent: &Agent, identity: &'static str, outcome: RequestOutcome) {
-        let is = |other: &OfDecision| other.0 == outcome && is_same(other.1, identity);
-        let of = (label(agent), (outcome, identity));
-        count(&self.requests, &self.combinations.requests, KeyRoom::of(agent, outcome), of, outcome as u64, is);
+    fn of_agent(
+        &mut self,
+        combinations: &CrawlerCombinations,
+        agent: &Agent,
+        identity: &'static str,
+        outcome: RequestOutcome,
+    ) {
+        let room = KeyRoom::of(agent, outcome);
+        count(&mut self.requests, &combinations.requests, room, label(agent), (outcome, identity));
     }
 
-    /// Counts a request for `/robots.txt`, of a crawler where one was recognised.
-    pub(super) fn robots_txt(&self, crawler: Option<&Agent>, status: StatusCode) {
-        let code = status.as_u16();
+    /// Counts a request for `/robots.txt`, of a crawler if one was recognised.
+    pub(super) fn robots_txt(
+        &mut self,
+        combinations: &CrawlerCombinations,
+        crawler: Option<&Agent>,
+        status: StatusCode,
+    ) {
         let room = crawler.map_or(KeyRoom::Others, |agent| KeyRoom::of(agent, RequestOutcome::Allowed));
-        let of = (crawler.map_or(NO_CRAWLER, label), code);
-        count(&self.robots_txt, &self.combinations.robots_txt, room, of, code.into(), |other| *other == code);
+        let label = crawler.map_or(NO_CRAWLER, label);
+        count(&mut self.robots_txt, &combinations.robots_txt, room, label, status.as_u16());
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        add(&mut self.requests, &other.requests);
+        add(&mut self.robots_txt, &other.robots_txt);
     }
 }
 
-/// Counts a request of a crawler in its room, or as [`OTHER`] where that has no room for one more combination. `is` says whether a
-/// key is of the same kind.
+/// Counts a request of a crawler, or one of [`OTHER`] if its room is full.
 fn count<W: Copy + Ord>(
-    counters: &[KeyedCounters<CrawlerKey<W>>; ROOMS],
-    combinations: &[BoundedKeys<CrawlerKey<W>>; ROOMS],
+    counts: &mut ByCrawler<W>,
+    combinations: &Combinations<W>,
     room: KeyRoom,
-    (crawler, of): (&str, W),
-    salt: u64,
-    is: impl Fn(&W) -> bool,
+    crawler: &str,
+    of: W,
 ) {
-    let count = |room: KeyRoom, crawler: &str, key: &dyn Fn() -> Option<CrawlerKey<W>>| {
-        let is = |(other, kind): &CrawlerKey<W>| is(kind) && **other == *crawler;
-        counters[room as usize].count(hash(crawler, salt), is, key)
-    };
-    let order = |(other, kind): &CrawlerKey<W>| (&**other, *kind).cmp(&(crawler, of));
-    let admitted = || combinations[room as usize].admit(order, || (crawler.into(), of));
-    if !count(room, crawler, &admitted) {
-        count(KeyRoom::Others, OTHER, &|| Some((OTHER.into(), of)));
+    if let Some(count) = counts.get_mut(crawler).and_then(|counts| counts.get_mut(&of)) {
+        *count += 1;
+        return;
+    }
+    let key = (Arc::from(crawler), of);
+    let room = &mut combinations.lock()[room as usize];
+    let is_admitted = room.contains(&key) || room.len() < MOST_COMBINATIONS && room.insert(key.clone());
+    let label = if is_admitted { key.0 } else { OTHER.into() };
+    *counts.entry(label).or_default().entry(of).or_default() += 1;
+}
+
+fn add<W: Copy + Ord>(sums: &mut ByCrawler<W>, counts: &ByCrawler<W>) {
+    for (crawler, counts) in counts {
+        let sums = sums.entry(Arc::clone(crawler)).or_default();
+        for (of, count) in counts {
+            *sums.entry(*of).or_default() += count;
+        }
     }
 }
 
@@ -140,45 +140,6 @@ impl KeyRoom {
     }
 }
 
-impl CrawlerTotals {
-    pub(crate) fn add(&mut self, counts: &CrawlerCounts) {
-        for (key, count) in counts.requests.iter().flat_map(KeyedCounters::totals) {
-            *self.requests.entry(key.clone()).or_default() += count;
-        }
-        for (key, count) in counts.robots_txt.iter().flat_map(KeyedCounters::totals) {
-            *self.robots_txt.entry(key.clone()).or_default() += count;
-        }
-    }
-}
-
-impl<K: Clone + Ord> BoundedKeys<K> {
-    /// The key, if a worker may count it: one that the site has, or one more. `order` is that of a key beside it.
-    fn admit(&self, order: impl FnMut(&K) -> Ordering, make: impl FnOnce() -> K) -> Option<K> {
-        if let Some(settled) = self.settled.get() {
-            return settled.binary_search_by(order).ok().and_then(|at| settled.get(at)).cloned();
-        }
-        let mut growing = self.growing.lock();
-        let key = make();
-        if growing.contains(&key) {
-            return Some(key);
-        }
-        if growing.len() >= MOST_COMBINATIONS {
-            return None;
-        }
-        growing.insert(key.clone());
-        if growing.len() == MOST_COMBINATIONS {
-            self.settled.get_or_init(|| growing.iter().cloned().collect());
-        }
-        Some(key)
-    }
-}
-
-impl<K> Default for BoundedKeys<K> {
-    fn default() -> Self {
-        Self { growing: Mutex::default(), settled: OnceLock::new() }
-    }
-}
-
 /// The label of an agent. Nothing in it comes from the client.
 fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
@@ -188,21 +149,6 @@ fn label(agent: &Agent) -> &str {
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())
-}
-
-/// Compares two words of a few, nearly always by where they are.
-fn is_same(one: &'static str, other: &'static str) -> bool {
-    std::ptr::eq(one, other) || one == other
-}
-
-/// Spreads names over a table: length, ends and the outcome tell nearly all apart, and the comparison does the rest.
-pub(super) fn hash(name: &str, salt: u64) -> u64 {
-    let octets = name.as_bytes();
-    let ends = match (octets.first_chunk(), octets.last_chunk()) {
-        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(31),
-        _ => octets.iter().fold(0, |word, octet| word << 8 | u64::from(*octet)),
-    };
-    (ends ^ (octets.len() as u64) << 8 ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
 word_enum! {
@@ -251,39 +197,25 @@ mod tests {
     fn a_site_names_so_many_combinations_and_no_name_of_a_client() {
         let registry = Registry::builtin();
         let recognizer = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b"User-agent: *\n"[..]));
-        let combinations = Arc::<CrawlerCombinations>::default();
-        let workers = [(); 2].map(|()| CrawlerCounts::of_site(Arc::clone(&combinations)));
+        let combinations = CrawlerCombinations::default();
+        let mut workers = [(); 2].map(|()| CrawlerCounts::default());
         let others = || registry.crawlers().filter(|crawler| !crawler.is_index_engine);
         let names: Vec<_> = others().map(|crawler| crawler.name.to_owned()).collect();
         assert!(names.len() > MOST_COMBINATIONS);
-        for worker in &workers {
+        for worker in &mut workers {
             for crawler in others() {
-                worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::OK);
+                worker.robots_txt(&combinations, Some(&Agent::from(crawler)), StatusCode::OK);
             }
             let made_up = recognizer.identify(b"EvilBot/1.0 (+https://evil.test)");
-            worker.robots_txt(Some(&made_up), StatusCode::OK);
-            worker.robots_txt(None, StatusCode::OK);
+            worker.robots_txt(&combinations, Some(&made_up), StatusCode::OK);
+            worker.robots_txt(&combinations, None, StatusCode::OK);
         }
-        let mut totals = CrawlerTotals::default();
+        let mut totals = CrawlerCounts::default();
         workers.iter().for_each(|worker| totals.add(worker));
         assert_eq!(totals.robots_txt.len(), MOST_COMBINATIONS + 1);
-        assert_eq!(totals.robots_txt.values().sum::<u64>(), 2 * (names.len() as u64 + 2));
-        // No request waits for a lock any more, named or not.
-        let growing = combinations.robots_txt[0].growing.lock();
-        let worker = CrawlerCounts::of_site(Arc::clone(&combinations));
-        let (counted, of_thread) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            for crawler in Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine) {
-                worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::OK);
-            }
-            let totals: Vec<u64> = worker.robots_txt[0].totals().map(|(_, count)| count).collect();
-            counted.send((totals.len(), totals.iter().sum::<u64>()))
-        });
-        let (keys, sum) = of_thread.recv_timeout(std::time::Duration::from_secs(60)).expect("it waits for a lock");
-        drop(growing);
-        assert_eq!((keys, sum), (MOST_COMBINATIONS + 1, names.len() as u64));
+        assert_eq!(totals.robots_txt.values().flat_map(BTreeMap::values).sum::<u64>(), 2 * (names.len() as u64 + 2));
         let known = |crawler: &str| crawler == OTHER || names.iter().any(|name| name == crawler);
-        assert!(totals.robots_txt.keys().all(|(crawler, _)| known(crawler)), "{totals:?}");
+        assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
     }
 
     /// Alerts are for what search engines are refused, and for what is answered with 429: whatever was requested before, under whatever names, does not hide it.
@@ -291,35 +223,36 @@ mod tests {
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];
         let registry = Registry::builtin();
-        let worker = CrawlerCounts::of_site(Arc::default());
+        let (mut worker, combinations) = (CrawlerCounts::default(), CrawlerCombinations::default());
         let engines: Vec<_> = registry.crawlers().filter(|crawler| crawler.is_index_engine).collect();
         assert!(engines.len() * IDENTITIES.len() < MOST_COMBINATIONS, "{}", engines.len());
-        let flood = |crawler: &Crawler| {
+        let mut flood = |crawler: &Crawler| {
+            let agent = Agent::from(crawler);
             let others = [RequestOutcome::Refused, RequestOutcome::Limited];
             for outcome in RequestOutcome::ALL.into_iter().filter(|outcome| !others.contains(outcome)) {
-                IDENTITIES.iter().for_each(|identity| worker.of_agent(&Agent::from(crawler), identity, outcome));
+                IDENTITIES.iter().for_each(|identity| worker.of_agent(&combinations, &agent, identity, outcome));
             }
-            others.iter().for_each(|outcome| worker.of_agent(&Agent::from(crawler), "claimed", *outcome));
-            worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::NOT_MODIFIED);
+            others.iter().for_each(|outcome| worker.of_agent(&combinations, &agent, "claimed", *outcome));
+            worker.robots_txt(&combinations, Some(&agent), StatusCode::NOT_MODIFIED);
         };
-        registry.crawlers().filter(|crawler| !crawler.is_index_engine).for_each(flood);
+        registry.crawlers().filter(|crawler| !crawler.is_index_engine).for_each(&mut flood);
         engines.iter().copied().for_each(flood);
-        for engine in &engines {
-            worker.of_agent(&Agent::from(*engine), "verified", RequestOutcome::Refused);
-            worker.of_agent(&Agent::from(*engine), "verified", RequestOutcome::Limited);
-            worker.robots_txt(Some(&Agent::from(*engine)), StatusCode::OK);
+        for engine in engines.iter().map(|engine| Agent::from(*engine)) {
+            worker.of_agent(&combinations, &engine, "verified", RequestOutcome::Refused);
+            worker.of_agent(&combinations, &engine, "verified", RequestOutcome::Limited);
+            worker.robots_txt(&combinations, Some(&engine), StatusCode::OK);
         }
-        let mut totals = CrawlerTotals::default();
-        totals.add(&worker);
         for engine in &engines {
-            let crawler: Arc<str> = engine.name.as_str().into();
+            let crawler = &*engine.name;
             for outcome in [RequestOutcome::Refused, RequestOutcome::Limited] {
-                let key = (Arc::clone(&crawler), (outcome, "verified"));
-                assert_eq!(totals.requests.get(&key), Some(&1), "{crawler}");
+                assert_eq!(worker.requests[crawler].get(&(outcome, "verified")), Some(&1), "{crawler}");
             }
-            assert_eq!(totals.robots_txt.get(&(crawler, 200)), Some(&1));
+            assert_eq!(worker.robots_txt[crawler].get(&200), Some(&1));
         }
-        assert!(totals.requests.len() <= ROOMS * (MOST_COMBINATIONS + 1) && totals.robots_txt.len() <= ROOMS * 257);
+        let series = worker.requests.values().map(BTreeMap::len).sum::<usize>();
+        assert!(series <= ROOMS * (MOST_COMBINATIONS + 1), "{series}");
+        let series = worker.robots_txt.values().map(BTreeMap::len).sum::<usize>();
+        assert!(series <= ROOMS * (MOST_COMBINATIONS + 1), "{series}");
     }
 
     #[test]

@@ -1,53 +1,37 @@
 //! The decisions about the requests of a site on one worker, for the status and for metrics.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::time::Instant;
 
+use foldhash::fast::RandomState;
 use http::StatusCode;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use tower_robots::agent::{Agent, Identity, Referrer};
 use tower_robots::layer::{Answer, Outcome, Record};
 use tower_robots::live::AgentLookups;
 use tower_robots::rules::RequestPath;
 
-use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals, RequestOutcome, hash};
-use crate::metrics::{
-    Counter, DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyPlace, KeyedCounters, MethodLabel,
-    ResponseKey,
-};
+use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, RequestOutcome};
+use crate::metrics::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, MethodLabel, ResponseKey};
 use crate::report::RequestsReport;
 
 /// One request in so many is timed: reading the clock costs ten times what counting does.
 const TIMED: u64 = 64;
 
-/// Counts the requests of a site on one worker, which alone writes it; apart from other data in the cache.
+/// Maximum number of crawlers, each with one result for its claim, whose pages a worker counts.
+const MAX_READERS: usize = 1024;
+
+/// Counts the requests of a site on one worker, apart from other data in the cache. Other threads only take the lock to read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
-    requests: Counter,
-    robots_txt: Counter,
-    /// Disallowed ones that went on because of an exemption or an override.
-    passed: Counter,
+    /// Made with the first request: most sites of thousands have none on most workers.
+    totals: Mutex<Option<Box<SiteTotals>>>,
     combinations: Arc<CrawlerCombinations>,
     /// Those of the worker, for all of its sites.
     agent_lookups: Arc<AgentLookups>,
-    /// Made with the first request: most sites of thousands have none on most workers.
-    details: OnceLock<Box<RequestDetails>>,
-}
-
-/// The metrics of the requests of a site on one worker.
-#[derive(Debug)]
-struct RequestDetails {
-    /// By [`RequestOutcome`], requests for `/robots.txt` aside.
-    outcomes: [Counter; RequestOutcome::ALL.len()],
-    /// Questions about requests without a `User-Agent`.
-    without_agent: Counter,
-    crawlers: CrawlerCounts,
-    responses: KeyedCounters<ResponseKey>,
-    visitors: KeyedCounters<Arc<Referrer>>,
-    pages: KeyedCounters<PageReader>,
-    decision_durations: Histogram,
-    response_durations: Histogram,
 }
 
 /// A request that has begun to be counted.
@@ -62,7 +46,7 @@ pub(crate) struct CountedRequest {
     /// The service that sent a visitor with it.
     sent_by: Option<Arc<Referrer>>,
     /// The crawler that reads a page with it.
-    read_by: Option<KeyPlace>,
+    read_by: Option<PageReader>,
     /// When it began, where it is timed.
     began: Option<Instant>,
 }
@@ -70,14 +54,14 @@ pub(crate) struct CountedRequest {
 /// The visitors sent by each service.
 pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
 
-/// The pages that crawlers of the registry got, by their names and what became of their claims.
-pub(crate) type PageTotals = HashMap<(String, Option<Identity>), (Agent, u64)>;
+/// The pages that crawlers of the registry got.
+pub(crate) type PageTotals = HashMap<PageReader, u64, RandomState>;
 
-/// A crawler of the registry.
+/// A crawler of the registry, told apart by its name and the result for its claim.
 #[derive(Clone, Debug)]
-struct PageReader {
-    agent: Agent,
-    identity: Option<Identity>,
+pub(crate) struct PageReader {
+    pub(crate) agent: Agent,
+    pub(crate) identity: Option<Identity>,
 }
 
 /// Whether an answer brings a page. One that only leads to another page does not: the reader comes again.
@@ -85,21 +69,24 @@ pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
 
-/// The sums of several [`OutcomeCounts`], as metrics have them.
-#[derive(Clone, Debug, Default)]
+/// The requests of a site: those that one worker has counted, or the sum of several.
+#[derive(Clone, Debug)]
 pub(crate) struct SiteTotals {
-    pub(crate) outcomes: RequestsReport,
-    /// By [`RequestOutcome`].
+    requests: u64,
+    robots_txt: u64,
+    /// Disallowed ones that went on because of an exemption or an override.
+    passed: u64,
+    /// By [`RequestOutcome`], requests for `/robots.txt` aside.
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
     /// Questions about requests without a `User-Agent`.
     pub(crate) without_agent: u64,
-    pub(crate) crawlers: CrawlerTotals,
+    pub(crate) crawlers: CrawlerCounts,
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
     /// Visitors sent by services to a page.
     pub(crate) visitors: VisitorTotals,
     pub(crate) pages: PageTotals,
-    pub(crate) decision_durations: HistogramTotals,
-    pub(crate) response_durations: HistogramTotals,
+    pub(crate) decision_durations: Histogram,
+    pub(crate) response_durations: Histogram,
 }
 
 impl OutcomeCounts {
@@ -115,131 +102,97 @@ impl OutcomeCounts {
 
     /// Counts a request for this target, with or without its query, which is decided next.
     pub(crate) fn request(&self, target: &[u8], method: MethodLabel, listener: u16) -> CountedRequest {
-        let began = self.requests.total().is_multiple_of(TIMED).then(Instant::now);
-        self.requests.add_one();
         let is_robots_txt = RequestPath::is_robots_txt_target(target);
-        if is_robots_txt {
-            self.robots_txt.add_one();
-        }
+        let mut totals = self.totals();
+        let began = totals.requests.is_multiple_of(TIMED).then(Instant::now);
+        totals.requests += 1;
+        totals.robots_txt += u64::from(is_robots_txt);
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
     /// Counts what was decided about a request: as soon as it is, because its response may take long, and may not be waited for.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
-        let details = self.details();
+        let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
         if let Some(record) = answer.record.as_deref() {
             outcome = RequestOutcome::of(record.action, record.reason);
             request.is_of_crawler = true;
             match &answer.outcome {
                 Outcome::Respond(response) if request.is_robots_txt => {
-                    details.crawlers.robots_txt(Some(&record.agent), response.status());
+                    totals.crawlers.robots_txt(&self.combinations, Some(&record.agent), response.status());
                 }
-                _ => details.crawlers.request(record, outcome),
+                _ => totals.crawlers.request(&self.combinations, record, outcome),
             }
             if record.reason.is_reported() && outcome == RequestOutcome::Exempt {
-                self.passed.add_one();
+                totals.passed += 1;
             }
         }
         if !request.is_robots_txt {
-            details.outcomes[outcome as usize].add_one();
+            totals.decisions[outcome as usize] += 1;
         }
         if let Some(began) = request.began {
-            details.decision_durations.observe(began.elapsed());
+            totals.decision_durations.observe(began.elapsed());
         }
     }
 
     /// Counts a question about a request without a `User-Agent`.
     pub(crate) fn without_agent(&self) {
-        self.details().without_agent.add_one();
+        self.totals().without_agent += 1;
     }
 
     /// The head of its response is known.
     pub(crate) fn answered(&self, request: &CountedRequest, status: StatusCode) {
-        let details = self.details();
-        ResponseKey::new(request.listener, request.method, status).count(&details.responses);
+        let mut totals = self.totals();
+        ResponseKey::new(request.listener, request.method, status).count(&mut totals.responses);
         if request.is_robots_txt && !request.is_of_crawler {
-            details.crawlers.robots_txt(None, status);
+            totals.crawlers.robots_txt(&self.combinations, None, status);
         }
-        if let Some(service) = request.sent_by.as_ref().filter(|_| is_page(status.as_u16())) {
-            details.visitors.count(hash(&service.host, 0), |key| key == service, || Some(Arc::clone(service)));
-        }
-        if let Some(reader) = request.read_by.filter(|_| is_page(status.as_u16())) {
-            details.pages.count_at(reader);
+        if is_page(status.as_u16()) {
+            if let Some(service) = &request.sent_by {
+                *totals.visitors.entry(Arc::clone(service)).or_default() += 1;
+            }
+            if let Some(reader) = &request.read_by
+                && (totals.pages.len() < MAX_READERS || totals.pages.contains_key(reader))
+            {
+                *totals.pages.entry(reader.clone()).or_default() += 1;
+            }
         }
         if let Some(began) = request.began {
-            details.response_durations.observe(began.elapsed());
+            totals.response_durations.observe(began.elapsed());
         }
     }
 
-    /// Notes the crawler of a request for a page; it counts once that is answered with one. One that no registry knows has no
-    /// operator that could send visitors, and its name comes from a client.
-    pub(crate) fn read_by(&self, request: &mut CountedRequest, record: &Record) {
-        let Some(crawler) = record.agent.registered().filter(|_| !request.is_robots_txt) else { return };
-        let (name, identity) = (&crawler.name, record.identity);
-        let is = |key: &PageReader| key.identity == identity && key.name() == &**name;
-        let make = || Some(PageReader { agent: record.agent.clone(), identity });
-        request.read_by = self.details().pages.place(hash(name, 0), is, make);
-    }
-
-    /// Adds the pages that crawlers got.
-    pub(crate) fn add_pages(&self, totals: &mut PageTotals) {
-        let pages = self.details.get().into_iter().flat_map(|details| details.pages.totals());
-        for (reader, count) in pages {
-            let key = (reader.name().to_owned(), reader.identity);
-            totals.entry(key).or_insert_with(|| (reader.agent.clone(), 0)).1 += count;
+    /// Adds the visitors sent by services, and the pages that crawlers got.
+    pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
+        if let Some(totals) = &*self.totals.lock() {
+            totals
+                .visitors
+                .iter()
+                .for_each(|(service, count)| *visitors.entry(Arc::clone(service)).or_default() += count);
+            totals.pages.iter().for_each(|(reader, count)| *pages.entry(reader.clone()).or_default() += count);
         }
     }
 
-    /// Adds the visitors sent by services.
-    pub(crate) fn add_visitors(&self, totals: &mut VisitorTotals) {
-        let visitors = self.details.get().into_iter().flat_map(|details| details.visitors.totals());
-        visitors.for_each(|(service, count)| *totals.entry(Arc::clone(service)).or_default() += count);
-    }
-
-    /// Adds the requests, by what was done.
-    pub(crate) fn add_outcomes(&self, sums: &mut RequestsReport) {
-        sums.total += self.requests.total();
-        sums.robots_txt += self.robots_txt.total();
-        sums.passed += self.passed.total();
-        if let Some(details) = self.details.get() {
-            let of = |outcome: RequestOutcome| details.outcomes[outcome as usize].total();
-            sums.refused += of(RequestOutcome::Refused);
-            sums.tagged += of(RequestOutcome::Tagged);
-            sums.observed += of(RequestOutcome::Observed);
-            sums.limited += of(RequestOutcome::Limited);
+    /// Adds all that is counted.
+    pub(crate) fn add_to(&self, sums: &mut SiteTotals) {
+        self.add_visitors_and_pages(&mut sums.visitors, &mut sums.pages);
+        let totals = self.totals.lock();
+        let Some(totals) = &*totals else { return };
+        sums.requests += totals.requests;
+        sums.robots_txt += totals.robots_txt;
+        sums.passed += totals.passed;
+        for (sum, count) in sums.decisions.iter_mut().zip(&totals.decisions) {
+            *sum += count;
         }
-        // A request may be counted while these are read.
-        let others = [sums.robots_txt, sums.refused, sums.tagged, sums.observed, sums.passed, sums.limited];
-        sums.allowed = sums.total.saturating_sub(others.iter().sum());
+        sums.without_agent += totals.without_agent;
+        sums.crawlers.add(&totals.crawlers);
+        totals.responses.iter().for_each(|(key, count)| *sums.responses.entry(*key).or_default() += count);
+        sums.decision_durations.add(&totals.decision_durations);
+        sums.response_durations.add(&totals.response_durations);
     }
 
-    /// Adds how long the decisions took that were timed.
-    pub(crate) fn add_decision_durations(&self, totals: &mut HistogramTotals) {
-        if let Some(details) = self.details.get() {
-            totals.add(&details.decision_durations);
-        }
-    }
-
-    fn details(&self) -> &RequestDetails {
-        self.details.get_or_init(|| {
-            Box::new(RequestDetails {
-                outcomes: Default::default(),
-                without_agent: Counter::default(),
-                crawlers: CrawlerCounts::of_site(Arc::clone(&self.combinations)),
-                responses: KeyedCounters::default(),
-                visitors: KeyedCounters::default(),
-                pages: KeyedCounters::default(),
-                decision_durations: Histogram::new(&DECISION_BUCKETS),
-                response_durations: Histogram::new(&HTTP_BUCKETS),
-            })
-        })
-    }
-}
-
-impl PageReader {
-    fn name(&self) -> &str {
-        self.agent.registered().map(|crawler| &*crawler.name).unwrap_or_default()
+    fn totals(&self) -> MappedMutexGuard<'_, SiteTotals> {
+        MutexGuard::map(self.totals.lock(), |totals| &mut **totals.get_or_insert_default())
     }
 }
 
@@ -248,22 +201,72 @@ impl CountedRequest {
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
+
+    /// Notes the crawler of a request for a page; it counts once that is answered with one. One that no registry knows has no
+    /// operator that could send visitors, and its name comes from a client.
+    pub(crate) fn read_by(&mut self, record: &Record) {
+        if record.agent.is_registered() && !self.is_robots_txt {
+            self.read_by = Some(PageReader { agent: record.agent.clone(), identity: record.identity });
+        }
+    }
+}
+
+impl PageReader {
+    pub(crate) fn name(&self) -> &str {
+        self.agent.crawler().unwrap_or_default()
+    }
+}
+
+impl PartialEq for PageReader {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity == other.identity && self.name() == other.name()
+    }
+}
+
+impl Eq for PageReader {}
+
+impl Hash for PageReader {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+        self.identity.hash(state);
+    }
 }
 
 impl SiteTotals {
-    pub(crate) fn add(&mut self, counts: &OutcomeCounts) {
-        counts.add_outcomes(&mut self.outcomes);
-        let Some(details) = counts.details.get() else { return };
-        for (sum, count) in self.decisions.iter_mut().zip(&details.outcomes) {
-            *sum += count.total();
+    /// The requests, by what was done.
+    pub(crate) fn report(&self) -> RequestsReport {
+        let of = |outcome: RequestOutcome| self.decisions[outcome as usize];
+        let report = RequestsReport {
+            total: self.requests,
+            robots_txt: self.robots_txt,
+            allowed: 0,
+            refused: of(RequestOutcome::Refused),
+            tagged: of(RequestOutcome::Tagged),
+            observed: of(RequestOutcome::Observed),
+            passed: self.passed,
+            limited: of(RequestOutcome::Limited),
+        };
+        let RequestsReport { robots_txt, refused, tagged, observed, passed, limited, .. } = report;
+        let others = robots_txt + refused + tagged + observed + passed + limited;
+        RequestsReport { allowed: report.total.saturating_sub(others), ..report }
+    }
+}
+
+impl Default for SiteTotals {
+    fn default() -> Self {
+        Self {
+            requests: 0,
+            robots_txt: 0,
+            passed: 0,
+            decisions: Default::default(),
+            without_agent: 0,
+            crawlers: CrawlerCounts::default(),
+            responses: BTreeMap::new(),
+            visitors: VisitorTotals::new(),
+            pages: PageTotals::default(),
+            decision_durations: Histogram::new(&DECISION_BUCKETS),
+            response_durations: Histogram::new(&HTTP_BUCKETS),
         }
-        self.without_agent += details.without_agent.total();
-        self.crawlers.add(&details.crawlers);
-        details.responses.totals().for_each(|(key, count)| *self.responses.entry(*key).or_default() += count);
-        counts.add_visitors(&mut self.visitors);
-        counts.add_pages(&mut self.pages);
-        self.decision_durations.add(&details.decision_durations);
-        self.response_durations.add(&details.response_durations);
     }
 }
 
@@ -283,11 +286,12 @@ mod tests {
             for path in ["/robots.txt", "/a", "/b"] {
                 let _ = counts.request(path.as_bytes(), (&http::Method::GET).into(), 0);
             }
-            counts.details().outcomes[RequestOutcome::Refused as usize].add_one();
+            counts.totals().decisions[RequestOutcome::Refused as usize] += 1;
         }
-        let mut totals = RequestsReport::default();
-        one.add_outcomes(&mut totals);
-        two.add_outcomes(&mut totals);
-        assert_eq!((totals.total, totals.robots_txt, totals.refused, totals.allowed), (6, 2, 2, 2));
+        let mut totals = SiteTotals::default();
+        one.add_to(&mut totals);
+        two.add_to(&mut totals);
+        let report = totals.report();
+        assert_eq!((report.total, report.robots_txt, report.refused, report.allowed), (6, 2, 2, 2));
     }
 }

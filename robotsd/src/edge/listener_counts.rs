@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use parking_lot::Mutex;
 
-use crate::metrics::{Counter, KeyedCounters, MethodLabel, ResponseKey};
+use crate::metrics::{Counter, MethodLabel, ResponseKey};
 
 /// The counts of the listeners of a process. A listener is known by its label, so one that takes the place of another goes on
 /// with its counts.
@@ -88,7 +88,7 @@ pub(crate) struct ResponseCounts {
     opened: Counter,
     closed: Counter,
     /// Responses that no site gave.
-    siteless: KeyedCounters<ResponseKey>,
+    siteless: Mutex<BTreeMap<ResponseKey, u64>>,
 }
 
 /// The sums of several [`ResponseCounts`].
@@ -118,7 +118,7 @@ impl ResponseCounts {
 
     /// Counts a response that no site gave, besides [`answered`](Self::answered).
     pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
-        ResponseKey::new(self.listener, method, status).count(&self.siteless);
+        ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }
 
     /// A connection is open.
@@ -134,7 +134,9 @@ impl ResponseCounts {
     }
 
     pub(crate) fn add_siteless(&self, sums: &mut BTreeMap<ResponseKey, u64>) {
-        self.siteless.totals().for_each(|(key, count)| *sums.entry(*key).or_default() += count);
+        for (key, count) in &*self.siteless.lock() {
+            *sums.entry(*key).or_default() += count;
+        }
     }
 }
 

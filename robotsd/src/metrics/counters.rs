@@ -1,14 +1,11 @@
-//! A counter with one writer, one of events that are reported once a second, and counters by key; and what responses are counted by, in
-//! words that no client chooses.
+//! A counter with one writer, a counter of events that are reported once a second, and the labels that responses are counted by, which
+//! no client chooses.
 //!
-//! Requests are counted by the worker that serves them, which has counters of its own: a word that all workers write would go
-//! from core to core with each request. So counting is a load and a store, and not an instruction that locks the word. Any
-//! thread may read; who wants a sum adds up what the workers have counted.
-//!
-//! A key is added once and never moves, so a reader sees each whole or not at all. Three tables of growing size are made as the
-//! one before has no room near the place of a key; what fits nowhere is for the caller to count elsewhere.
+//! Each worker counts the requests that it serves in counters of its own: a word that all workers write would go from core to core
+//! with each request. Single numbers are a [`Counter`]; counts by key are a map behind a mutex, which only a reader of all workers
+//! ever contends for. The lock costs 12 instructions.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -21,12 +18,7 @@ pub(crate) struct Counter(AtomicU64);
 impl Counter {
     /// Counts one. Only one thread may call this, or events are lost.
     pub(crate) fn add_one(&self) {
-        self.add(1);
-    }
-
-    /// Counts so many, likewise.
-    pub(crate) fn add(&self, count: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// How many so far.
@@ -69,90 +61,6 @@ impl EventCounter {
     }
 }
 
-/// The sizes of the tables; powers of two.
-const SIZES: [usize; 3] = [8, 64, 512];
-
-/// Entries that are looked through in each, from the place that the hash gives.
-const NEAR: usize = 8;
-
-/// Counts events of one thread by key.
-#[derive(Debug)]
-pub(crate) struct KeyedCounters<K> {
-    tables: [OnceLock<Box<[KeyedCounter<K>]>>; SIZES.len()],
-}
-
-/// The place of a key in one worker's counters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyPlace {
-    table: u8,
-    at: u16,
-}
-
-/// A key, once there is one, and its count.
-type KeyedCounter<K> = (OnceLock<K>, Counter);
-
-impl<K> KeyedCounters<K> {
-    /// Counts one for the key that `is` accepts, whose hash this is; `make` makes it where there is none yet, and may decline. Says
-    /// whether it was counted. Only one thread may call this.
-    #[inline]
-    pub(crate) fn count(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> Option<K>) -> bool {
-        // Nearly every key is in its place in the first table.
-        if let Some((key, count)) = self.tables[0].get().and_then(|table| table.get(hash as usize & (SIZES[0] - 1)))
-            && key.get().is_some_and(&is)
-        {
-            count.add_one();
-            return true;
-        }
-        let place = self.place(hash, is, make);
-        place.inspect(|place| self.count_at(*place)).is_some()
-    }
-
-    /// The place of a key that may count later, as [`KeyedCounters::count`] finds and makes it.
-    #[inline(never)]
-    pub(crate) fn place(
-        &self,
-        hash: u64,
-        is: impl Fn(&K) -> bool,
-        make: impl FnOnce() -> Option<K>,
-    ) -> Option<KeyPlace> {
-        for (number, (table, size)) in self.tables.iter().zip(SIZES).enumerate() {
-            let table = table.get_or_init(|| (0..size).map(|_| KeyedCounter::<K>::default()).collect());
-            for near in 0..NEAR {
-                let at = (hash as usize).wrapping_add(near) & (size - 1);
-                let (entry, _) = &table[at];
-                match entry.get() {
-                    Some(key) if is(key) => {}
-                    Some(_) => continue,
-                    // One thread writes, so no other key has come meanwhile.
-                    None => _ = entry.set(make()?),
-                }
-                return Some(KeyPlace { table: number as u8, at: at as u16 });
-            }
-        }
-        None
-    }
-
-    /// Counts one for the key at a place.
-    pub(crate) fn count_at(&self, place: KeyPlace) {
-        let table = self.tables.get(usize::from(place.table)).and_then(OnceLock::get);
-        if let Some((_, count)) = table.and_then(|table| table.get(usize::from(place.at))) {
-            count.add_one();
-        }
-    }
-
-    /// Every key with its count.
-    pub(crate) fn totals(&self) -> impl Iterator<Item = (&K, u64)> {
-        let entries = self.tables.iter().filter_map(OnceLock::get).flat_map(|table| table.iter());
-        entries.filter_map(|(key, count)| Some((key.get()?, count.total())))
-    }
-}
-
-impl<K> Default for KeyedCounters<K> {
-    fn default() -> Self {
-        Self { tables: Default::default() }
-    }
-}
-
 /// The methods that are named; any other is `_OTHER`, as OpenTelemetry writes it.
 static METHODS: [Method; 9] = [
     Method::GET,
@@ -166,13 +74,16 @@ static METHODS: [Method; 9] = [
     Method::TRACE,
 ];
 
+/// Maximum number of keys in one map of responses: a client chooses the method, an upstream the status.
+const MAX_KEYS: usize = 512;
+
 /// Listener, method and status of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResponseKey {
     /// The listener's number.
     pub(crate) listener: u16,
     method: MethodLabel,
-    /// 0 for responses that no counter has room for.
+    /// 0 for responses beyond [`MAX_KEYS`].
     code: u16,
 }
 
@@ -182,20 +93,11 @@ impl ResponseKey {
         Self { listener, method, code: status.as_u16() }
     }
 
-    /// Counts one. Only the thread that writes the counters may call this.
-    #[inline]
-    pub(crate) fn count(self, counters: &KeyedCounters<Self>) {
-        if !counters.count(self.hash(), |key| *key == self, || Some(self)) {
-            let other = Self { method: MethodLabel::OTHER, code: 0, ..self };
-            // Tables with no room near its place have counted hundreds of others.
-            let _ = counters.count(other.hash(), |key| *key == other, || Some(other));
-        }
-    }
-
-    /// Spreads keys over a table.
-    const fn hash(self) -> u64 {
-        let key = (self.listener as u64) << 24 | (self.method.0 as u64) << 16 | self.code as u64;
-        key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+    /// Counts one response.
+    pub(crate) fn count(self, counts: &mut BTreeMap<Self, u64>) {
+        let has_room = counts.len() < MAX_KEYS || counts.contains_key(&self);
+        let key = if has_room { self } else { Self { method: MethodLabel::OTHER, code: 0, ..self } };
+        *counts.entry(key).or_default() += 1;
     }
 
     /// The method's label.
@@ -228,26 +130,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_counted_by_itself_while_there_is_room() {
-        let counters = KeyedCounters::default();
-        for _ in 0..3 {
-            for key in 0..300_u64 {
-                // A hash as bad as one that is good for a table at most.
-                assert!(counters.count(key, |other| *other == key, || Some(key)), "{key}");
+    fn responses_beyond_the_bound_are_counted_together() {
+        let mut counts = BTreeMap::new();
+        for _ in 0..2 {
+            for code in 100..1000 {
+                let status = StatusCode::from_u16(code).unwrap();
+                ResponseKey::new(7, (&Method::GET).into(), status).count(&mut counts);
             }
         }
-        let mut found: Vec<_> = counters.totals().map(|(key, count)| (*key, count)).collect();
-        found.sort_unstable();
-        assert_eq!(found, (0..300).map(|key| (key, 3)).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn what_has_no_room_or_is_declined_is_not_counted() {
-        let counters = KeyedCounters::default();
-        let counted = (0..1000_u64).filter(|key| counters.count(0, |other| other == key, || Some(*key))).count();
-        assert_eq!((counted, counters.totals().count()), (NEAR * SIZES.len(), NEAR * SIZES.len()));
-        assert!(counters.count(0, |key| *key == 3, || None), "a key that is there needs no new one");
-        assert!(!KeyedCounters::<u64>::default().count(0, |_| true, || None));
+        let other = ResponseKey { listener: 7, method: MethodLabel::OTHER, code: 0 };
+        assert_eq!(counts.remove(&other), Some(2 * (900 - MAX_KEYS as u64)));
+        assert!(counts.len() == MAX_KEYS && counts.values().all(|count| *count == 2), "{counts:?}");
     }
 
     #[test]

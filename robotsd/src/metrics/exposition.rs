@@ -13,7 +13,7 @@ use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
 
 use super::family::{self, ALL, Family, FamilyKind};
-use super::histogram::HistogramTotals;
+use super::histogram::Histogram;
 
 /// Series in one text. A scrape of so many takes about 30 MB; Prometheus itself has no bound by default.
 const MOST_SERIES: usize = 250_000;
@@ -88,16 +88,16 @@ impl Exposition {
     }
 
     /// A histogram of seconds.
-    pub(crate) fn histogram(&mut self, family: &Family, labels: Labels<'_>, totals: &HistogramTotals) {
+    pub(crate) fn histogram(&mut self, family: &Family, labels: Labels<'_>, durations: &Histogram) {
         let text = self.text(family);
         let mut count = 0;
-        for (bound, total) in totals.buckets() {
-            count += total;
+        for (bound, in_bucket) in durations.buckets() {
+            count += in_bucket;
             line(&mut text.lines, (family.name, "_bucket"), labels, Some(("le", bound)), count);
         }
-        line(&mut text.lines, (family.name, "_sum"), labels, None, totals.sum());
+        line(&mut text.lines, (family.name, "_sum"), labels, None, durations.sum());
         line(&mut text.lines, (family.name, "_count"), labels, None, count);
-        text.end_metric(totals.buckets().count() + 2);
+        text.end_metric(durations.buckets().count() + 2);
     }
 
     /// The whole text.
@@ -300,11 +300,9 @@ mod tests {
         exposition.state(&family::SITE_STATE, &[site], &["live", "none"], "none");
         exposition.sample(&family::DECISIONS, &[("site", "other"), ("outcome", "refused")], 1);
         exposition.sample(&family::PROCESS_CPU, &[], 1.5);
-        let histogram = Histogram::new(&DECISION_BUCKETS);
+        let mut histogram = Histogram::new(&DECISION_BUCKETS);
         histogram.observe(std::time::Duration::from_nanos(300));
-        let mut totals = HistogramTotals::default();
-        totals.add(&histogram);
-        exposition.histogram(&family::DECISION_DURATION, &[], &totals);
+        exposition.histogram(&family::DECISION_DURATION, &[], &histogram);
         exposition
     }
 

@@ -1,9 +1,7 @@
-//! A histogram of durations with one writer.
+//! A histogram of durations.
 
 use std::sync::LazyLock;
 use std::time::Duration;
-
-use super::counters::Counter;
 
 /// The upper bounds of the buckets: in nanoseconds, and in seconds as they are written in both formats.
 pub(crate) type Buckets = [(u64, &'static str)];
@@ -21,46 +19,34 @@ fn of_seconds(bounds: &'static str) -> Box<Buckets> {
     bounds.split(' ').map(|bound| (nanoseconds(bound), bound)).collect()
 }
 
-/// Counts durations of one thread by bucket.
-#[derive(Debug)]
+/// Counts durations by bucket.
+#[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     buckets: &'static Buckets,
-    /// The last is for what is longer than every bound.
-    counts: Box<[Counter]>,
-    nanoseconds: Counter,
-}
-
-/// The sums of several [`Histogram`]s of the same buckets; by default of none.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HistogramTotals {
-    buckets: &'static Buckets,
-    counts: Vec<u64>,
+    /// The last is for durations longer than every bound.
+    counts: Box<[u64]>,
     nanoseconds: u64,
 }
 
 impl Histogram {
     pub(crate) fn new(buckets: &'static Buckets) -> Self {
-        let counts = (0..=buckets.len()).map(|_| Counter::default()).collect();
-        Self { buckets, counts, nanoseconds: Counter::default() }
+        Self { buckets, counts: vec![0; buckets.len() + 1].into(), nanoseconds: 0 }
     }
 
-    /// Counts a duration. Only one thread may call this.
-    pub(crate) fn observe(&self, took: Duration) {
+    /// Counts a duration.
+    pub(crate) fn observe(&mut self, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = self.buckets.partition_point(|(bound, _)| *bound < nanoseconds);
-        self.counts[bucket].add_one();
-        self.nanoseconds.add(nanoseconds);
+        self.counts[bucket] += 1;
+        self.nanoseconds = self.nanoseconds.wrapping_add(nanoseconds);
     }
-}
 
-impl HistogramTotals {
-    pub(crate) fn add(&mut self, histogram: &Histogram) {
-        self.buckets = histogram.buckets;
-        self.counts.resize(histogram.counts.len(), 0);
-        for (sum, count) in self.counts.iter_mut().zip(&histogram.counts) {
-            *sum += count.total();
+    /// Adds the durations of a histogram with the same buckets.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
+            *sum += count;
         }
-        self.nanoseconds += histogram.nanoseconds.total();
+        self.nanoseconds = self.nanoseconds.wrapping_add(other.nanoseconds);
     }
 
     /// Each bound with the durations up to it that are above the bound before.
@@ -101,12 +87,11 @@ mod tests {
 
     #[test]
     fn a_bound_is_in_its_bucket_and_what_is_longer_in_the_last() {
-        let histogram = Histogram::new(&DECISION_BUCKETS);
+        let mut histogram = Histogram::new(&DECISION_BUCKETS);
         for nanoseconds in [0, 100, 101, 1_000_000, 1_000_001] {
             histogram.observe(Duration::from_nanos(nanoseconds));
         }
-        let mut totals = HistogramTotals::default();
-        totals.add(&histogram);
+        let mut totals = histogram.clone();
         totals.add(&histogram);
         let found: Vec<_> = totals.buckets().filter(|(_, count)| *count > 0).collect();
         assert_eq!(found, [("1e-07", 4), ("2.5e-07", 2), ("0.001", 2), ("+Inf", 2)]);
@@ -115,17 +100,14 @@ mod tests {
 
     #[test]
     fn a_quantile_lies_within_its_bucket() {
-        let mut totals = HistogramTotals::default();
-        assert_eq!(totals.quantile(0.99), None);
-        let histogram = Histogram::new(&DECISION_BUCKETS);
+        let mut histogram = Histogram::new(&DECISION_BUCKETS);
+        assert_eq!(histogram.quantile(0.99), None);
         (0..99).for_each(|_| histogram.observe(Duration::from_nanos(50)));
         histogram.observe(Duration::from_nanos(300));
-        totals.add(&histogram);
-        assert_eq!((totals.quantile(0.99), totals.quantile(1.0)), (Some(1e-7), Some(5e-7)));
-        assert_eq!(totals.quantile(0.495), Some(5e-8));
+        assert_eq!((histogram.quantile(0.99), histogram.quantile(1.0)), (Some(1e-7), Some(5e-7)));
+        assert_eq!(histogram.quantile(0.495), Some(5e-8));
         histogram.observe(Duration::from_secs(9));
-        totals.add(&histogram);
-        assert_eq!(totals.quantile(1.0), Some(1e-3), "the last bound");
+        assert_eq!(histogram.quantile(1.0), Some(1e-3), "the last bound");
     }
 
     #[test]

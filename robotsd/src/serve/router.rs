@@ -200,7 +200,7 @@ mod tests {
             // The client goes away.
             drop(response);
             let mut totals = SiteTotals::default();
-            totals.add(&counts);
+            counts.add_to(&mut totals);
             let mut decisions = [0; RequestOutcome::ALL.len()];
             decisions[want as usize] = 1;
             assert_eq!(totals.decisions, decisions, "{agent}");

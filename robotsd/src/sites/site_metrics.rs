@@ -86,13 +86,17 @@ impl ServedSite {
         let outcomes = RequestOutcome::ALL.map(RequestOutcome::as_str).into_iter().zip(totals.decisions);
         exposition.each_word(&family::DECISIONS, &[site], "outcome", outcomes.chain([("failed", faults)]));
         exposition.sample(&family::QUESTIONS_WITHOUT_USER_AGENT, &[site], totals.without_agent);
-        for ((crawler, (outcome, identity)), count) in totals.crawlers.requests {
-            let labels = [site, ("crawler", &*crawler), ("outcome", outcome.as_str()), ("identity", identity)];
-            exposition.sample(&family::CRAWLER_REQUESTS, &labels, count);
+        for (crawler, counts) in &totals.crawlers.requests {
+            for ((outcome, identity), count) in counts {
+                let labels = [site, ("crawler", crawler), ("outcome", outcome.as_str()), ("identity", identity)];
+                exposition.sample(&family::CRAWLER_REQUESTS, &labels, count);
+            }
         }
-        for ((crawler, code), count) in totals.crawlers.robots_txt {
-            let labels = [site, ("crawler", &*crawler), ("code", &*code.to_string())];
-            exposition.sample(&family::ROBOTS_TXT_REQUESTS, &labels, count);
+        for (crawler, counts) in &totals.crawlers.robots_txt {
+            for (code, count) in counts {
+                let labels = [site, ("crawler", crawler), ("code", &*code.to_string())];
+                exposition.sample(&family::ROBOTS_TXT_REQUESTS, &labels, count);
+            }
         }
         write_responses(exposition, &self.name, &totals.responses, listeners);
         for (family, totals) in [
