@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 
 /// Counts events of one thread.
 #[derive(Debug, Default)]
@@ -29,35 +30,34 @@ impl Counter {
 
 /// Counts one kind of event, and decides when it is reported: at most once a second.
 #[derive(Debug, Default)]
-pub(crate) struct EventCounter {
-    total: AtomicU64,
-    unreported: AtomicU64,
-    /// The second, counted from the start and from one, in which this kind was last reported; zero for never.
-    reported: AtomicU64,
+pub(crate) struct EventCounter(Mutex<EventCount>);
+
+#[derive(Debug, Default)]
+struct EventCount {
+    total: u64,
+    unreported: u64,
+    /// The second, counted from the start, in which this kind was last reported.
+    reported: Option<u64>,
 }
 
 impl EventCounter {
     /// How many events there were, reported or not.
     pub(crate) fn total(&self) -> u64 {
-        self.total.load(Ordering::Relaxed)
+        self.0.lock().total
     }
 
     /// Whether one was reported in the last so many seconds.
     pub(crate) fn is_recent(&self, start: Instant, seconds: u64) -> bool {
-        let last = self.reported.load(Ordering::Relaxed);
-        last > 0 && start.elapsed().as_secs() + 1 < last + seconds
+        self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }
 
     /// Counts an event. Returns the number to report, if it is time to.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
-        self.total.fetch_add(1, Ordering::Relaxed);
-        self.unreported.fetch_add(1, Ordering::Relaxed);
-        let second = start.elapsed().as_secs() + 1;
-        let last = self.reported.load(Ordering::Relaxed);
-        // Losing the exchange means that another thread reports, and this event is in its count or in the next one.
-        let is_ours = last != second
-            && self.reported.compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        is_ours.then(|| self.unreported.swap(0, Ordering::Relaxed).max(1))
+        let second = start.elapsed().as_secs();
+        let mut count = self.0.lock();
+        count.total += 1;
+        count.unreported += 1;
+        (count.reported.replace(second) != Some(second)).then(|| std::mem::take(&mut count.unreported))
     }
 }
 
