@@ -25,11 +25,13 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 pub(in crate::live) struct Disk {
     /// Whether nothing is changed: every write is left out, and counts as done.
     pub(in crate::live) is_read_only: bool,
+    /// The clock by which files are stamped.
+    pub(in crate::live) clock: Clock,
+    /// How long to wait for the lock of a folder that another handle has.
+    pub(in crate::live) lock_patience: Duration,
     /// A test can block, observe or fail each operation here; a file system does so too.
     #[cfg(test)]
     pub(in crate::live) before: Option<BeforeEach>,
-    /// The clock of a test that plays the writer's thread as well: nothing is waited for.
-    pub(in crate::live) simulated: Option<Clock>,
 }
 
 /// What an operation does to a file.
@@ -61,16 +63,6 @@ impl Disk {
         }
         let _ = (access, path);
         Ok(())
-    }
-
-    /// Whether a test plays the disk and the writer's thread.
-    pub(super) fn is_simulated(&self) -> bool {
-        self.simulated.is_some()
-    }
-
-    /// The time by which files are stamped.
-    pub(super) fn now(&self) -> SystemTime {
-        self.simulated.as_ref().map_or_else(SystemTime::now, Clock::now)
     }
 
     /// The names of what is in a folder; none where it cannot be read.

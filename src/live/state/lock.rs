@@ -22,11 +22,7 @@ use super::writer::StateWriter;
 /// The name of the file.
 const LOCK: &str = "lock";
 
-/// How long a handle that is being dropped is waited for: a thread that watches a file may hold a site for a moment longer
-/// than its last owner.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How often the lock is tried meanwhile.
+/// How often the lock is tried while another handle has it.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 /// The lock of a folder. Everything that writes to the folder does so under [`FolderLock::writing`].
@@ -148,7 +144,7 @@ fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option
         return match lock(disk, path) {
             Ok(file) => Ok((LockState::Locked(file), None)),
             Err(fs::TryLockError::Error(cause)) => Ok((LockState::Unlocked, Some(trouble(path, &cause)))),
-            Err(fs::TryLockError::WouldBlock) if start.elapsed() < PATIENCE && !disk.is_simulated() => {
+            Err(fs::TryLockError::WouldBlock) if start.elapsed() < disk.lock_patience => {
                 thread::sleep(TRY_AGAIN);
                 continue;
             }

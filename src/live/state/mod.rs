@@ -33,6 +33,8 @@ pub(crate) use self::error::TroubleListener;
 pub use self::error::{StateError, Trouble, TroubleEvent, TroubleKind};
 pub(super) use self::site::SiteState;
 pub use self::state_dir::StateDir;
+#[cfg(test)]
+pub(super) use self::writer::StateWriter;
 
 #[cfg(test)]
 mod tests;

@@ -273,7 +273,7 @@ impl SiteStore {
                     written.bytes.insert(hash, Some(*durability));
                 }
             }
-            let stamp = written.next_stamp(self.disk.now());
+            let stamp = written.next_stamp(self.disk.clock.now());
             self.disk.write(&self.folder.join(STATE), &json::write(stamp, versions, pending.as_ref()), *durability)
         })();
         if saved.is_ok() {
@@ -314,7 +314,7 @@ impl SiteStore {
         if written.record.as_ref() == Some(record) {
             return Ok(());
         }
-        let stamp = written.next_stamp(self.disk.now());
+        let stamp = written.next_stamp(self.disk.clock.now());
         super::record_file::write(&self.disk, &self.folder.join(RECORD), stamp, record, durability)?;
         written.record = Some(record.clone());
         Ok(())

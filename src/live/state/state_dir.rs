@@ -13,6 +13,10 @@ use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
+/// How long to wait for the lock of a handle that is being dropped: a thread that watches a file may hold a site for a moment longer than
+/// its last owner.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// A folder in which sites remember the versions they accepted, the one that waits, their attempts, and the kill switch. Cheap to clone.
 ///
 /// One process at a time has a folder open, and in it one `StateDir` with its clones: two that did not know of each other
@@ -65,7 +69,8 @@ impl StateDir {
     /// If the folder is open already, in another process or in this one. It waits two seconds for a handle that is
     /// just being dropped.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
-        Self::open_on(Disk::default(), path.into())
+        let disk = Disk { lock_patience: PATIENCE, ..Disk::default() };
+        Self::open_on(disk, StateWriter::default(), path.into())
     }
 
     /// Opens a folder to find out what the next start would: sites that are opened with it have the versions and switches
@@ -73,17 +78,17 @@ impl StateDir {
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let lock = FolderLock::none(&path);
-        Self::with_lock(Disk::read_only(), path, SystemTime::now(), lock, None)
+        Self::with_lock(Disk::read_only(), StateWriter::default(), path, lock, None)
     }
 
-    pub(in crate::live) fn open_on(disk: Disk, path: PathBuf) -> Result<Self, StateError> {
-        let began = SystemTime::now();
+    pub(in crate::live) fn open_on(disk: Disk, writer: StateWriter, path: PathBuf) -> Result<Self, StateError> {
         // First: what another process is writing is not read, nor taken for what a killed one left.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
-        Ok(Self::with_lock(disk, path, began, lock, unlocked))
+        Ok(Self::with_lock(disk, writer, path, lock, unlocked))
     }
 
-    fn with_lock(disk: Disk, path: PathBuf, began: SystemTime, lock: FolderLock, unlocked: Option<String>) -> Self {
+    fn with_lock(disk: Disk, writer: StateWriter, path: PathBuf, lock: FolderLock, unlocked: Option<String>) -> Self {
+        let began = SystemTime::now();
         let lock = Arc::new(lock);
         disk.clean(&path, began);
         let (enforcement, damaged) = disk.read_switch(&path);
@@ -102,7 +107,7 @@ impl StateDir {
         }
         let (lock_of_folder, place) = (lock.clone(), Mutex::default());
         let folder = Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, troubles, place, switch });
-        let writer = Arc::new(StateWriter::new(folder.disk.is_simulated()));
+        let writer = Arc::new(writer);
         let switch = KillSwitch::standing(enforcement, folder.troubles.get(TroubleKind::UnreadSwitch));
         if is_unwritable {
             writer.call_later(folder.clone());
@@ -239,7 +244,7 @@ impl StateDir {
     /// That the last entry of a site was more than an hour ahead of the clock when the site was opened: one of the two is wrong. `None`
     /// once the clock has passed that time.
     pub fn clock_trouble(&self) -> Option<String> {
-        let now = self.root.folder.disk.now();
+        let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();
         let last = sites.values().filter_map(Weak::upgrade).filter_map(|store| *store.ahead.lock()).max()?;
         let [says, has] = [now, last].map(clock::shown);

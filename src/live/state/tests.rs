@@ -2,12 +2,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::disk::Disk;
 use super::state_dir::StateDir;
+use super::writer::StateWriter;
 use crate::check;
-use crate::live::{Clock, Enforcement, LiveRobots, WhenMissing};
+use crate::live::{Enforcement, LiveRobots, WhenMissing};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -74,11 +75,7 @@ fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let (directory, file) = (folder.path().join("state"), folder.path().join("robots.txt"));
     std::fs::write(&file, "User-agent: *\nDisallow: /a\n").expect("written");
-    // A handle that is refused on a real disk waits for two seconds before.
-    let open = || {
-        let clock = Clock::new(SystemTime::now);
-        StateDir::open_on(Disk { simulated: Some(clock), ..Disk::default() }, directory.clone())
-    };
+    let open = || StateDir::open_on(Disk::default(), StateWriter::default(), directory.clone());
     let state = open().expect("no other has it open");
     let live = LiveRobots::file(&file).state(&state, "shop").open().expect("a robots.txt");
     state.set_enforcement(Enforcement::Off).expect("written");
@@ -109,7 +106,8 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
     let hanging = Arc::new(Hanging::default());
     let disk =
         hanging.disk(|path| path.components().any(|part| part.as_os_str() == "shop") || path.ends_with("enforcement"));
-    let state = StateDir::open_on(disk, folder.path().join("state")).expect("no other has it open");
+    let state =
+        StateDir::open_on(disk, StateWriter::default(), folder.path().join("state")).expect("no other has it open");
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
     let shop = LiveRobots::inline("User-agent: *\nDisallow: /b\n").state(&state, "shop").open().expect("a robots.txt");
@@ -154,7 +152,8 @@ fn a_site_that_is_opened_on_a_disk_that_hangs_holds_up_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let hanging = Arc::new(Hanging::default());
     let disk = hanging.disk(|path| path.components().any(|part| part.as_os_str() == "shop"));
-    let state = StateDir::open_on(disk, folder.path().join("state")).expect("no other has it open");
+    let state =
+        StateDir::open_on(disk, StateWriter::default(), folder.path().join("state")).expect("no other has it open");
     hanging.is_hanging.store(true, Ordering::SeqCst);
     let open = |site: &'static str| {
         let state = state.clone();
@@ -177,7 +176,8 @@ fn the_bytes_of_a_version_are_written_once_and_again_where_they_have_to_outlive_
         Ok(())
     };
     let disk = Disk { before: Some(Arc::new(before)), ..Disk::default() };
-    let state = StateDir::open_on(disk, folder.path().join("state")).expect("no other has it open");
+    let state =
+        StateDir::open_on(disk, StateWriter::default(), folder.path().join("state")).expect("no other has it open");
     let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").state(&state, "shop").open().expect("a robots.txt");
     assert!(state.flush());
     let written = || files.swap(0, Ordering::SeqCst);

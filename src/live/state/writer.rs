@@ -38,8 +38,9 @@ pub(super) struct QueuePlace {
 
 /// One thread for a state directory, which ends when there is nothing to write, or no site left to write for.
 #[derive(Default)]
-pub(super) struct StateWriter {
-    /// Whether there is no thread, and a flush writes: so that a test chooses when.
+pub(in crate::live) struct StateWriter {
+    /// Whether a flush writes, and no thread.
+    #[cfg(test)]
     is_stepped: bool,
     queue: Mutex<Queue>,
     called: Condvar,
@@ -61,8 +62,11 @@ struct Queue {
 }
 
 impl StateWriter {
-    pub(super) fn new(is_stepped: bool) -> Self {
-        Self { is_stepped, ..Self::default() }
+    /// A writer without a thread, so that a test chooses when it writes.
+    #[cfg(test)]
+    pub(in crate::live) fn stepped() -> Self {
+        let queue = Mutex::new(Queue { is_running: true, ..Queue::default() });
+        Self { is_stepped: true, queue, ..Self::default() }
     }
 
     /// Queues a job.
@@ -101,10 +105,9 @@ impl StateWriter {
     /// Waits until everything was tried that was called for, if that comes to pass in time. As long as the queue is held,
     /// nothing is under way: what could not be written is all in `later`, and not being tried again.
     fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
-        let mut queue = self.queue.lock();
-        if self.is_stepped {
-            queue = self.drain(queue);
-        }
+        let queue = self.queue.lock();
+        #[cfg(test)]
+        let queue = if self.is_stepped { self.drain(queue) } else { queue };
         let rest = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
         let waited = self.idle.wait_timeout_while(queue, rest, |queue| queue.is_busy());
         let (mut queue, waited) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +121,7 @@ impl StateWriter {
     }
 
     fn wake(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        if queue.is_running || self.is_stepped {
+        if queue.is_running {
             self.called.notify_one();
             return;
         }
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_fails_is_tried_again_less_and_less_often_until_something_is_written() {
-        let (writer, jobs) = (StateWriter::new(true), <[Arc<Played>; 2]>::default());
+        let (writer, jobs) = (StateWriter::stepped(), <[Arc<Played>; 2]>::default());
         let mut queue = writer.queue.lock();
         jobs.iter().for_each(|job| queue.put_later(job.clone()));
         assert_eq!((queue.later.len(), queue.wait, queue.due.is_some()), (2, RETRY_FIRST, true));
@@ -268,7 +271,7 @@ mod tests {
 
     #[test]
     fn few_are_tried_again_at_once_and_none_stands_in_a_queue_twice() {
-        let writer = Arc::new(StateWriter::new(true));
+        let writer = Arc::new(StateWriter::stepped());
         let jobs: Vec<_> = (0..TRIED_AT_ONCE + 3).map(|_| Arc::new(Played::default())).collect();
         for job in jobs.iter().chain(&jobs) {
             writer.call_later(job.clone());

@@ -146,7 +146,7 @@ impl SiteStore {
 
     /// Another process has written here: it may have removed files, and its stamps may be newer than any of this one.
     pub(in crate::live::state) fn trust_nothing(&self) {
-        let now = self.disk.now();
+        let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
         let listed = self.disk.read(&self.folder.join(STATE)).ok().flatten();
         let listed = listed.and_then(|bytes| json::read(&bytes, None, now)).map_or(0, |listed| listed.stamp);

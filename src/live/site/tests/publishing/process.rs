@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::model::{GRACE, Held, Model, ModelGate, ModelOutcome, SHUT, Seen, TEXTS, Text, Waiting};
 use crate::agent::{Category, Crawler, Registry};
 use crate::live::site::tests::{live, site};
-use crate::live::state::{Access, Disk};
+use crate::live::state::{Access, Disk, StateWriter};
 use crate::live::{
     Candidate, Clock, CompileCache, Completion, Enforcement, Gate, KillSwitch, LiveRobots, Loaded, Mutex, Rejection,
     RejectionKind, Reload, ReloadOutcome, Site, SiteSettings, Source, StateDir, TestClock, TroubleKind, Version,
@@ -196,7 +196,7 @@ fn disk(faults: &Arc<Faults>, life: &Arc<Life>, clock: &TestClock) -> Disk {
             _ => Ok(()),
         }
     };
-    Disk { before: Some(Arc::new(before)), simulated: Some(Clock::new(clock.read())), ..Disk::default() }
+    Disk { before: Some(Arc::new(before)), clock: Clock::new(clock.read()), ..Disk::default() }
 }
 
 /// Everything around the processes that outlives them.
@@ -226,7 +226,7 @@ impl Machine {
 
     /// Opens the state directory of a process.
     pub(super) fn open_state(&self, life: &Arc<Life>) -> Option<StateDir> {
-        StateDir::open_on(disk(&self.faults, life, &self.clock), self.state_folder()).ok()
+        StateDir::open_on(disk(&self.faults, life, &self.clock), StateWriter::stepped(), self.state_folder()).ok()
     }
 
     fn open_site(
