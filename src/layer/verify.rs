@@ -76,15 +76,15 @@ impl RobotsLayer {
 #[derive(Clone)]
 pub struct VerifyLayer {
     /// `None` where nothing waits.
-    wait: Option<EvidenceWait>,
+    pub(super) wait: Option<EvidenceWait>,
 }
 
 /// The evidence that a service waits for, and the longest wait.
 #[derive(Clone)]
-struct EvidenceWait {
+pub(super) struct EvidenceWait {
     enforcer: Arc<Enforcer>,
     verifier: Verifier,
-    longest: Duration,
+    pub(super) longest: Duration,
 }
 
 /// Waits for evidence in front of `S`. Made by [`VerifyLayer`].
@@ -104,11 +104,7 @@ impl VerifyLayer {
     /// Both look up the agents of a request. If [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
     /// layer that counts, and serve with one that does not.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
-        Self::waiting(layer, wait.min(Self::LONGEST_WAIT))
-    }
-
-    /// As [`VerifyLayer::new`], without the limit on the wait.
-    pub(super) fn waiting(layer: &RobotsLayer, longest: Duration) -> Self {
+        let longest = wait.min(Self::LONGEST_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
         let enforcer = layer.enforcer.clone();
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }

@@ -22,20 +22,11 @@ use crate::source::follow::FollowError;
 /// Addresses that are looked up at once.
 pub(super) const IN_FLIGHT: usize = 32;
 
-/// The time that questions take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QuestionTimes {
-    /// How long the answer of a server is waited for.
-    pub(super) timeout: Duration,
-    /// The time between two questions: at most 50 a second leave, whatever requests claim.
-    pub(super) pace: Duration,
-}
+/// How long to wait for the answer of a server.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-impl Default for QuestionTimes {
-    fn default() -> Self {
-        Self { timeout: Duration::from_secs(1), pace: Duration::from_millis(20) }
-    }
-}
+/// The time between two questions: at most 50 a second leave, whatever requests claim.
+pub(super) const PACE: Duration = Duration::from_millis(20);
 
 /// How often a query is sent, where no answer comes.
 const ATTEMPTS: u32 = 2;
@@ -50,16 +41,16 @@ pub(super) struct DnsResolver {
 
 impl DnsResolver {
     /// One that queries these servers, or without any those of the system.
-    pub(super) fn new(servers: &[SocketAddr], times: QuestionTimes) -> io::Result<Self> {
+    pub(super) fn new(servers: &[SocketAddr], pace: Duration, timeout: Duration) -> io::Result<Self> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(io::Error::other)?
         } else {
             let config = ResolverConfig::from_name_servers(servers.iter().map(name_server).collect());
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
         };
-        restrict(builder.options_mut(), times.timeout);
+        restrict(builder.options_mut(), timeout);
         let resolver = builder.build().map_err(io::Error::other)?;
-        Ok(Self { resolver, gate: question_gate(times.pace), timeout: times.timeout })
+        Ok(Self { resolver, gate: question_gate(pace), timeout })
     }
 
     /// Asks what a check needs: its outcome, and how long the records hold that it is from. `note` is called for every answer.
@@ -171,8 +162,8 @@ fn answer_of(error: &NetError) -> DnsAnswer {
 /// however many calls wait. Nothing is kept. The queries disclose the addresses to the resolver.
 #[derive(Debug)]
 pub struct NameResolver {
-    resolver: DnsResolver,
-    in_flight: Semaphore,
+    pub(super) resolver: DnsResolver,
+    pub(super) in_flight: Semaphore,
 }
 
 impl NameResolver {
@@ -182,12 +173,7 @@ impl NameResolver {
     ///
     /// If the resolvers of the system cannot be found.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, FollowError> {
-        Self::with(servers, QuestionTimes::default())
-    }
-
-    /// As [`NameResolver::new`], with other times.
-    pub(super) fn with(servers: &[SocketAddr], times: QuestionTimes) -> Result<Self, FollowError> {
-        let resolver = DnsResolver::new(servers, times);
+        let resolver = DnsResolver::new(servers, PACE, TIMEOUT);
         let resolver = resolver.map_err(|error| FollowError::new(format!("no resolver for names: {error}")))?;
         Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
     }
@@ -222,7 +208,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn fifty_questions_leave_in_a_second() {
-        let (gate, start) = (question_gate(QuestionTimes::default().pace), time::Instant::now());
+        let (gate, start) = (question_gate(PACE), time::Instant::now());
         for _ in 0..=100 {
             gate.lock().await.tick().await;
         }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::claim_paths::SavedPaths;
 use super::claimants::FirstSeen;
-use super::dns_resolver::{DnsResolver, QuestionTimes};
+use super::dns_resolver::{DnsResolver, PACE, TIMEOUT};
 use super::documents::ListCopy;
 use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
@@ -31,7 +31,8 @@ pub struct VerifierSettings {
     configured: Configured,
     resolvers: Vec<SocketAddr>,
     looks_names_up: bool,
-    question_times: QuestionTimes,
+    /// The time between two questions about names, and how long to wait for an answer.
+    question_times: (Duration, Duration),
     trusted_proxies: RangeSet,
     listeners: Vec<TroubleListener>,
 }
@@ -44,7 +45,7 @@ impl Verifier {
             configured: Configured::default(),
             resolvers: Vec::new(),
             looks_names_up: true,
-            question_times: QuestionTimes::default(),
+            question_times: (PACE, TIMEOUT),
             trusted_proxies: RangeSet::default(),
             listeners: Vec::new(),
         };
@@ -89,10 +90,10 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// The time between two questions about names, and how long an answer is waited for.
+    /// The time between two questions about names, and how long to wait for an answer.
     #[cfg(test)]
     pub(crate) const fn question_times(mut self, pace: Duration, timeout: Duration) -> Self {
-        self.followed.question_times = QuestionTimes { timeout, pace };
+        self.followed.question_times = (pace, timeout);
         self
     }
 
@@ -125,7 +126,8 @@ impl FollowBuilder<VerifierSettings> {
         let lookups = if settings.looks_names_up {
             // Its sockets belong to the fetcher's thread.
             let _inside = fetcher.handle.enter();
-            let resolver = DnsResolver::new(&settings.resolvers, settings.question_times);
+            let (pace, timeout) = settings.question_times;
+            let resolver = DnsResolver::new(&settings.resolvers, pace, timeout);
             let resolver = resolver.map_err(|error| failed("no resolver for names", &error))?;
             let lookups = Lookups::new(clock.clone(), version.clone());
             tasks.push(FetcherTask::start(fetcher.clone(), lookups.clone().run(resolver)));

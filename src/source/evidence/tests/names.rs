@@ -1,12 +1,13 @@
 //! Names of addresses, through a real resolver.
 
 use hickory_resolver::proto::op::ResponseCode;
+use tokio::sync::Semaphore;
 
 use super::played_dns::{Played, PlayedDns, address_records, ptr, records};
 use super::*;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::NamePattern;
-use crate::source::evidence::dns_resolver::QuestionTimes;
+use crate::source::evidence::dns_resolver::{self, DnsResolver, IN_FLIGHT};
 
 const NO_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::NoName);
 const OTHER_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::OtherName);
@@ -256,8 +257,8 @@ fn names_asked_for_one_by_one_keep_the_bounds() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let start = Instant::now();
     let outcomes = runtime.block_on(async {
-        let times = QuestionTimes { timeout: LONG, ..QuestionTimes::default() };
-        let resolver = NameResolver::with(&[dns.address], times).expect("a resolver");
+        let resolver = DnsResolver::new(&[dns.address], dns_resolver::PACE, LONG).expect("a resolver");
+        let resolver = NameResolver { resolver, in_flight: Semaphore::new(IN_FLIGHT) };
         let patterns: Arc<[NamePattern]> = [".googlebot.com".parse().expect("a pattern")].as_slice().into();
         let check = |address: &str| resolver.check(public(address), patterns.clone(), |_, _| ());
         let unknown = (0..23).map(|number| format!("9.9.8.{number}"));
