@@ -57,8 +57,8 @@ pub(crate) struct LingeringClose {
 }
 
 /// How long a peer may send nothing, and how long it may send.
-const QUIET: Duration = Duration::from_secs(if cfg!(test) { 30 } else { 2 });
-const LONGEST: Duration = Duration::from_secs(if cfg!(test) { 50 } else { 10 });
+const QUIET: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// Octets that a peer may send: an upload without an end is cut off. How many are read at once, and how often before others
 /// have their turn.

@@ -57,7 +57,7 @@ pub(crate) struct RegisteredConnection {
 
 /// A request head that takes longer than this is no longer protected once nothing else is idle: else one octet of a head
 /// would keep a slot for as long as `header_read` allows. Every head of an honest client is here sooner.
-const HEAD_GRACE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(1) };
+const HEAD_GRACE: Duration = Duration::from_secs(1);
 
 /// At least so many candidates are kept from a pass.
 const BATCH: usize = 64;
@@ -166,7 +166,7 @@ struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 const MOST_CLAIMS: usize = 32;
 
 /// After so long a claim no longer counts: whatever keeps that slot, others may be free sooner.
-const CLAIM_LASTS: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
+const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {
     fn new(claims: &'c Mutex<SlotClaims>) -> Self {

@@ -48,8 +48,8 @@ pub(crate) struct Http2ServerConnection<S> {
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// Longer than a client needs that reads at all.
-const GOODBYE: Duration = Duration::from_secs(if cfg!(test) { 30 } else { 1 });
+/// How long the client of a flood has to take its GOAWAY: longer than any client needs that reads.
+const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {
     Handshake(Handshake<BatchedSocket<Socket>, Bytes>),

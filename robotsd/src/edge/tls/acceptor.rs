@@ -240,7 +240,7 @@ async fn explain(mut socket: TcpStream) {
 }
 
 /// Longer than the round trip to any client.
-const GRACE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(1) };
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Handshakes that have a permit, in the order in which they got it. Those that have ended stay until they come first or
 /// there are too many of them.
