@@ -16,6 +16,14 @@ use serde::{Deserialize, Serialize};
 
 use super::SocketPlace;
 
+/// Keeps the sockets from other programs that this process starts.
+#[cfg(target_os = "linux")]
+const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::CLOEXEC, RecvFlags::CMSG_CLOEXEC);
+
+/// Elsewhere no successor is started.
+#[cfg(not(target_os = "linux"))]
+const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::empty(), RecvFlags::empty());
+
 /// The largest packet: reasons are cut to fit.
 const MOST: usize = 16 * 1024;
 
@@ -47,7 +55,7 @@ pub(super) struct UpgradeChannel(OwnedFd);
 impl UpgradeChannel {
     /// Both ends; the second is for the new process.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, CLOSED_ON_EXEC.0, None)?;
         Ok((Self(ours), theirs))
     }
 
@@ -68,7 +76,8 @@ impl UpgradeChannel {
         if let Some(sockets) = &sockets {
             control.push(SendAncillaryMessage::ScmRights(sockets));
         }
-        sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::NOSIGNAL)?;
+        // The signal of a pipe without a reader is ignored: std sees to that.
+        sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::empty())?;
         Ok(())
     }
 
@@ -78,7 +87,7 @@ impl UpgradeChannel {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
-            match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+            match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
                 // It ended with packets unread. Its earlier messages are still there, and then its end.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,

@@ -44,18 +44,9 @@
 //! is done only to those that stay idle for half of `drain`. A process that ends without a successor has none to send
 //! its clients to, and closes them at once.
 
-#[cfg(target_os = "linux")]
 mod channel;
-#[cfg(target_os = "linux")]
 mod processes;
 
-/// Elsewhere sockets are not handed over so.
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
-
-#[cfg(not(target_os = "linux"))]
-pub(super) use self::elsewhere::{Predecessor, Successor};
-#[cfg(target_os = "linux")]
 pub(super) use self::processes::{Predecessor, Successor};
 
 /// The purpose of a socket.

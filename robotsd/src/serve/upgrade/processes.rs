@@ -103,6 +103,9 @@ pub(in crate::serve) struct Successor {
 impl Successor {
     /// Starts the program again, with the path and the arguments that this process was started with, and hands it the sockets.
     pub(in crate::serve) fn start(sockets: HandedSockets, patience: Duration) -> Result<Self, String> {
+        if cfg!(not(target_os = "linux")) {
+            return Err("an upgrade in place needs Linux: restart instead".to_owned());
+        }
         if std::process::id() == 1 {
             return Err(
                 "this is the first process of its container, which ends with it: replace the container".to_owned()
