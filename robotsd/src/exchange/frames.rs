@@ -43,7 +43,6 @@ pub(crate) const CONTINUATION: u8 = 9;
 pub(crate) const ACK: u8 = 0x1;
 pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const PADDED: u8 = 0x8;
-pub(crate) const PRIORITY_FIELDS: u8 = 0x20;
 pub(crate) const END_HEADERS: u8 = 0x4;
 
 impl Frame {
@@ -51,12 +50,6 @@ impl Frame {
         let [a, b, c, kind, flags, stream @ ..] = head;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
         Self { kind, flags, stream: u32::from_be_bytes(stream) & MOST_STREAM, length }
-    }
-
-    /// The octets before its payload.
-    pub(crate) fn head(self) -> [u8; HEAD] {
-        let ([_, a, b, c], [d, e, f, g]) = ((self.length as u32).to_be_bytes(), self.stream.to_be_bytes());
-        [a, b, c, self.kind, self.flags, d, e, f, g]
     }
 
     pub(crate) fn is_reset(self) -> bool {
@@ -73,10 +66,9 @@ impl Frame {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Whether it is DATA without octets that does not end its stream; padding counts as none while it may be all there is.
+    /// Whether it is DATA without octets that does not end its stream.
     pub(crate) fn is_empty_data(self) -> bool {
-        let may_be_empty = self.length == 0 || self.flags & PADDED != 0 && self.length <= ALL_PADDING;
-        self.kind == DATA && self.flags & END_STREAM == 0 && may_be_empty
+        self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) struct ConnectionLimit {
     short_until: AtomicU64,
     /// Until then there is no use in looking for a transfer to give up: there was none.
     fruitless_until: AtomicU64,
+    /// Until then no request shares a connection of HTTP/2; zero if they always could.
+    pub(super) separate_until: AtomicU64,
 }
 
 /// The right to a connection, held as long as it is open.
@@ -65,14 +67,43 @@ pub(super) enum LimitReached {
 /// After a search without a victim, none is made for so many milliseconds.
 const FRUITLESS: u64 = 20;
 
+/// For so many milliseconds after a response that ended a connection of HTTP/2, requests share none.
+pub(super) const SEPARATE: u64 = 60_000;
+
 /// So many times a transfer is chosen that then goes on, before the request waits instead.
 const CHOICES: usize = 8;
 
 impl ConnectionLimit {
     pub(super) fn new(capacity: NonZeroUsize, per_server: NonZeroUsize) -> Self {
-        let (open, waiting, freed, wanted, shares, short_until, fruitless_until) = Default::default();
+        let (open, waiting, freed, wanted, shares) = Default::default();
+        let (short_until, fruitless_until, separate_until) = Default::default();
         let (start, capacity, per_server) = (Instant::now(), capacity.get(), per_server.get());
-        Self { open, capacity, per_server, waiting, freed, wanted, shares, start, short_until, fruitless_until }
+        Self {
+            open,
+            capacity,
+            per_server,
+            waiting,
+            freed,
+            wanted,
+            shares,
+            start,
+            short_until,
+            fruitless_until,
+            separate_until,
+        }
+    }
+
+    /// Has each connection of HTTP/2 carry one request at a time for [`SEPARATE`], because a response has ended one with all
+    /// requests on it. The next response of this kind then ends its own request alone. This holds for all servers of the
+    /// site and all workers: a second attempt goes to another server, and may bring the same response there.
+    pub(super) fn separate_requests(&self) {
+        self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
+    }
+
+    /// Whether a connection of HTTP/2 carries one request at a time.
+    pub(super) fn are_requests_separate(&self) -> bool {
+        let until = self.separate_until.load(Ordering::Relaxed);
+        until != 0 && millis(self.start) <= until
     }
 
     /// Whether a transfer was given up a moment ago, so that clients beyond their share get no connection.
@@ -192,7 +223,7 @@ impl ByStanding<AtomicUsize> {
 /// The waiting requests of one worker.
 #[derive(Debug)]
 pub(super) struct Demand {
-    limit: Arc<ConnectionLimit>,
+    pub(super) limit: Arc<ConnectionLimit>,
     waiting: ByStanding<AtomicUsize>,
     /// Those of them that only wait; the others are connecting by now.
     parked: ByStanding<AtomicUsize>,

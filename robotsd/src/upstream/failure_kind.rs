@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::{fmt, io};
 
+use h2::Reason;
 use http::StatusCode;
 use tower_robots::layer::GrpcCode;
 
@@ -75,13 +76,21 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Whether the transport failed, and not what was said on it. An answer that is no HTTP/2 breaks the connection.
+    /// Whether the transport failed, and not what was said on it. A server that does not speak HTTP/2 counts as well: its octets,
+    /// read as the head of a frame, announce more than any frame may have. No client can bring that about.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
-            Self::Http2(error) => error.is_io() || error.is_go_away() && error.is_library(),
+            Self::Http2(error) => {
+                error.is_io() || self.ends_connection() && error.reason() == Some(Reason::FRAME_SIZE_ERROR)
+            }
             Self::Invalid(_) => false,
         }
+    }
+
+    /// Whether a server of HTTP/2 sent something at which h2 ends the whole connection (RFC 9113, section 5.4.1).
+    pub(super) fn ends_connection(&self) -> bool {
+        matches!(self, Self::Http2(error) if error.is_go_away() && error.is_library())
     }
 
     /// Whether what came was no HTTP.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::header::UPGRADE;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use hyper::ext::ReasonPhrase;
 
@@ -87,19 +87,28 @@ impl UpstreamState {
                 }
             };
             let state = lease.connection.exchange_state();
-            if !state.is_reused
-                && state.nothing_received
-                && state.body_failure.is_none()
-                && let Unsent(_, error) | Unanswered(_, error) | Broken(error) = &failed
-                && error.is_of_transport()
-                && lease.connection.is_first_to_blame()
-            {
-                // A new connection broke before an answer.
-                self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
+            if let Unsent(_, error) | Unanswered(_, error) | Broken(error) = &failed {
+                if error.ends_connection() {
+                    // Before the second attempt, which may bring the same response.
+                    self.shared.connection_limit.separate_requests();
+                }
+                if !state.is_reused
+                    && state.nothing_received
+                    && state.body_failure.is_none()
+                    && error.is_of_transport()
+                    && lease.connection.is_first_to_blame()
+                {
+                    // A new connection broke before an answer.
+                    self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
+                }
             }
             request = match (failed, copy) {
                 (Unsent(request, _), _) if !is_second => request,
-                (Unanswered(request, _), _) if is_replayable && !is_second && state.is_reused => request,
+                (Unanswered(request, error), _)
+                    if is_replayable && !is_second && may_repeat(&request, state, &error) =>
+                {
+                    request
+                }
                 (Broken(_), Some(copy)) if state.nothing_received => copy,
                 (Timeout, _) => {
                     let detail = format_args!("{lease}: no response in time");
@@ -181,6 +190,13 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     let transfer = Transfer::new(&socket.progress.usage);
     response.extensions_mut().insert(Tunnel::new(socket, early, Some(transfer)));
     Ok(response)
+}
+
+/// Whether a request that is idempotent and got no response may be sent once more: if its connection broke that had served
+/// others. If a response ended the connection, with every request on it, that is enough, but only GET and HEAD are repeated: the
+/// server is there, and has probably acted on the requests.
+fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
+    if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }
 
 /// Attributes a broken exchange to the client or the upstream.

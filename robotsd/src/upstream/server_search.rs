@@ -328,7 +328,8 @@ impl ServerSearch<'_> {
     /// A place on a connection that others use too; a new one where none has room. Requests that come while it is made wait for
     /// it, so that a burst makes one connection and no more.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
-        if http2.has_refused.is_set() {
+        let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
+        if !is_shared() {
             return self.connect(candidate, left).await;
         }
         let arrived = tokio::time::Instant::now();
@@ -336,7 +337,7 @@ impl ServerSearch<'_> {
             // That it connects so slowly is held against the server once, by the request that connects.
             return Err(ConnectFailure::late("no connection in time"));
         };
-        if http2.has_refused.is_set() {
+        if !is_shared() {
             // Found out meanwhile: then no connection can be shared, and those that waited connect side by side.
             drop(turn);
             return self.connect(candidate, left).await;

@@ -25,9 +25,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::connection_activity::ConnectionActivity;
-use super::stream_guard::StreamGuard;
-use crate::exchange::Flag;
 use crate::exchange::frames::Frames;
+use crate::exchange::{Flag, FrameBudget};
 use crate::socket::{Socket, poll_write_slices};
 use crate::upstream::connection_limit::Permit;
 use crate::upstream::endpoint::UpstreamLimits;
@@ -36,7 +35,7 @@ use crate::upstream::usage::{ClientKey, Usage};
 /// Streams on one connection, where the server takes as many.
 ///
 /// The connection's window has room for all of them, so that clients which do not read hold their own streams up and no others.
-const STREAMS: usize = 128;
+pub(super) const STREAMS: usize = 128;
 
 /// Streams that were reset and are remembered for a second, so that frames which were under way are no errors: more than clients
 /// can cancel in that time. A stream that is remembered takes a few hundred octets.
@@ -49,6 +48,9 @@ const STREAM_ERRORS: usize = 8192;
 /// Each error resets its stream. After so many resets, for whatever reason, a connection takes no further request, and those on it
 /// have room for as many again before they meet [`STREAM_ERRORS`].
 const RESETS: usize = STREAM_ERRORS / 2;
+
+/// DATA frames without octets, half of those at which h2 ends a connection: after so many it takes no further request.
+const EMPTY: usize = 50;
 
 /// The most that h2 charges for an octet that waits to be read: 256 for a frame, less its length, if frames have at least
 /// sixteen octets. So streams full of small messages that nobody reads do not end the connection for the others.
@@ -90,7 +92,7 @@ impl Http2ClientConnection {
         let (usage, doubt) = (Arc::clone(&permit.usage), Arc::<Doubt>::default());
         let activity = Arc::new(ConnectionActivity::new(opened));
         let window = u32::try_from(limits.buffer_bytes).unwrap_or(u32::MAX).min(i32::MAX as u32);
-        let io = GuardedSocket::new(socket, permit, Arc::clone(&activity), window as usize);
+        let io = GuardedSocket::new(socket, permit, Arc::clone(&activity));
         let connection_window = window.saturating_mul(STREAMS as u32).min(i32::MAX as u32);
         let (sender, mut connection) = client::Builder::new()
             .initial_window_size(window)
@@ -124,17 +126,23 @@ impl Http2ClientConnection {
         })
     }
 
-    /// A stream, counted until [`leave`](Self::leave).
-    pub(super) fn enter(&self) -> Admission {
+    /// A stream on a connection that may have `most`, counted until [`leave`](Self::leave).
+    pub(super) fn enter(&self, most: usize) -> Admission {
+        let streams = self.streams.load(Ordering::Relaxed);
+        // Until the server has said how many it takes, it may be one.
+        let most = if self.activity.settled.initialized() { most } else { 1 };
+        // First, because it costs least: without sharing there are many connections, and most have a request.
+        if streams >= most {
+            return Admission::Full;
+        }
         let mut sender = self.sender.clone();
         let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
         // Or so much has been said on it that it comes near a limit for its whole life.
-        if is_closed || self.doubt.is_kept() || self.activity.resets() >= RESETS {
+        let is_worn = self.activity.resets() >= RESETS || self.activity.empty() >= EMPTY;
+        if is_closed || is_worn || self.doubt.is_kept() {
             return Admission::Closed;
         }
-        // Until the server has said how many it takes, it may be one.
-        let most = if self.activity.settled.initialized() { sender.current_max_send_streams().min(STREAMS) } else { 1 };
-        if self.doubt.is_raised() || self.streams.load(Ordering::Relaxed) >= most {
+        if self.doubt.is_raised() || streams >= sender.current_max_send_streams() {
             return Admission::Full;
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -292,7 +300,9 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    received: StreamGuard,
+    /// Frames that h2 does not bound have the budget that clients have.
+    budget: FrameBudget,
+    received: Frames,
     sent: Frames,
     /// Octets of the preface that have not been sent.
     preface: usize,
@@ -304,10 +314,9 @@ pub(super) struct GuardedSocket {
 const PREFACE: usize = 24;
 
 impl GuardedSocket {
-    /// Announces to the server that a head may have `head_bytes`.
-    pub(super) fn new(socket: Socket, permit: Permit, activity: Arc<ConnectionActivity>, head_bytes: usize) -> Self {
-        let received = StreamGuard::new(head_bytes, Arc::clone(&activity));
-        Self { socket, activity, received, sent: Frames::default(), preface: PREFACE, _permit: permit }
+    fn new(socket: Socket, permit: Permit, activity: Arc<ConnectionActivity>) -> Self {
+        let ((received, sent), budget) = (Default::default(), FrameBudget::new(Instant::now()));
+        Self { socket, activity, budget, received, sent, preface: PREFACE, _permit: permit }
     }
 }
 
@@ -320,26 +329,18 @@ impl Drop for GuardedSocket {
 impl AsyncRead for GuardedSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        loop {
-            let ready = &mut this.received.ready;
-            if !ready.is_empty() {
-                buffer.put_slice(&ready.split_to(ready.len().min(buffer.remaining())));
-                return Poll::Ready(Ok(()));
-            }
-            let before = buffer.filled().len();
-            ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
-            this.activity.note_octets();
-            let octets = &buffer.filled()[before..];
-            let is_end = octets.is_empty();
-            let length = this.received.received(octets);
-            if this.received.is_flooded() {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
-            }
-            buffer.set_filled(before + length);
-            if length > 0 || is_end {
-                return Poll::Ready(Ok(()));
-            }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
+        this.activity.note_octets();
+        let mut is_flooded = false;
+        this.received.pass(&buffer.filled()[before..], |frame| {
+            this.activity.note_received(frame);
+            is_flooded |= !this.budget.received(frame, Instant::now);
+        });
+        if is_flooded {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
         }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -361,7 +362,10 @@ impl AsyncWrite for GuardedSocket {
             left -= octets.len();
             let preface = this.preface.min(octets.len());
             this.preface -= preface;
-            this.sent.pass(&octets[preface..], |frame| this.received.sent(frame));
+            this.sent.pass(&octets[preface..], |frame| {
+                this.budget.sent(frame);
+                this.activity.note_sent(frame);
+            });
         }
         Poll::Ready(Ok(written))
     }

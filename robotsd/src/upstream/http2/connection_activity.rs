@@ -3,14 +3,10 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::sync::SetOnce;
 use tokio::time::{Instant, sleep_until};
 
 use crate::exchange::frames::Frame;
-
-/// Faults that are remembered: more than streams that a connection has at a time.
-const FAULTS: usize = 256;
 
 /// The activity of a connection.
 #[derive(Debug)]
@@ -22,16 +18,16 @@ pub(super) struct ConnectionActivity {
     resets: AtomicUsize,
     /// DATA and HEADERS frames from the server.
     content: AtomicUsize,
-    /// The faults of the server on streams that were reset for them, and which no request has looked up.
-    faults: Mutex<Vec<(u32, &'static str)>>,
+    /// DATA frames from the server without octets.
+    empty: AtomicUsize,
     /// Set once it is known how many streams the server takes, because its SETTINGS are in force, or the connection has ended.
     pub(super) settled: SetOnce<()>,
 }
 
 impl ConnectionActivity {
     pub(super) fn new(opened: Instant) -> Self {
-        let (received_at, resets, content, faults, settled) = Default::default();
-        Self { opened, received_at, resets, content, faults, settled }
+        let (received_at, resets, content, empty, settled) = Default::default();
+        Self { opened, received_at, resets, content, empty, settled }
     }
 
     /// When the server last sent something.
@@ -60,25 +56,17 @@ impl ConnectionActivity {
         self.content.load(Ordering::Relaxed)
     }
 
-    /// The fault of the server on a stream, if it was reset for that. Said once.
-    pub(super) fn fault(&self, stream: u32) -> Option<&'static str> {
-        let mut faults = self.faults.lock();
-        let at = faults.iter().position(|(other, _)| *other == stream)?;
-        Some(faults.swap_remove(at).1)
-    }
-
-    pub(super) fn note_fault(&self, stream: u32, why: &'static str) {
-        let mut faults = self.faults.lock();
-        // Of requests that were given up, none is looked up.
-        if faults.len() >= FAULTS {
-            faults.remove(0);
-        }
-        faults.push((stream, why));
+    /// How many DATA frames without octets came.
+    pub(super) fn empty(&self) -> usize {
+        self.empty.load(Ordering::Relaxed)
     }
 
     pub(super) fn note_received(&self, frame: Frame) {
         if frame.is_content() {
             self.content.fetch_add(1, Ordering::Relaxed);
+        }
+        if frame.is_empty_data() {
+            self.empty.fetch_add(1, Ordering::Relaxed);
         }
     }
 

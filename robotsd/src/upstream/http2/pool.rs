@@ -12,12 +12,12 @@ use h2::client::SendRequest;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::client_connection::{Admission, Http2ClientConnection};
+use super::client_connection::{Admission, Http2ClientConnection, STREAMS};
 use crate::exchange::Flag;
 use crate::socket::Socket;
 use crate::upstream::connection_limit::{Demand, Permit};
 use crate::upstream::endpoint::{HttpVersions, UpstreamLimits};
-use crate::upstream::failure_kind::FailureKind;
+use crate::upstream::failure_kind::{Cause, FailureKind};
 
 /// The connections to one server.
 #[derive(Debug)]
@@ -63,13 +63,14 @@ impl Http2Pool {
 
     /// A stream on a connection that is open, and was opened after a moment where one is given.
     pub(in crate::upstream) fn slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
+        let most = if self.demand.limit.are_requests_separate() { 1 } else { STREAMS };
         let mut connections = self.connections.lock();
         let mut slot = None;
         let is_closed = |connection: &mut Arc<Http2ClientConnection>| {
             if slot.is_some() || since.is_some_and(|since| connection.opened < since) {
                 return false;
             }
-            match connection.enter() {
+            match connection.enter(most) {
                 Admission::Stream(sender) => slot = Some(Http2Slot::new(Arc::clone(connection), sender, self)),
                 Admission::Full => {}
                 Admission::Closed => return true,
@@ -113,7 +114,7 @@ impl Http2Pool {
         limits: &UpstreamLimits,
     ) -> Result<Http2Slot, h2::Error> {
         let connection = Arc::new(Http2ClientConnection::open(socket, permit, limits).await?);
-        let sender = match connection.enter() {
+        let sender = match connection.enter(STREAMS) {
             Admission::Stream(sender) => sender,
             Admission::Full | Admission::Closed => return Err(h2::Reason::REFUSED_STREAM.into()),
         };
@@ -161,6 +162,13 @@ impl Http2Slot {
     fn new(connection: Arc<Http2ClientConnection>, sender: SendRequest<Bytes>, pool: &Arc<Http2Pool>) -> Self {
         let is_reused = connection.has_answered.is_set();
         Self { connection, sender, is_reused, body_failure: None, pool: Arc::clone(pool) }
+    }
+
+    /// Notes why the stream ended. If its connection did, with everything on it, requests share no connection for a while.
+    pub(super) fn note_end(&self, cause: &Cause) {
+        if cause.ends_connection() {
+            self.pool.demand.limit.separate_requests();
+        }
     }
 }
 

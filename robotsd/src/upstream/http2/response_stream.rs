@@ -164,9 +164,11 @@ impl Http2Body {
     }
 
     fn broken<T>(&mut self, error: h2::Error, cx: &mut Context<'_>) -> Poll<T> {
-        let stream = self.stream.as_ref().map(|stream| stream.stream_id().as_u32());
-        let fault = stream.zip(self.slot.as_ref()).and_then(|(stream, slot)| slot.connection.activity.fault(stream));
-        self.fail(ResponseBodyError::Broken(fault.map_or(Cause::Http2(error), Cause::Invalid)), cx)
+        let cause = Cause::Http2(error);
+        if let Some(slot) = &self.slot {
+            slot.note_end(&cause);
+        }
+        self.fail(ResponseBodyError::Broken(cause), cx)
     }
 
     /// Ends the body early, at the next poll: the client should get as far as the server did, as on HTTP/1.1.

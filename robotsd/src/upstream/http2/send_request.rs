@@ -60,7 +60,6 @@ impl Http2Slot {
             RequestUpload::new(body.with_trailers(), stream)
         });
         let progress = upload.as_ref().map(|upload| Arc::clone(&upload.progress));
-        let stream = response.stream_id().as_u32();
         match head_of(response, &mut upload, &relay, limits).await {
             Ok(response) => {
                 self.connection.answered();
@@ -76,10 +75,7 @@ impl Http2Slot {
                 let why = io::Error::other("the client did not send all of its request body");
                 Err(ExchangeError::Broken(Cause::Socket(why)))
             }
-            Err(NoResponse::Stream(error)) => Err(match self.connection.activity.fault(stream) {
-                Some(why) => ExchangeError::Broken(Cause::Invalid(why)),
-                None => failed(request, is_whole, upload, error),
-            }),
+            Err(NoResponse::Stream(error)) => Err(failed(request, is_whole, upload, error)),
         }
     }
 }
@@ -162,8 +158,8 @@ fn accept(
     Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
-/// Whether a request may be sent again: where the server has said that it did not look at it, or, as on HTTP/1.1, where the
-/// connection broke.
+/// Whether a request may be sent again: if the server has said that it did not look at it, or if the connection ended, as on
+/// HTTP/1.1.
 fn failed(
     mut request: Box<Request<RequestBody>>,
     is_whole: bool,
@@ -172,20 +168,22 @@ fn failed(
 ) -> ExchangeError {
     // RFC 9113, sections 6.8 and 8.7. Streams above the last one of a GOAWAY get its error, others go on.
     let is_refused = error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM));
+    let has_broken = error.is_io();
+    let cause = Cause::Http2(error);
     if is_whole {
-        return match error {
-            error if is_refused => ExchangeError::Unsent(request, Cause::Http2(error)),
+        return match cause {
+            cause if is_refused => ExchangeError::Unsent(request, cause),
             // Whether it was read is unknown.
-            error if error.is_io() => ExchangeError::Unanswered(request, Cause::Http2(error)),
-            error => ExchangeError::Broken(Cause::Http2(error)),
+            cause if has_broken || cause.ends_connection() => ExchangeError::Unanswered(request, cause),
+            cause => ExchangeError::Broken(cause),
         };
     }
     match upload.filter(|_| is_refused).and_then(RequestUpload::into_body) {
         Some(body) => {
             *request.body_mut() = body;
-            ExchangeError::Unsent(request, Cause::Http2(error))
+            ExchangeError::Unsent(request, cause)
         }
-        None => ExchangeError::Broken(Cause::Http2(error)),
+        None => ExchangeError::Broken(cause),
     }
 }
 

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 
 use super::http2::{Http2Origin, answer, are_quick, endless, unread};
+use super::http2_frames::STATUS;
 use super::*;
-use crate::exchange::frames::{ACK, DATA, END_HEADERS, HEADERS, RST_STREAM, SETTINGS};
-use crate::exchange::test_peer::{RawFrame, frame};
+use crate::exchange::frames::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, SETTINGS};
+use crate::exchange::test_peer::{RawFrame, field, frame};
+use crate::upstream::connection_limit::SEPARATE;
+use crate::upstream::usage::millis;
 
 const PING: u8 = 6;
 
@@ -83,7 +86,7 @@ async fn small_pieces_that_a_client_does_not_read_end_no_stream_of_others() {
 }
 
 #[tokio::test]
-async fn empty_pieces_of_many_responses_neither_end_nor_retire_a_connection() {
+async fn empty_pieces_of_many_responses_end_no_stream() {
     let origin = scripted(move |_, received| match received.kind {
         HEADERS => {
             let stream = received.stream;
@@ -98,7 +101,121 @@ async fn empty_pieces_of_many_responses_neither_end_nor_retire_a_connection() {
         assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
         settled().await;
     }
-    assert_eq!(origin.connections(), 1);
+    // h2 would end a connection at the hundred and first.
+    assert_eq!(origin.connections(), 3);
+    assert!(!upstream.0.shared.connection_limit.are_requests_separate());
+}
+
+/// A section of fields with one that would be two on HTTP/1.1, at which h2 ends the connection.
+fn injected(stream: u32) -> Vec<u8> {
+    let fields = [STATUS, &field("x-a", "b\r\nset-cookie: c=d")].concat();
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields)
+}
+
+/// The path whose response has such a section, and `:method: POST`, as one octet each (RFC 7541, appendix A).
+const BAD_PATH: (&str, u8) = ("/index.html", 0x85);
+const POST: u8 = 0x83;
+
+/// A request that came: the number of its connection, and whether it is a POST.
+type Came = Mutex<Vec<(usize, bool)>>;
+
+/// A server that answers every GET and HEAD, except that `BAD_PATH` gets [`injected`] and `waits` gets nothing.
+fn injectable(came: &'static Came, waits: impl Fn(usize, &RawFrame) -> bool + Send + Sync + 'static) -> Origin {
+    scripted(move |connection, received| {
+        if received.kind != HEADERS {
+            return Vec::new();
+        }
+        came.lock().push((connection, received.payload.starts_with(&[POST])));
+        match received.payload.contains(&BAD_PATH.1) {
+            true => injected(received.stream),
+            false if waits(connection, received) => Vec::new(),
+            false => frame(HEADERS, END_HEADERS | END_STREAM, received.stream, STATUS),
+        }
+    })
+}
+
+async fn ask_for_bad(upstream: &Upstream) -> u16 {
+    soon(upstream.forward(request("GET", BAD_PATH.0))).await.status().as_u16()
+}
+
+#[tokio::test]
+async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others() {
+    let came = shared::<Came>();
+    // The first connection answers its first request, and keeps the others waiting.
+    let origin = injectable(came, |connection, received| connection == 0 && received.stream > 1);
+    let (upstream, events) = origin.watched(|_| {});
+    assert_eq!(status(&upstream, "GET").await, 200);
+    settled().await;
+    let others = ["GET", "GET", "HEAD", "POST", "DELETE"].map(|method| asking(&upstream, method));
+    wait_until(|| came.lock().len() == 6).await;
+    assert_eq!(ask_for_bad(&upstream).await, 502);
+    assert_eq!(ended(others).await, [200, 200, 200, 502, 502]);
+    // Each second attempt had a connection of its own, also that for the bad response.
+    let mut connections: Vec<_> = came.lock().iter().map(|(connection, _)| *connection).collect();
+    connections.sort_unstable();
+    assert_eq!(connections, [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
+    // Nor can a client put the server out by that.
+    for _ in 0..10 {
+        assert_eq!(ask_for_bad(&upstream).await, 502);
+    }
+    assert_eq!(times_reported(&events, "ejected"), 0, "{events:?}");
+}
+
+#[tokio::test]
+async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
+    let came = shared::<Came>();
+    let is_post = |_, received: &RawFrame| received.payload.starts_with(&[POST]);
+    let upstream = injectable(came, is_post).upstream();
+    // The connections of the last so many requests that wait.
+    let posts = |count: usize| {
+        let came = came.lock();
+        let posts = came.iter().rev().filter(|(_, is_post)| *is_post).take(count);
+        let connections: std::collections::HashSet<_> = posts.map(|(connection, _)| *connection).collect();
+        connections.len()
+    };
+    let has_posts = |count: usize| came.lock().iter().filter(|(_, is_post)| *is_post).count() == count;
+    assert_eq!(ask_for_bad(&upstream).await, 502);
+    let waiting: [_; 5] = burst(&upstream, "POST");
+    wait_until(|| has_posts(5)).await;
+    assert_eq!(posts(5), 5);
+    // Another response of the kind ends its own request alone.
+    assert_eq!(ask_for_bad(&upstream).await, 502);
+    settled().await;
+    assert!(waiting.iter().all(|request| !request.is_finished()));
+    let limit = &upstream.0.shared.connection_limit;
+    let left = limit.separate_until.load(Ordering::SeqCst) - millis(limit.start);
+    assert!((SEPARATE / 2..=SEPARATE).contains(&left) && SEPARATE == 60_000, "{left}");
+    // The minute is over.
+    limit.separate_until.store(1, Ordering::SeqCst);
+    let _sharing: [_; 5] = burst(&upstream, "POST");
+    wait_until(|| has_posts(10)).await;
+    assert_eq!(posts(5), 1);
+}
+
+#[tokio::test]
+async fn a_body_that_ends_with_the_connection_separates_requests_too() {
+    let origin = scripted(|_, received| match received.kind {
+        HEADERS => {
+            let head = frame(HEADERS, END_HEADERS, received.stream, STATUS);
+            [head, frame(DATA, 0, received.stream, b"some"), injected(received.stream)].concat()
+        }
+        _ => Vec::new(),
+    });
+    let upstream = origin.upstream();
+    let response = soon(upstream.forward(request("GET", "/"))).await;
+    assert_eq!(response.status(), 200);
+    assert!(soon(response.into_body().collect()).await.is_err());
+    assert!(upstream.0.shared.connection_limit.are_requests_separate());
+}
+
+#[tokio::test]
+async fn a_get_whose_response_cannot_be_read_is_sent_to_another_server() {
+    let bad = scripted(|_, received| if received.kind == HEADERS { injected(received.stream) } else { Vec::new() });
+    let good = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
+    let (upstream, events) = watched_in(HttpVersions::Http2, [bad.address, good.address], |_| {});
+    assert_eq!(statuses(&upstream, ["GET", "GET", "HEAD", "GET"]).await, [200; 4]);
+    assert_eq!(statuses(&upstream, ["POST"; 4]).await, [502, 200, 502, 200]);
+    assert_eq!(times_reported(&events, "ejected"), 0, "{events:?}");
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ async fn a_good_response_is_one() {
     assert_eq!(through(unmodified).await, (304, Some(String::new())));
 }
 
-/// Others that are refused have their stream reset besides: see `http2_bad_streams`.
+/// Others, and what becomes of their stream and connection: see `http2_bad_streams`.
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
     let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();
