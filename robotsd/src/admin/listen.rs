@@ -216,12 +216,6 @@ impl CommandSocket {
         self.is_left = true;
     }
 
-    /// That process is gone. Returns whether clients still find the socket: its file may have gone with it.
-    pub(crate) fn reclaim_file(&mut self) -> bool {
-        self.is_left = self.made.is_some() && !self.is_there();
-        !self.is_left
-    }
-
     /// Whether the file that was made here is there.
     fn is_there(&self) -> bool {
         self.made.is_some() && identity(&self.path).ok() == self.made

@@ -127,13 +127,6 @@ impl Edge {
         self.settings.load().successor.set(true);
     }
 
-    /// That process is gone: connections from now on stay here. Those that were answered otherwise keep to it.
-    pub(crate) fn clear_successor(&self) {
-        let settings = self.settings.load();
-        let settings = ConnectionSettings::new(settings.limits.clone(), settings.on_access.clone());
-        self.settings.store(Arc::new(settings));
-    }
-
     /// The bound on open connections.
     pub(crate) fn connections(&self) -> usize {
         self.settings.load().limits.connections

@@ -120,8 +120,8 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads what another process has written since, whose place this one takes.
-    pub(crate) fn read_file(&self) {
+    /// Reads what an earlier process has written.
+    fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
             Ok(octets) => serde_json::from_slice(&octets).map_err(|error| error.to_string()),

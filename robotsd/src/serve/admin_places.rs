@@ -234,23 +234,11 @@ impl AdminPlaces {
         self.sockets.iter_mut().for_each(|place| place.socket.leave_file());
     }
 
-    /// Listens at one place no more, where another process does not either.
-    pub(super) fn let_go_of(&mut self, place: &SocketPlace) {
-        let is_socket = |path: &PathBuf| matches!(place, SocketPlace::AdminSocket { path: gone, .. } if gone == path);
-        self.sockets.retain(|open| !is_socket(&open.path));
-        self.addresses.retain(|open| *place != SocketPlace::Admin(open.config.address));
-    }
-
     /// Listens nowhere any more; requests that have come are answered.
     pub(super) fn let_go(&mut self) {
         self.pause();
         self.sockets.clear();
         self.addresses.clear();
-    }
-
-    /// The other process is gone: sockets that clients do not find any more are to be opened anew.
-    pub(super) fn reclaim(&mut self) {
-        self.sockets.retain_mut(|place| place.socket.reclaim_file());
     }
 
     /// Every socket once more, with what it is for.

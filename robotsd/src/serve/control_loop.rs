@@ -40,7 +40,7 @@ pub(super) struct ControlLoop<'a> {
     // First, because the process ends without its event loops.
     _watch: WatchGuard,
     // Dropped before the sites are.
-    flush: FlushOnDrop,
+    _flush: FlushOnDrop,
     active: ActiveConfig,
     signals: Signals,
     requests: ControlRequests,
@@ -79,7 +79,7 @@ impl<'a> ControlLoop<'a> {
         let flush = FlushOnDrop { state: active.sites.state.directory.clone(), log: active.log.clone() };
         Self {
             _watch: watch,
-            flush,
+            _flush: flush,
             active,
             signals,
             requests,
@@ -109,7 +109,7 @@ impl<'a> ControlLoop<'a> {
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
         // Another process that takes the place of this one has its name.
-        if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| !self.upgrade.has_successor) {
+        if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }
         // Such as the answer that an upgrade is done.
@@ -122,7 +122,7 @@ impl<'a> ControlLoop<'a> {
             (Arc::clone(&self.active.watches.config), Arc::clone(&self.active.watches.watch.notify));
         let registry_changed = self.active.sites.registry_changed();
         loop {
-            if self.is_drained && !self.upgrade.is_under_way() {
+            if self.is_drained {
                 self.active.log.say(LogEvent::Stopped, "every connection is closed");
                 return Ok(());
             }
@@ -177,21 +177,17 @@ impl<'a> ControlLoop<'a> {
                 () = next_tick(self.heartbeat.as_mut()) => self.report_alive(),
                 () = next_tick(self.board.as_mut().map(|board| &mut board.ticks)) => if let Some(board) = &mut self.board {
                     // Another process may write.
-                    if !self.upgrade.is_under_way() && !self.upgrade.has_successor {
+                    if !self.upgrade.is_under_way() && self.upgrade.successor.is_none() {
                         board.tick(&self.active.sites).await;
                     }
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
                 // Another process that has the directory is left alone.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
-                // Another process tells what it serves.
-                _ = self.notices.tick(), if is_serving && !self.upgrade.has_successor => self.notify(),
+                _ = self.notices.tick(), if is_serving => self.notify(),
                 Some(_) = self.background.join_next() => {}
                 ended = self.active.workers.ended(), if !self.is_drained => match ended {
-                    None => {
-                        self.is_drained = true;
-                        self.upgrade.is_drained();
-                    }
+                    None => self.is_drained = true,
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         let why = self.active.state.watchdog.last_panic().unwrap_or_else(|| error.to_string());
@@ -238,17 +234,7 @@ impl<'a> ControlLoop<'a> {
     fn step_of_upgrade(&mut self, step: UpgradeStep) {
         match self.upgrade.step(step, &mut self.active, self.board.as_mut()) {
             AfterStep::Nothing => {}
-            AfterStep::GoOn { is_reload_due } => {
-                self.flush.state = self.active.sites.state.directory.clone();
-                self.is_drained = false;
-                if let Some(serving) = self.active.state.serving() {
-                    self.supervisor.ready(&serving.summary());
-                }
-                if is_reload_due {
-                    self.reload();
-                }
-            }
-            AfterStep::Follow(status) => self.supervisor.follows(&status),
+            AfterStep::Reload => self.reload(),
             AfterStep::Leave(process, summary) => {
                 self.supervisor.succeeded_by(process, &summary);
                 self.active.state.enter(Phase::Draining);
@@ -260,7 +246,6 @@ impl<'a> ControlLoop<'a> {
     /// Closes the listeners; requests under way are finished.
     fn drain(&mut self) {
         const DRAINING: &str = "no new connections; requests under way are finished";
-        self.active.leaves();
         self.active.log.say(LogEvent::Stopping, DRAINING);
         self.active.state.enter(Phase::Draining);
         self.supervisor.stopping(DRAINING);
@@ -271,7 +256,7 @@ impl<'a> ControlLoop<'a> {
     /// Tells the watchdog that the process is alive once every worker has taken up a task.
     fn report_alive(&mut self) {
         // That would hide that the other process is not.
-        if self.upgrade.has_successor {
+        if self.upgrade.successor.is_some() {
             return;
         }
         let answered = self.active.workers.answer();

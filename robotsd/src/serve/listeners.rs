@@ -203,32 +203,6 @@ impl Listeners {
         Ok(sockets)
     }
 
-    /// The steps to open every listener once more, after the workers have closed it, on the sockets that were kept. One whose
-    /// sockets were let go is bound again; the changes name those that cannot be.
-    pub(super) fn reopening(&self, workers: NonZeroUsize) -> ListenerPlan {
-        let mut plan = ListenerPlan { steps: Vec::new(), changes: Vec::new() };
-        for OpenListener { settings, sockets, report, .. } in &self.open {
-            let address = settings.listener.address;
-            let again = if sockets.is_empty() {
-                bind(address, workers).map(|bound| vec![bound])
-            } else {
-                sockets.iter().map(|sockets| duplicates(sockets)).collect()
-            };
-            let again = again.map_err(|error| cannot_listen(address, &error));
-            match again.and_then(|again| OpenListener::bound(settings.clone(), again, &report.socket)) {
-                Ok(bound) => plan.steps.push(ListenerStep::Open(bound.into())),
-                Err(trouble) => plan.changes.push(trouble),
-            }
-        }
-        plan
-    }
-
-    /// Lets go of the sockets of one place, where another process listens no more.
-    pub(super) fn let_go_of(&mut self, place: &SocketPlace) {
-        let is_there = |opened: &&mut OpenListener| SocketPlace::Listener(opened.settings.listener.address) == *place;
-        self.open.iter_mut().filter(is_there).for_each(|opened| opened.sockets.clear());
-    }
-
     /// Lets go of the sockets, so that they close when the workers close theirs.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());

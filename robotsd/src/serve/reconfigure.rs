@@ -23,10 +23,10 @@ use super::admin_places::AdminPlaces;
 use super::descriptors::Descriptors;
 use super::listeners::Listeners;
 use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
-use super::upgrade::{HandedSockets, Predecessor, SocketPlace, Successor};
+use super::upgrade::{HandedSockets, Successor};
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
-use crate::admin::{CONFIG_PATIENCE, Phase, ReloadWaiter, ServerState, Serving};
+use crate::admin::{CONFIG_PATIENCE, ReloadWaiter, ServerState, Serving};
 use crate::config::{Config, RefusedFile, SettingChange, setting_changes};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeLimits};
@@ -54,8 +54,6 @@ pub(super) struct ActiveConfig {
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
-    /// The process whose place this one has taken.
-    pub(super) predecessor: Option<Arc<Predecessor>>,
 }
 
 /// A change that is being prepared, and the requests that wait for it.
@@ -166,8 +164,6 @@ impl ActiveConfig {
 
     /// Starts a new process of the program, which gets every listening socket.
     pub(super) fn start_successor(&self) -> Result<Successor, String> {
-        // From here on the new one follows this one: the process before must not, too.
-        self.leaves();
         Successor::start(self.sockets()?, self.config.upgrade)
     }
 
@@ -181,61 +177,20 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// The process before is not to serve again if this one ends.
-    pub(super) fn leaves(&self) {
-        self.predecessor.iter().for_each(|predecessor| predecessor.leaves());
-    }
-
-    /// Another process has every socket: clients are sent there. The sockets stay open here too, those aside that it has
-    /// no use for, so that connections in their queues outlive it. Requests that wait get no outcome.
-    pub(super) fn leave_to_successor(&mut self, unused: &[SocketPlace]) {
+    /// Another process has every socket: clients are sent there, and this one lets go of its own.
+    pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
-        self.is_replaced(true);
-        self.change = PendingChange::default();
-        for place in unused {
-            self.listeners.lock().let_go_of(place);
-            self.admin.let_go_of(place);
-        }
+        self.sites.state.fleet.iter().for_each(|fleet| fleet.is_replaced.store(true, Ordering::Relaxed));
+        self.let_go();
         self.admin.leave();
-    }
-
-    fn is_replaced(&self, is_replaced: bool) {
-        self.sites.state.fleet.iter().for_each(|fleet| fleet.is_replaced.store(is_replaced, Ordering::Relaxed));
-    }
-
-    /// Serves again, because the process that was to take the place of this one has ended: these sites, and on every listener.
-    pub(super) fn take_back(&mut self, renewal: Renewal) -> Result<(), String> {
-        let plan = {
-            let listeners = self.listeners.lock();
-            if self.state.phase() == Phase::Draining {
-                self.edge.clear_successor();
-                listeners.reopening(self.workers.count())
-            } else {
-                listeners.plan(&self.config, self.workers.count())?
-            }
-        };
-        self.admin.reclaim();
-        self.is_replaced(false);
-        let troubles = plan.changes.join("; ");
-        let (config, watched, changes) = (Arc::clone(&self.config), Vec::new(), Vec::new());
-        self.swap(PreparedConfig { config, watched, plan, renewal, changes });
-        self.state.enter(Phase::Serving);
-        // The changes meanwhile; and a listener that could not be opened.
-        self.change.again = Some(Instant::now());
-        if troubles.is_empty() { Ok(()) } else { Err(troubles) }
+        self.admin.let_go();
     }
 
     /// Gives up the sockets that would keep ports open, because the end has begun. Requests that wait get no outcome.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
         self.listeners.lock().let_go();
-    }
-
-    /// Gives up those of the admin interface too, where another process answers, or none.
-    pub(super) fn let_go_of_all(&mut self) {
-        self.let_go();
-        self.admin.let_go();
     }
 
     fn prepare(&mut self) {
@@ -257,7 +212,6 @@ impl ActiveConfig {
         }
         changes.extend(come_and_gone);
         changes.extend(plan.changes.iter().cloned());
-        let has_other_listeners = !plan.changes.is_empty();
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
         // Once requests are answered by them, and before the board asks what was counted.
@@ -281,10 +235,6 @@ impl ActiveConfig {
         }
         changes.extend(self.limit(&config));
         let admin = self.admin.follow(config.admin.as_ref());
-        if has_other_listeners || !admin.changes.is_empty() {
-            // The process before would go on to listen where this one does not.
-            self.leaves();
-        }
         changes.extend(admin.changes);
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         let is_deferred = settings.iter().any(SettingChange::is_for_start);

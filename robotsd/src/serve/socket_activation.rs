@@ -4,6 +4,7 @@
 //! wait.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 
 use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::InheritedSocket;
@@ -152,9 +153,13 @@ impl InheritedSockets {
         self.sockets.extract_if(.., |socket| meant(socket)).map(|socket| socket.socket).collect()
     }
 
-    /// The places of a process before that this one has no use for, once it has taken what it listens on.
-    pub(super) fn unused(&self) -> Vec<SocketPlace> {
-        self.sockets.iter().filter_map(|socket| socket.before.clone()).collect()
+    /// The files of Unix sockets that the process before made, and that this one has no use for.
+    pub(super) fn unused_files(&self) -> Vec<PathBuf> {
+        let file = |socket: &PassedSocket| match &socket.before {
+            Some(SocketPlace::AdminSocket { path, is_made: true }) => Some(path.clone()),
+            _ => None,
+        };
+        self.sockets.iter().filter_map(file).collect()
     }
 
     /// A socket that nothing was done with would take connections and answer none of them. One of a process before closes with that.

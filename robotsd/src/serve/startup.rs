@@ -128,7 +128,7 @@ pub(super) async fn serve(
     let loops = workers.event_loops().chain([("control".to_owned(), Handle::current())]);
     let watch = state.watchdog.watch(loops, log).map_err(|error| format!("the watchdog cannot be started: {error}"))?;
     let plan = ListenerPlan::first(config, &mut inherited, workers.count(), log)?;
-    let unused = inherited.unused();
+    let unused_files = inherited.unused_files();
     inherited.finish()?;
 
     let descriptors = Descriptors::count();
@@ -146,6 +146,8 @@ pub(super) async fn serve(
     }
     let serving = serving(&sites, &listeners, &admin, &workers, &edge);
     let (summary, certificates) = (serving.summary(), serving.certificates.clone());
+    // The process before would not know of a change that is made before it hears that this one serves.
+    let changes = state.changes.write().await;
     state.is_serving(serving);
     if let Some(fleet) = &sites.state.fleet {
         let sites: Arc<ServerState> = Arc::clone(&state);
@@ -156,9 +158,14 @@ pub(super) async fn serve(
     tokio::task::spawn_blocking(move || served.announce());
     supervisor.ready(&summary);
     if let Some(predecessor) = predecessor {
-        predecessor.serves(&summary, unused);
+        predecessor.serves(&summary);
         admin.own();
+        for file in unused_files {
+            // One that is left behind leads nowhere.
+            let _ = std::fs::remove_file(file);
+        }
     }
+    drop(changes);
 
     let board = BoardKeeper::new(config, &sites, log);
     if let Some(keeper) = &board {
@@ -180,7 +187,6 @@ pub(super) async fn serve(
         started: Arc::clone(&config.text),
         log: log.clone(),
         change: PendingChange::default(),
-        predecessor: predecessor.cloned(),
     };
     ControlLoop::new(active, signals, requests, supervisor, access, board, watch).run().await
 }

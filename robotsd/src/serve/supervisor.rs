@@ -38,12 +38,6 @@ impl Supervisor {
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
-    /// This process is the service again, although it does not serve yet.
-    pub(super) fn follows(&self, status: &str) {
-        use sd_notify::NotifyState::{MainPid, Status, Watchdog};
-        self.notify(&[MainPid(std::process::id()), Status(status), Watchdog]);
-    }
-
     pub(super) fn stopping(&self, status: &str) {
         self.notify(&[sd_notify::NotifyState::Stopping, sd_notify::NotifyState::Status(status)]);
     }

@@ -9,20 +9,19 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
-use tower_robots::live::{Gate, StateDir, VersionHashPrefix, WhenMissing};
+use tower_robots::live::{Gate, VersionHashPrefix, WhenMissing};
 
 use super::appended_parts::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::inheritance::Inheritance;
 use super::log_events;
-use super::robots_opener::{OpeningOccasion, RobotsOpener};
+use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_list::{Sites, hooks_of, renewed_rate_store};
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
 use crate::config::{Config, SiteConfig, extended_registry};
-use crate::log::{LogEvent, LogLevel};
 use crate::publish_hook::SiteHooks;
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
@@ -66,51 +65,7 @@ impl Sites {
     pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
         let (registry, followed) = self.renew_sources(&held, config)?;
-        self.renew_with(held.with(registry, followed, config.gate.clone()), config)
-    }
-
-    /// Makes the sites once more, from what another process has written since the state directory was handed over: its acceptances,
-    /// rollbacks and switches hold. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// If another process has the state directory open; nothing has changed then.
-    pub(crate) fn take_back(&self, config: &Config) -> Result<Renewal, String> {
-        let reopened = self.state.reopened().map_err(|error| error.to_string())?;
-        let (Some(state), Some(directory)) = (reopened, self.state.directory.as_ref()) else {
-            return self.renew(config);
-        };
-        state.log_troubles(&self.log);
-        let held = self.opener();
-        let (registry, followed) = (held.registry.clone(), held.followed.clone());
-        let why = match self.renew_with(held.with(registry, followed, config.gate.clone()).taking_back(state), config) {
-            Ok(renewal) => return Ok(renewal),
-            Err(why) => why,
-        };
-        // Better the versions of before than no service; the switches are those that stand there.
-        let message = format!("{why}: the versions from before the upgrade are served");
-        self.log.say_at(LogLevel::Error, LogEvent::State, message);
-        directory.take_back().map_err(|error| error.to_string())?;
-        self.follow_switches(directory);
-        self.renew(config)
-    }
-
-    /// Turns every switch to where it stands in the state directory. Blocks.
-    fn follow_switches(&self, directory: &StateDir) {
-        let standing = StateDir::read_only(directory.path());
-        // A turn that cannot be written down is a trouble of the directory, and is made all the same.
-        if standing.enforcement() != self.state.switch() {
-            let _ = self.state.turn(standing.enforcement());
-        }
-        for (site, live) in self.iter().flat_map(|site| site.lives().into_iter().map(move |live| (site, live))) {
-            let stands = standing.enforcement_of(&live.name);
-            if stands != live.robots.status().switch {
-                let _ = self.state.turn_site(&site.name, &live.name, stands);
-            }
-        }
-    }
-
-    fn renew_with(&self, opener: RobotsOpener, config: &Config) -> Result<Renewal, String> {
+        let opener = held.with(registry, followed, config.gate.clone());
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &SiteConfig| before.get(&*site.name).copied();
         let inherited = || {
@@ -142,7 +97,7 @@ impl Sites {
             let open = |(site, settings, ..): &(&SiteConfig, SiteSettings, _, _)| {
                 self.source(&opener, site, settings, of(site))
             };
-            let is_kept = |site: &SiteConfig| of(site).is_some_and(|before| opener.keeps(before, site));
+            let is_kept = |site: &SiteConfig| of(site).is_some_and(|before| before.has_source_of(site));
             changes.extend(if some.iter().all(|(site, ..)| is_kept(site)) {
                 some.iter().map(open).collect::<Vec<_>>()
             } else {
@@ -238,15 +193,13 @@ impl Sites {
         settings: &SiteSettings,
         before: Option<&ServedSite>,
     ) -> Result<(Arc<SiteRobots>, Option<String>), String> {
-        if let Some(before) = before.filter(|before| opener.keeps(before, site)) {
+        if let Some(before) = before.filter(|before| before.has_source_of(site)) {
             return Ok((before.robots.clone(), None));
         }
-        let is_taken_back = opener.occasion == OpeningOccasion::TakeBack;
         let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_some());
         // A site that has rules keeps them until there are others.
-        let live = before.filter(|before| !is_taken_back && before.lives().iter().any(is_live));
+        let live = before.filter(|before| before.lives().iter().any(is_live));
         let when_missing = match live {
-            _ if is_taken_back => WhenMissing::Unavailable,
             Some(_) => WhenMissing::Fail,
             None => site.when_missing,
         };
@@ -255,13 +208,6 @@ impl Sites {
             (Err(why), Some(before)) => Ok((before.robots.clone(), Some(why))),
             (Err(why), None) => Err(why),
         }
-    }
-}
-
-impl RobotsOpener {
-    /// Whether the robots.txt of a site goes on as it is.
-    fn keeps(&self, before: &ServedSite, site: &SiteConfig) -> bool {
-        self.occasion != OpeningOccasion::TakeBack && before.has_source_of(site)
     }
 }
 
@@ -689,40 +635,6 @@ mod tests {
             assert!(std::time::Instant::now() < end);
             renewal.sites.iter().for_each(|site| site.robots.rescan());
             std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-    }
-
-    #[test]
-    fn sites_that_are_taken_back_stand_as_another_process_has_left_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let (each, gone) = (folder.path().join("each"), folder.path().join("gone"));
-        std::fs::create_dir(&each).unwrap();
-        std::fs::write(each.join("one.test.txt"), "User-agent: *\n").unwrap();
-        let robots = "robots.source = \"directory\"\nrobots.path = \"each\"";
-        let config = config(folder.path(), "state_dir = \"state\"\n", robots);
-        let mut served = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
-        let changes = [(Enforcement::Off, true), (Enforcement::On, true), (Enforcement::Off, false)];
-        for (number, (to, can_be_read)) in changes.into_iter().enumerate() {
-            // Whoever opens a directory that another has open waits for it, so that is tried once.
-            let is_first = number == 0;
-            assert!(served.state.directory.as_ref().unwrap().hand_over(std::time::Duration::from_secs(60)));
-            let other = Sites::open(&config, false, &Log::nowhere()).unwrap();
-            assert!(!is_first || served.take_back(&config).is_err(), "the other has the state directory open");
-            other.enforce(None, to).unwrap();
-            other.enforce(Some("a/one.test"), to).unwrap();
-            drop(other);
-            if !can_be_read {
-                // The sites of before go on, with the switches of the other.
-                std::fs::rename(&each, &gone).unwrap();
-            }
-            let renewal = served.take_back(&config).unwrap();
-            renewal.apply_settings(&served);
-            assert_eq!(renewal.sites.state.switch(), to);
-            assert_eq!(switches(&renewal.sites), [to]);
-            served = renewal.sites;
-            // It writes again, and alone.
-            assert!(!is_first || Sites::open(&config, false, &Log::nowhere()).is_err());
-            served.enforce(None, to).unwrap();
         }
     }
 

@@ -43,7 +43,7 @@ pub(super) struct RobotsOpener {
     inheritance: Weak<Inheritance>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
-    pub(super) occasion: OpeningOccasion,
+    occasion: OpeningOccasion,
     /// Held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
     /// The registry that is published at a URL, where one is followed.
@@ -56,13 +56,11 @@ pub(super) struct RobotsOpener {
 
 /// Why sites are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpeningOccasion {
+enum OpeningOccasion {
     /// The process starts.
     Start,
     /// Another config names them.
     OtherConfig,
-    /// Another process has served them meanwhile.
-    TakeBack,
 }
 
 impl RobotsOpener {
@@ -115,11 +113,6 @@ impl RobotsOpener {
     /// Opens what goes on from these, for as long as they are held: a folder opens files later, too.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
-    }
-
-    /// With a state that was opened once more.
-    pub(super) fn taking_back(self, state: StateHandle) -> Self {
-        Self { state, occasion: OpeningOccasion::TakeBack, ..self }
     }
 
     /// For a dry run, which writes nothing, with a state that is read only; watcher and caches are the same.

@@ -42,21 +42,6 @@ impl StateHandle {
         Ok(Self { directory, ..Self::in_memory() })
     }
 
-    /// Opens the state directory once more, where there is one: another process has written it since it was handed over.
-    ///
-    /// # Errors
-    ///
-    /// If another process has it open.
-    pub(super) fn reopened(&self) -> Result<Option<Self>, StateError> {
-        let reopen = |directory: &StateDir| {
-            let fleet = self.fleet.clone();
-            let directory = Some(StateDir::open(directory.path())?);
-            fleet.iter().for_each(|fleet| fleet.read_file());
-            Ok(Self { directory, fleet, ..Self::in_memory() })
-        };
-        self.directory.as_ref().map(reopen).transpose()
-    }
-
     /// Logs what is wrong with the state directory, now and later.
     pub(super) fn log_troubles(&self, log: &Log) {
         if let Some(directory) = &self.directory {

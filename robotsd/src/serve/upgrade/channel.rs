@@ -39,11 +39,8 @@ pub(super) enum UpgradeMessage {
     Prepared,
     /// From the process before: it has given up what only one may have.
     Take,
-    /// From the new process: it serves, and listens at these places no more. None where it does not say, as versions that do not
-    /// know [`UpgradeMessage::Leaves`] either: their end says nothing.
-    Serves { summary: String, unused: Option<Vec<SocketPlace>> },
-    /// From the new process, once it serves: it is about to end, or to be followed by another, as it should.
-    Leaves,
+    /// From the new process: it serves, and a summary of it.
+    Serves { summary: String },
     /// From the new process: it cannot serve.
     Failed { why: String },
 }
@@ -107,12 +104,6 @@ impl UpgradeChannel {
 }
 
 impl UpgradeMessage {
-    /// The new process serves. So many places that they do not fit are not said.
-    pub(super) fn serves(summary: &str, unused: Vec<SocketPlace>) -> Self {
-        let fits = serde_json::to_vec(&unused).is_ok_and(|octets| octets.len() + 2 * summary.len() < MOST / 2);
-        Self::Serves { summary: summary.to_owned(), unused: fits.then_some(unused) }
-    }
-
     /// Why the new process cannot serve, cut to what fits.
     pub(super) fn failed(why: &str) -> Self {
         let mut end = why.len().min(MOST / 8);
@@ -142,22 +133,14 @@ mod tests {
         let passed = TcpListener::from(socket.unwrap());
         assert_eq!(passed.local_addr().unwrap(), listener.local_addr().unwrap());
         assert!(matches!(theirs.receive().unwrap().unwrap(), (UpgradeMessage::Start, None)));
-        let word: UpgradeMessage = serde_json::from_str("{\"say\":\"serves\",\"summary\":\"of before\"}").unwrap();
-        assert_eq!(word, UpgradeMessage::Serves { summary: "of before".to_owned(), unused: None });
-        let path = "/run/x".repeat(40).into();
-        let place = SocketPlace::AdminSocket { path, is_made: true };
-        for (count, is_said) in [(0, true), (20, true), (80, false)] {
-            theirs.send(&UpgradeMessage::serves("1 site", vec![place.clone(); count]), None).unwrap();
-            let Some((UpgradeMessage::Serves { unused, .. }, None)) = ours.receive().unwrap() else { panic!() };
-            assert_eq!(unused.map(|unused| unused.len()), is_said.then_some(count));
-        }
         theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MOST)), None).unwrap();
         assert!(matches!(ours.receive().unwrap().unwrap(), (UpgradeMessage::Failed { .. }, None)));
         // Its last word is heard, although it has not read ours.
         ours.send(&UpgradeMessage::Take, None).unwrap();
-        theirs.send(&UpgradeMessage::Leaves, None).unwrap();
+        let serves = || UpgradeMessage::Serves { summary: "1 site".to_owned() };
+        theirs.send(&serves(), None).unwrap();
         drop(theirs);
-        assert_eq!(ours.receive().unwrap().unwrap().0, UpgradeMessage::Leaves);
+        assert_eq!(ours.receive().unwrap().unwrap().0, serves());
         assert!(ours.receive().unwrap().is_none());
         assert!(ours.send(&UpgradeMessage::Take, None).is_err());
     }

@@ -9,36 +9,20 @@
 //!   writes the board and the state directory,
 //!   unlocks that: "take"                     →        locks it, opens sites, answers there, accepts
 //!                                            ←        "serves"
-//!   accepts no more, says farewell to its clients,
-//!   keeps the sockets, watches                        ends on purpose, or is upgraded in turn
-//!                                            ←        "leaves"
-//!   lets go of the sockets, ends
+//!   lets go of the sockets, accepts no more,
+//!   says farewell to its clients, drains, ends
 //! ```
 //!
 //! Both accept on the same sockets until "serves", so every connection is accepted by one of them. A failure before ends the new
 //! process, and the one before takes back what it gave up: it has served all the time. If the process before ends in between, the
-//! new one goes on: whichever is left serves.
-//!
-//! A new process that dies after "serves" without having said "leaves" is followed by the one before, as long as that
-//! is there: it reads anew what the other has written, and accepts what has waited in the queues of the sockets
-//! meanwhile. However a new process ends, its side of the conversation ends with it. One that ends as it should says
-//! "leaves" first, and so does one that is about to be followed in turn, before it starts the next: of three processes
-//! two never own the sockets. A version that does not know the word is not watched, because its end says nothing.
+//! new one goes on: whichever is left serves. After "serves" the new process is like any other, and its death is for its supervisor.
 //!
 //! The two say all that over a pair of sockets, one of which is the new process's standard input ([`channel`]). [`processes`] has
 //! each as the other sees it.
 //!
-//! **The process before keeps the sockets while it drains**, and accepts nothing on them: a queue lives as long as one
-//! descriptor of its socket, so what the new process has not accepted outlives it.
-//!
-//! **The state that was handed over is opened again, not resumed** (`Sites::take_back`): a robots.txt is opened as at
-//! a start, from what the other process wrote, and swapped in as another config is. Only then are the listeners
-//! opened, so that no request is decided by a kill switch that was turned since; connections wait in the queue
-//! meanwhile.
-//!
 //! **The state directory is handed over, not shared**: it is flushed and unlocked, and later changes wait in memory for
 //! the case that it is taken back. A client that changes something at the admin interface waits, or asks the new
-//! process: the sockets are handed over too.
+//! process: the sockets are handed over too. That makes no change before "serves" either, so what is taken back has missed none.
 //!
 //! **A connection is closed behind an answer that says so.** Closing an idle one races with its next request, so that
 //! is done only to those that stay idle for half of `drain`. A process that ends without a successor has none to send
@@ -69,10 +53,8 @@ pub(super) type HandedSockets = Vec<(SocketPlace, std::os::fd::OwnedFd)>;
 pub(super) enum SuccessorEvent {
     /// Its config can be used.
     Prepared,
-    /// It serves, and what; it listens at some places no more, where it says so.
-    Serves { summary: String, unused: Option<Vec<SocketPlace>> },
-    /// It ends, or another follows it, as it should.
-    Leaves,
-    /// It cannot serve, or serves no more, and has ended.
+    /// It serves, and a summary of it.
+    Serves(String),
+    /// It cannot serve, and has ended.
     Failed(String),
 }

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::mpsc;
-use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::channel::{UpgradeChannel, UpgradeMessage};
-use super::{HandedSockets, SocketPlace, SuccessorEvent};
+use super::{HandedSockets, SuccessorEvent};
 
 /// The variable that tells a process of whom it takes the place: the number of that process.
 const UPGRADE: &str = "ROBOTSD_UPGRADE";
@@ -66,15 +65,10 @@ impl Predecessor {
         }
     }
 
-    /// This process serves, and listens no more at places where the one before does.
-    pub(in crate::serve) fn serves(&self, summary: &str, unused: Vec<SocketPlace>) {
+    /// This process serves.
+    pub(in crate::serve) fn serves(&self, summary: &str) {
         // If the process before has ended, the message has no reader.
-        let _ = self.channel.send(&UpgradeMessage::serves(summary, unused), None);
-    }
-
-    /// This process is about to end, or to be followed by another: the one before is not to serve again.
-    pub(in crate::serve) fn leaves(&self) {
-        let _ = self.channel.send(&UpgradeMessage::Leaves, None);
+        let _ = self.channel.send(&UpgradeMessage::Serves { summary: summary.to_owned() }, None);
     }
 
     /// This process cannot serve.
@@ -166,16 +160,14 @@ impl Successor {
     /// Waits for the outcome. It may be dropped and called again.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
-            let why = match self.word().await {
+            let why = match timeout_at(self.deadline, self.said.recv()).await {
                 Ok(Some(UpgradeMessage::Prepared)) => return SuccessorEvent::Prepared,
-                Ok(Some(UpgradeMessage::Serves { summary, unused })) => {
+                Ok(Some(UpgradeMessage::Serves { summary })) => {
                     self.serves = true;
-                    return SuccessorEvent::Serves { summary, unused };
+                    return SuccessorEvent::Serves(summary);
                 }
-                Ok(Some(UpgradeMessage::Leaves)) => return SuccessorEvent::Leaves,
                 Ok(Some(UpgradeMessage::Failed { why })) => why,
                 Ok(Some(_)) => continue,
-                Ok(None) if self.serves => "it ended: its standard error says why".to_owned(),
                 Ok(None) => "it ended before it served: its standard error says why".to_owned(),
                 Err(_) => {
                     let _ = self.child.kill();
@@ -190,11 +182,6 @@ impl Successor {
             Some(status) if !status.success() => format!("{why} ({status})"),
             _ => why,
         })
-    }
-
-    /// Waits for its next word, without a bound once it serves; none once it has ended.
-    async fn word(&mut self) -> Result<Option<UpgradeMessage>, Elapsed> {
-        if self.serves { Ok(self.said.recv().await) } else { timeout_at(self.deadline, self.said.recv()).await }
     }
 
     /// Ends the process, unless it does so by itself in a moment.
@@ -220,7 +207,7 @@ impl Drop for Successor {
     }
 }
 
-/// Hands the sockets over, and passes on what the new process says until it has ended.
+/// Hands the sockets over, and passes on what the new process says until it serves or has ended.
 fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {
         if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {

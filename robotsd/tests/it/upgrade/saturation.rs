@@ -93,10 +93,10 @@ fn a_death_under_saturation_cuts_nobody_off_who_waits() {
     let upgraded = passed(&socket, &format!("{LONG_DRAIN}\nconnections = {SLOTS}"));
     drop(socket);
     let before = upgraded.process();
-    upgraded.replace_program_by_one_that_only_says_so("exec sleep 600");
+    upgraded.replace_program_by_one_that_never_serves();
     saturated(&upgraded, &rest, |answered| {
-        upgraded.upgraded();
-        signal("KILL", upgraded.started()[0]);
+        upgraded.running.signal("USR2");
+        signal("KILL", upgraded.opening());
         upgraded.running.wait_for_event("upgrade", |line| line["level"] == "error");
         assert_eq!((upgraded.process(), answered.load(Ordering::Relaxed)), (before, 0));
     });

@@ -1,4 +1,4 @@
-//! Clients that connect and ask throughout, while new processes are killed at seeded moments.
+//! Clients that connect and ask throughout, while new processes are killed at seeded moments before they serve.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,15 +6,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::deaths::held;
-use super::{ASK, LONG_DRAIN, Upgraded};
+use super::{ASK, Upgraded};
 use crate::harness::*;
 
-/// New processes are killed no later than this after they were started, or served.
-const LATEST: u64 = 2000;
+/// New processes are stopped no later than this after they were started: most have not served by then.
+const LATEST: u64 = 120;
 
-/// Most have not served by then.
-const EARLY: u64 = 120;
+/// How long the process before may take to read what a process said before it was stopped.
+const HEARD: Duration = Duration::from_millis(300);
 
 /// The results that clients met.
 #[derive(Debug, Default)]
@@ -135,70 +134,74 @@ fn read_page(reader: &mut BufReader<TcpStream>) -> Option<bool> {
     Some(answer.is_last())
 }
 
-/// A moment of a death: how long after the new process was started, or served. Some are early, while it opens everything.
+/// A moment of a death: how long after the new process was started.
 fn moment(seed: u64) -> u64 {
-    let latest = if seed % 4 == 2 { EARLY } else { LATEST };
     let mut state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (state ^ (state >> 31)) % latest
+    (state ^ (state >> 31)) % LATEST
 }
 
-/// Upgrades, and kills the new process at the moment of the seed. Returns a row of the table.
-fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
+/// Upgrades, and kills the new process at the moment of the seed, unless it serves by then. Returns the process that is left, and a row of
+/// the table.
+fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, String) {
     let before = tally.counts();
     tally.longest.store(0, Ordering::Relaxed);
     let started = upgraded.started().len();
-    // The process before stays, however late this one kills the new one.
-    let _held = held(upgraded);
     signal("USR2", current);
     let new = wait_for("the new process", || upgraded.started().get(started).copied());
     let has_served = || {
         let served = format!("process {new} has taken the place");
-        upgraded.running.has_event("upgrade", |line| line["message"].to_string().contains(&served))
+        upgraded.running.has_event("upgrade", |line| message(line).starts_with(&served))
     };
-    let after = if seed.is_multiple_of(2) { "start" } else { "serving" };
-    if after == "serving" {
-        wait_until("the new process to serve", has_served);
-    }
-    let (moment, by) = (moment(seed), ["KILL", "ABRT", "ILL"][(seed % 3) as usize]);
+    let moment = moment(seed);
     std::thread::sleep(Duration::from_millis(moment));
-    let stage = if has_served() { "serving" } else { "opening" };
-    let begin = Instant::now();
-    *tally.death.lock().unwrap() = Some((begin, begin + PATIENCE));
-    signal(by, new);
-    wait_until("the death of the new process", || !is_alive(new));
-    *tally.death.lock().unwrap() = Some((begin, Instant::now()));
-    upgraded.running.wait_for_event("upgrade", |line| {
-        let message = line["message"].to_string();
-        line["level"] == "error" && message.contains(&format!("process {new}")) && message.contains("this process")
-    });
-    let left = upgraded.process();
-    assert_eq!(left, current, "after the death of {new}");
+    // It says nothing from here on, so once it was heard it is known whether it is killed before it serves.
+    stop(new);
+    std::thread::sleep(HEARD);
+    let has_served = has_served();
+    let left = if has_served {
+        signal("CONT", new);
+        new
+    } else {
+        let begin = Instant::now();
+        *tally.death.lock().unwrap() = Some((begin, begin + PATIENCE));
+        signal("KILL", new);
+        wait_until("the death of the new process", || !is_alive(new));
+        *tally.death.lock().unwrap() = Some((begin, Instant::now()));
+        upgraded.running.wait_for_event("upgrade", |line| {
+            let message = message(line);
+            line["level"] == "error" && message.starts_with(&format!("process {new} does not take the place"))
+        });
+        current
+    };
+    assert_eq!(upgraded.process(), left, "after the start of {new}");
     let answered = tally.counts()[1];
     wait_until("requests again", || tally.counts()[1] >= answered + 50);
     let [connects, answered, refused, with, without, cut] = std::array::from_fn(|at| tally.counts()[at] - before[at]);
     let longest = tally.longest.load(Ordering::Relaxed);
-    format!(
-        "{seed:>4}  {moment:>5} ms after {after:<7}  {by:<4}  {stage:<7}  {left:>7}  {connects:>8}  {answered:>8}  {refused:>7}  \
-         {with:>9}  {without:>7}  {cut:>5}  {longest:>6} ms"
-    )
+    let end = if has_served { "served" } else { "killed" };
+    let row = format!(
+        "{seed:>4}  {moment:>5} ms  {end:<6}  {left:>7}  {connects:>8}  {answered:>8}  {refused:>7}  {with:>9}  {without:>7}  \
+         {cut:>5}  {longest:>6} ms"
+    );
+    (left, row)
 }
 
 #[test]
 fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accepted() {
     let deaths = if is_long() { 20 } else { 4 };
-    let upgraded = Upgraded::start(LONG_DRAIN);
+    let upgraded = Upgraded::start("");
     let (address, tally) = (upgraded.running.address, Tally::default());
     let connecting = || -> Client<'_> { Box::new(|| tally.keep_connecting(address)) };
     let clients = [connecting(), connecting(), tally.keep_asking(address), tally.keep_asking(address)];
     while_asking(clients, |_| {
-        println!(
-            "seed  killed                by    stage      served  connects  answered  refused  died, sent  not sent  cut  longest"
-        );
+        println!("seed  moment    end      served  connects  answered  refused  died, sent  not sent  cut  longest");
         let mut current = upgraded.process();
         for seed in 0..deaths {
-            println!("{}", die(&upgraded, current, seed, &tally));
+            let (left, row) = die(&upgraded, current, seed, &tally);
+            println!("{row}");
+            current = left;
             if seed % 4 == 3 {
                 // The process that is left can be followed.
                 upgraded.upgraded();
@@ -207,6 +210,8 @@ fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accep
                 current = next;
             }
         }
+        assert_eq!(upgraded.get("/private/x"), 403);
+        assert_eq!(upgraded.json(&["status"])["troubles"], json!([]));
     });
     let [connects, answered, refused, with, without, cut] = tally.counts();
     println!("connects {connects}, answered {answered}, refused {refused}, died {with} and {without}, cut off {cut}");
