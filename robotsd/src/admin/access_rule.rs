@@ -122,7 +122,7 @@ impl AccessRule {
     pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
         let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
         match self {
-            Self::Address(_, terms) if terms.config.access == AdminAccess::Read => Err(AdminReply::error(
+            Self::Address(_, terms) if terms.config.access == Some(AdminAccess::Read) => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
                 "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket, which a command finds by --config FILE",
             )),
@@ -205,7 +205,8 @@ mod tests {
         AccessRule::Socket(SocketPeer { uid: 0, group: 0, is_owner: true, is_of_supervisor: false });
 
     fn rule(access: AdminAccess) -> AccessRule {
-        let config = AdminListenerConfig { address: (LOCAL, 1).into(), access, certificates: None, proxy: None };
+        let (address, access) = ((LOCAL, 1).into(), Some(access));
+        let config = AdminListenerConfig { address, access, certificates: None, proxy: None };
         let terms = AddressTerms { names: vec!["admin.internal".to_owned()], config };
         AccessRule::Address(TcpPeer { local: LOCAL, remote: LOCAL, certificate: None }, Arc::new(terms))
     }

@@ -99,7 +99,7 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
 
 /// The client whose token it is. Without a token it may do what the listener lets anyone do.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
-    let access = terms.config.access;
+    let access = terms.config.access(rights);
     // A field of a client that is used to send one counts only where there are tokens.
     let given = head.headers.get(AUTHORIZATION).filter(|_| access == AdminAccess::Token || !rights.tokens.is_empty());
     let Some(given) = given else {

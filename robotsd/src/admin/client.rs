@@ -69,8 +69,7 @@ pub(crate) const ROWS: &str = "/board/rows";
 pub(crate) enum AskError {
     /// No process listens there.
     #[error(
-        "{0}: no process listens there: robotsd does not run, or with another config, or its [admin] is elsewhere (name it with --admin \
-         PLACE) or off"
+        "{0}: no process listens there: robotsd does not run, or its admin interface is elsewhere (name it with --admin PLACE) or off"
     )]
     NotRunning(AdminPlace),
     /// It was understood and refused.

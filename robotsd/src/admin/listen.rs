@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use super::access_rule::AddressTerms;
 use super::connection_slots::ConnectionSlots;
-use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings, connect_now, staging_socket};
+use crate::config::{
+    AdminAccess, AdminListenerConfig, AdminPlace, AdminRights, AdminSettings, connect_now, staging_socket,
+};
 
 /// As many connections as may wait to be accepted; the kernel's own bound may be lower.
 const BACKLOG: i32 = 4096;
@@ -20,8 +22,8 @@ pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// The process before made its file, which is not to be removed while that may go on.
-        is_predecessors: bool,
+        /// Whether the process before made its file, and not a supervisor.
+        is_made: bool,
     },
 }
 
@@ -63,7 +65,7 @@ impl CommandPlace {
         for socket in passed {
             match socket {
                 InheritedSocket::Tcp(socket) => tcp = Some(socket),
-                InheritedSocket::Unix { listener, is_predecessors } => unix = Some((listener, is_predecessors)),
+                InheritedSocket::Unix { listener, is_made } => unix = Some((listener, is_made)),
             }
         }
         if settings.address.is_none() && tcp.is_some() {
@@ -74,8 +76,9 @@ impl CommandPlace {
         }
         let address = settings.address.map(|address| AddressSocket::open(address, tcp)).transpose()?;
         let on_socket = |path: &PathBuf| -> io::Result<CommandSocket> {
-            let (listener, made, is_predecessors) = match unix {
-                Some((listener, is_predecessors)) => (listener, None, is_predecessors),
+            let (listener, made, is_of_supervisor) = match unix {
+                Some((listener, true)) => (listener, identity(path).ok(), false),
+                Some((listener, false)) => (listener, None, true),
                 None => {
                     if let Some(folder) = path.parent().filter(|_| settings.is_usual) {
                         prepare_runtime_folder(folder)?;
@@ -84,11 +87,17 @@ impl CommandPlace {
                     (listener, Some(made), false)
                 }
             };
-            Ok(CommandSocket { listener, path: path.clone(), made, is_left: false, is_predecessors })
+            Ok(CommandSocket { listener, path: path.clone(), made, is_of_supervisor })
         };
         let cannot = |path: &Path, error: io::Error| format!("{}: cannot listen here: {error}", path.display());
         let socket = settings.socket.as_ref().map(|path| on_socket(path).map_err(|error| cannot(path, error)));
         Ok(Self { address, socket: socket.transpose()? })
+    }
+
+    /// The place where commands ask. The socket comes first: no other user can listen there.
+    pub(crate) fn place(&self) -> Option<AdminPlace> {
+        let socket = self.socket.as_ref().map(|socket| AdminPlace::Socket(socket.path.clone()));
+        socket.or_else(|| self.address.as_ref().map(|address| AdminPlace::Address(address.local)))
     }
 }
 
@@ -105,7 +114,7 @@ fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-/// An address, open. Listeners are made from it, as often as the purpose of the address changes.
+/// An address, open. Listeners are made from it.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -126,13 +135,18 @@ impl AddressSocket {
     }
 
     /// A listener on the socket, which may be called by these names. It must be called in a runtime.
-    pub(crate) fn listen(&self, names: &[String], config: &AdminListenerConfig) -> Result<OpenListener, String> {
+    pub(crate) fn listen(
+        &self,
+        names: &[String],
+        config: &AdminListenerConfig,
+        rights: &AdminRights,
+    ) -> Result<OpenListener, String> {
         let cannot = |error| cannot_listen(self.local, &error);
         let socket = self.socket.try_clone().map_err(cannot)?;
         socket.set_nonblocking(true).map_err(cannot)?;
         let listener = tokio::net::TcpListener::from_std(socket).map_err(cannot)?;
         let scheme = if config.certificates.is_some() { "https" } else { "http" };
-        let purpose = match config.access {
+        let purpose = match config.access(rights) {
             AdminAccess::Full => "",
             AdminAccess::Read => " (for reading)",
             AdminAccess::Token => " (with a token)",
@@ -150,26 +164,16 @@ impl AddressSocket {
     pub(crate) fn socket(&self) -> io::Result<TcpListener> {
         self.socket.try_clone()
     }
-
-    /// Listens no more, also where a listener on the socket is still to be dropped: its port is free for the next.
-    pub(crate) fn close(self) {
-        // If a system knows no such thing, the last copy of the socket closes it.
-        let _ = socket2::SockRef::from(&self.socket).shutdown(std::net::Shutdown::Both);
-    }
 }
 
-/// The Unix socket where commands ask, open. Its listener is made from it. A file that was made here is removed when it is
-/// dropped.
+/// The Unix socket where commands ask, open. Its listener is made from it.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the file that was made here: another process's file may stand there later.
+    /// Device and inode of the file, if this process or the one before made it: another process's file may stand there later.
     made: Option<(u64, u64)>,
-    /// Whether another process removes it.
-    is_left: bool,
-    /// Whether the file is one that the process before made.
-    is_predecessors: bool,
+    is_of_supervisor: bool,
 }
 
 impl CommandSocket {
@@ -178,11 +182,10 @@ impl CommandSocket {
         let cannot = |error| format!("{}: cannot listen here: {error}", self.path.display());
         let listener = self.listener.try_clone().map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
-        let is_of_supervisor = self.made.is_none() && !self.is_predecessors;
         let owner = fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
         let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
         Ok(OpenListener {
-            listener: AdminListener::Socket(listener, SocketOrigin { owner, is_of_supervisor }),
+            listener: AdminListener::Socket(listener, SocketOrigin { owner, is_of_supervisor: self.is_of_supervisor }),
             address: self.path.display().to_string(),
             slots: Arc::default(),
         })
@@ -192,42 +195,29 @@ impl CommandSocket {
     /// supervisor made is left as it is.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
-        if self.is_predecessors || self.is_there() {
+        if self.is_there() {
             let mode = if with_others { 0o666 } else { 0o600 };
             // Without it only the owner gets in.
             let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
         }
     }
 
-    /// The socket once more, and whether its file was made here.
-    pub(crate) fn socket(&self) -> io::Result<(UnixListener, bool)> {
-        Ok((self.listener.try_clone()?, self.made.is_some()))
+    /// The socket once more, its path, and whether robotsd made its file.
+    pub(crate) fn socket(&self) -> io::Result<(UnixListener, PathBuf, bool)> {
+        Ok((self.listener.try_clone()?, self.path.clone(), !self.is_of_supervisor))
     }
 
-    /// The process before does not listen there any more: a file that it made is removed at the end.
-    pub(crate) fn own_file(&mut self) {
-        if std::mem::take(&mut self.is_predecessors) {
-            (self.made, self.is_left) = (identity(&self.path).ok(), false);
-        }
-    }
-
-    /// Another process listens there by now: the file stays.
-    pub(crate) fn leave_file(&mut self) {
-        self.is_left = true;
-    }
-
-    /// Whether the file that was made here is there.
-    fn is_there(&self) -> bool {
-        self.made.is_some() && identity(&self.path).ok() == self.made
-    }
-}
-
-impl Drop for CommandSocket {
-    fn drop(&mut self) {
-        if !self.is_left && self.is_there() {
+    /// Removes the file, unless a supervisor made it, or another process.
+    pub(crate) fn remove_file(&self) {
+        if self.is_there() {
             // A stale socket is replaced at the next start.
             let _ = fs::remove_file(&self.path);
         }
+    }
+
+    /// Whether the file that robotsd made is there.
+    fn is_there(&self) -> bool {
+        self.made.is_some() && identity(&self.path).ok() == self.made
     }
 }
 
@@ -268,9 +258,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Makes the folder of the default socket for its owner alone, or checks the one that is there: another user could replace the socket in
-/// it.
-fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
+/// Makes the runtime folder for its owner alone, or checks the one that is there: another user could replace the files in it.
+pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -300,8 +289,7 @@ mod tests {
 
     fn made(path: &Path) -> io::Result<CommandSocket> {
         let (listener, made) = bind_file(path)?;
-        let (made, path) = (Some(made), path.to_owned());
-        Ok(CommandSocket { listener, path, made, is_left: false, is_predecessors: false })
+        Ok(CommandSocket { listener, path: path.to_owned(), made: Some(made), is_of_supervisor: false })
     }
 
     #[test]
@@ -315,7 +303,7 @@ mod tests {
         UnixStream::connect(&path).unwrap();
         assert_eq!(made(&path).unwrap_err().to_string(), "another process answers there");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        drop(socket);
+        socket.remove_file();
         assert!(!path.exists());
     }
 
@@ -330,7 +318,7 @@ mod tests {
         let first = made(&path).unwrap();
         socket2::SockRef::from(&first.listener).shutdown(std::net::Shutdown::Both).unwrap();
         let _second = made(&path).unwrap();
-        drop(first);
+        first.remove_file();
         assert!(path.exists(), "the socket of another was removed");
     }
 

@@ -1,7 +1,7 @@
 //! The admin interface of a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or both.
 //!
 //! It can change what is served, so access is restricted: [`access_rule`] refuses what a web page, a proxy or a stray client
-//! could send, [`authority`] knows clients and what they may do, [`change`] has what they change written down. [`replicas`] asks those of a fleet.
+//! could send, [`authority`] knows clients and what they may do, [`change`] has what they change written down. [`place_file`] tells commands where it is. [`replicas`] asks those of a fleet.
 //! [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
 //! the answers; [`state`] is what they are made from, [`metrics`] the same for Prometheus;
 //! [`watchdog`] sees threads that stand still.
@@ -16,6 +16,7 @@ mod connection_slots;
 mod fleet_changes;
 mod listen;
 mod metrics;
+mod place_file;
 mod replicas;
 mod reply;
 mod routes;
@@ -28,6 +29,7 @@ pub(crate) mod client;
 
 pub(crate) use self::connection_slots::{ConnectionSlots, most_connections};
 pub(crate) use self::listen::{AddressSocket, CommandPlace, CommandSocket, InheritedSocket, OpenListener};
+pub(crate) use self::place_file::{PlaceFile, find_place};
 pub(crate) use self::replicas::{ask_all, single, unconfirmed};
 pub(crate) use self::server::serve;
 pub(crate) use self::state::{

@@ -3,11 +3,9 @@
 //! running one.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use askama::Template;
 use http::Method;
@@ -16,23 +14,24 @@ use serde::de::DeserializeOwned;
 
 use super::output::{Page, say_report};
 use crate::admin::client::{AdminQuestion, ask};
-use crate::config::{AdminPlace, AdminSettings, USUAL_CONFIG, config_if_any};
+use crate::admin::find_place;
+use crate::config::{AdminPlace, USUAL_CONFIG, config_if_any};
 use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
-/// For a connection on this machine.
-const CONNECT: Duration = Duration::from_secs(5);
+/// The variable of the environment that names an admin interface.
+const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
 /// How to reach a running robotsd.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Running {
-    /// The config file it runs with; `[admin]` has the address [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml if
-    /// there is one]
+    /// The config file it runs with [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml if there is one]
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
     pub(in crate::commands) config: Option<PathBuf>,
 
-    /// The admin interface: an address, a name, or the path of a socket [default: from the config]
+    /// The admin interface: an address, a name, or the path of a socket [default: that of the process with the config of --config, else
+    /// $ROBOTSD_ADMIN, else that of the process with the default config]
     #[arg(long, value_name = "PLACE")]
     admin: Option<AdminPlace>,
 
@@ -46,20 +45,12 @@ impl Running {
         if let Some(place) = &self.admin {
             return Ok(place.clone());
         }
-        let Some(path) = self.config_path() else { return without_config() };
-        let unread = |error| {
-            let usual = AdminSettings::usual(&path).and_then(|usual| usual.socket);
-            let usual = usual.map(|socket| format!(", and no process listens at the default, {}", socket.display()));
-            let usual = usual.unwrap_or_default();
-            format!("{error}; so where robotsd can be reached cannot be read{usual}: name its place with --admin PLACE")
-        };
-        match AdminSettings::load(&path).map_err(unread)? {
-            Some(settings) => Ok(AdminPlace::of(&settings)),
-            None => Err(format!(
-                "{}: [admin] has enabled = false, so a robotsd with this config cannot be reached; one that runs with another is named with --admin PLACE",
-                path.display()
-            )),
+        if self.config.is_none()
+            && let Some(place) = place_of_environment()?
+        {
+            return Ok(place);
         }
+        find_place(&self.config_path().unwrap_or_else(|| USUAL_CONFIG.into()))
     }
 
     /// The config that is named, by the environment too, or the usual one where there is one.
@@ -90,29 +81,10 @@ impl Running {
     }
 }
 
-/// The only robotsd that runs with a default socket, else the usual address.
-fn without_config() -> Result<AdminPlace, String> {
-    let sockets = AdminSettings::usual_sockets();
-    match &*sockets {
-        [] => at_usual_address(AdminSettings::usual_address()),
-        [socket] => Ok(AdminPlace::Socket(socket.clone())),
-        several => {
-            let several: Vec<_> = several.iter().map(|socket| socket.display().to_string()).collect();
-            Err(format!("several robotsd run: name one with --config FILE, or with --admin: {}", several.join(", ")))
-        }
-    }
-}
-
-/// The address, if a process listens there.
-fn at_usual_address(address: SocketAddr) -> Result<AdminPlace, String> {
-    match TcpStream::connect_timeout(&address, CONNECT) {
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Err(format!(
-            "there is no config {USUAL_CONFIG}, and no robotsd runs with a default socket or listens on {address}: name its \
-             config with --config FILE, or its admin interface with --admin PLACE"
-        )),
-        // Any other error is met again, and described, by the command.
-        _ => Ok(AdminPlace::Address(address)),
-    }
+/// The admin interface that the environment names.
+fn place_of_environment() -> Result<Option<AdminPlace>, String> {
+    let named = std::env::var(ADMIN_VARIABLE).ok().filter(|place| !place.is_empty());
+    named.map(|place| place.parse().map_err(|why| format!("{ADMIN_VARIABLE}: {why}"))).transpose()
 }
 
 /// Queries the running robotsd.
@@ -196,21 +168,4 @@ pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Resu
     let report: UpgradeReport = asked(running, (&Method::POST, &reason.target("/upgrade", [])))?;
     let text = |page: &mut Page| page.title(&format!("{}: {}", report.state, report.message));
     say_report(&report, running.json, text, answer(report.state == "done"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exchange::test_peer::refusing;
-
-    #[test]
-    fn without_any_config_the_message_names_the_one_that_is_missing() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        assert_eq!(at_usual_address(address), Ok(AdminPlace::Address(address)));
-        let (_refusing, address) = refusing();
-        let error = at_usual_address(address).unwrap_err();
-        assert!(error.starts_with("there is no config /etc/robotsd/robotsd.toml, and no robotsd runs"), "{error}");
-        assert!(error.ends_with("with --config FILE, or its admin interface with --admin PLACE"), "{error}");
-    }
 }

@@ -2,10 +2,10 @@
 //!
 //! If a config has no `[admin]` its socket is in the runtime folder: `$RUNTIME_DIRECTORY`, which systemd sets, else
 //! `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. Its name is `admin.sock` for the usual config and `admin-XXXXXXXX.sock` for any other,
-//! by a hash of its path, so that two instances do not meet and a command with a config asks the one that runs with it.
+//! by a hash of its path, so that two instances do not meet.
 
-use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tower_robots::policy::Network;
 use super::admin_rights::{self, AdminRights, RawAdminToken, RawAdminUser};
 use super::listener::{RawCertificate, pairs};
 use super::published::trusted;
-use super::{ConfigError, Fault, Placed, USUAL_CONFIG, parsed, reader, salvage, tables, words};
+use super::{Fault, Placed, USUAL_CONFIG, parsed, tables, words};
 use crate::edge::{ClientAuthorities, LiveCertificates};
 use crate::files;
 use crate::upstream::Trust;
@@ -106,7 +106,8 @@ pub(crate) struct AdminSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
-    pub(crate) access: AdminAccess,
+    /// `None` if it depends on whether there are tokens: see [`AdminListenerConfig::access`].
+    pub(crate) access: Option<AdminAccess>,
     /// None without TLS.
     pub(crate) certificates: Option<LiveCertificates>,
     /// Of a proxy; none where none may forward.
@@ -120,53 +121,14 @@ pub(crate) struct AdminProxy {
     pub(crate) user_header: HeaderName,
 }
 
-impl AdminSettings {
-    /// Reads the table alone: a command must reach a running robotsd after its config was broken elsewhere, and in the table
-    /// itself as far as the place can still be read.
-    pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
-        tables! {
-            Part {
-                admin: Option<RawAdmin>,
-            }
-        }
-        let running = || served_socket(path).or_else(|| usual_socket(path));
-        let text = match reader::read_text(path) {
-            Ok(text) => text,
-            Err(error) => {
-                return served_socket(path).map(|found| Some(Self::on_usual_socket(found))).ok_or(error);
-            }
-        };
-        let salvaged = salvage::read::<Part>(&text);
-        let (Part { admin }, mut faults) = salvaged.unwrap_or_else(|fault| (Part { admin: None }, vec![fault]));
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let found = match &admin {
-            None if faults.is_empty() => return Ok(running().map(Self::on_usual_socket)),
-            // The table may be there, and be what cannot be read.
-            None => None,
-            Some(admin) => match resolve(admin, folder) {
-                // As for a config without the table: see `on_usual_place`.
-                Ok(Some(settings)) if faults.is_empty() && settings.has_no_place() => {
-                    return Ok(running().map(Self::on_usual_socket));
-                }
-                Ok(settings) => {
-                    // The default address stands for a table without faults only: another process may be there.
-                    let is_certain = faults.is_empty() || admin.socket.is_some() || admin.address.is_some();
-                    Some(settings).filter(|settings| is_certain || settings.is_none())
-                }
-                Err(fault) => {
-                    faults.insert(0, fault);
-                    let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
-                    let on_socket = |socket| Self { is_usual: false, ..Self::on_usual_socket(socket) };
-                    socket.map(|socket| Some(on_socket(socket)))
-                }
-            },
-        };
-        // The path of the config alone names this socket, so a process behind it runs with this config, whatever the table says now.
-        let found = found.or_else(|| served_socket(path).map(|found| Some(Self::on_usual_socket(found))));
-        let first = || faults.into_iter().next().unwrap_or_else(|| Fault::new(0..0, "[admin] cannot be read"));
-        found.ok_or_else(|| first().at(path, &text))
+impl AdminListenerConfig {
+    /// Access of this listener. If the config does not set it, it depends on whether there are tokens, which may change meanwhile.
+    pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
+        self.access.unwrap_or(if rights.asks_for_token { AdminAccess::Token } else { AdminAccess::Full })
     }
+}
 
+impl AdminSettings {
     /// The places if a config has no `[admin]`; none on systems without Unix sockets.
     pub(crate) fn usual(path: &Path) -> Option<Self> {
         usual_socket(path).map(Self::on_usual_socket)
@@ -187,28 +149,13 @@ impl AdminSettings {
         self.address.is_none() && self.socket.is_none()
     }
 
-    /// The sockets of all servers whose configs have no `[admin]` and that run: a process that was killed leaves its socket behind.
-    pub(crate) fn usual_sockets() -> Vec<PathBuf> {
-        let entries = folders().into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-        let is_ours = |name: &OsStr| {
-            name.to_str()
-                .is_some_and(|name| name.starts_with("admin") && Path::new(name).extension() == Some("sock".as_ref()))
-        };
-        let sockets = entries.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path());
-        let mut found: Vec<_> = sockets.filter(|socket| is_served(socket)).collect();
-        found.sort();
-        found.dedup();
-        found
-    }
-
     fn on_usual_socket(socket: PathBuf) -> Self {
         Self { socket: Some(socket), is_usual: true, ..Self::default() }
     }
 
     /// The address at which commands ask, as a listener.
     pub(crate) fn command_listener(&self) -> Option<AdminListenerConfig> {
-        let access = if self.rights.tokens.is_empty() { AdminAccess::Full } else { AdminAccess::Token };
-        self.address.map(|address| AdminListenerConfig { address, access, certificates: None, proxy: None })
+        self.address.map(|address| AdminListenerConfig { address, access: None, certificates: None, proxy: None })
     }
 
     /// The default address.
@@ -254,7 +201,7 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
     {
         return Err(open.fault(in_the_clear(*open.get_ref())));
     }
-    let listeners = admin.listener.iter().map(|listener| further(listener, &rights)).collect::<Result<_, _>>()?;
+    let listeners = admin.listener.iter().map(further).collect::<Result<_, _>>()?;
     let audit = admin.audit.as_ref().map(|audit| folder.join(audit));
     Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners, rights, audit }))
 }
@@ -272,24 +219,20 @@ fn in_the_clear(address: SocketAddr) -> String {
 }
 
 /// A listener that other machines can reach changes nothing, unless the config says otherwise.
-fn further(listener: &RawAdminListener, rights: &AdminRights) -> Result<AdminListenerConfig, Fault> {
+fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     let address = *listener.address.get_ref();
-    let usual = match (is_open(address), &*rights.tokens) {
-        (true, _) => AdminAccess::Read,
-        (false, []) => AdminAccess::Full,
-        (false, _) => AdminAccess::Token,
-    };
-    let access = listener.access.as_ref().map_or(usual, |access| *access.get_ref());
+    let usual = is_open(address).then_some(AdminAccess::Read);
+    let access = listener.access.as_ref().map(|access| *access.get_ref()).or(usual);
     let written = listener.access.as_ref().map_or_else(|| listener.address.span(), Spanned::span);
-    if access == AdminAccess::Token && is_open(address) && listener.certificate.is_empty() {
+    if access == Some(AdminAccess::Token) && is_open(address) && listener.certificate.is_empty() {
         return Err(Fault::new(written, in_the_clear(address)));
     }
     let proxy = match (access, &*listener.from, &listener.user_header) {
-        (AdminAccess::Proxy, [_, ..], Some(header)) => {
+        (Some(AdminAccess::Proxy), [_, ..], Some(header)) => {
             let from = listener.from.iter().map(parsed).collect::<Result<_, _>>()?;
             Some(AdminProxy { from, user_header: parsed(header)? })
         }
-        (AdminAccess::Proxy, ..) => {
+        (Some(AdminAccess::Proxy), ..) => {
             let message = "access = \"proxy\" needs from = [\"10.0.0.5\"], the addresses of the proxy, and user_header = \
                            \"X-Forwarded-User\", the field in which it names its user";
             return Err(Fault::new(written, message));
@@ -327,19 +270,7 @@ pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSett
 
 /// The socket that a server with this config opens.
 fn usual_socket(path: &Path) -> Option<PathBuf> {
-    folders().into_iter().next().map(|folder| folder.join(socket_name(path)))
-}
-
-/// The socket of a server that runs with this config and answers; a command may lack the environment that the server has. A
-/// socket that a killed process left behind is passed over.
-fn served_socket(path: &Path) -> Option<PathBuf> {
-    let name = socket_name(path);
-    folders().into_iter().map(|folder| folder.join(&name)).find(|place| is_served(place))
-}
-
-fn is_served(socket: &Path) -> bool {
-    // Without the permission to connect it is left to the command to say so.
-    connect_now(socket).map_or_else(|error| error.kind() == std::io::ErrorKind::PermissionDenied, |()| true)
+    runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
 }
 
 /// The place at which a socket is made before it is moved: in a folder of its own beside it. The folder's name has one length
@@ -359,23 +290,28 @@ pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
 }
 
 /// The runtime folders, the server's first.
-fn folders() -> Vec<PathBuf> {
+pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| value.starts_with('/'));
     // systemd separates several by colons.
     let systemd = variable("RUNTIME_DIRECTORY").and_then(|folders| folders.split(':').next().map(PathBuf::from));
-    let session = variable("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("robotsd"));
+    // `su` keeps the variable, so it may name a folder of another user, who could write there what root's commands read.
+    let is_own = |folder: &String| {
+        std::fs::metadata(folder).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+    };
+    let session = variable("XDG_RUNTIME_DIR").filter(is_own).map(|folder| Path::new(&folder).join("robotsd"));
     let mut folders: Vec<_> = systemd.into_iter().chain(session).chain([PathBuf::from("/run/robotsd")]).collect();
     folders.dedup();
     folders
 }
 
-fn socket_name(path: &Path) -> String {
+/// The name of a server in its runtime folder, by the path of its config alone.
+pub(crate) fn instance_name(path: &Path) -> String {
     let path = absolute(path);
     if path == Path::new(USUAL_CONFIG) {
-        return "admin.sock".to_owned();
+        return "admin".to_owned();
     }
     let hash = hmac_sha256::Hash::hash(path.as_os_str().as_encoded_bytes());
-    format!("admin-{}.sock", HEXLOWER.encode(&hash[..4]))
+    format!("admin-{}", HEXLOWER.encode(&hash[..4]))
 }
 
 /// The path from the root. Links of its folder are followed; one that is the file itself may lead elsewhere tomorrow.
@@ -391,40 +327,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_accepts_nothing_is_found_without_waiting() {
-        use std::os::unix::net::UnixListener;
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("admin.sock");
-        assert!(connect_now(&path).is_err() && !is_served(&path));
-        let listener = UnixListener::bind(&path).expect("a socket");
-        // A queue of one, which is full after two connections.
-        socket2::SockRef::from(&listener).listen(0).expect("it listens");
-        let address = socket2::SockAddr::unix(&path).expect("a path");
-        let mut queued = Vec::new();
-        let is_full = std::iter::repeat_with(|| {
-            let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).expect("a socket");
-            stream.set_nonblocking(true).expect("set");
-            let is_refused = stream.connect(&address).is_err();
-            queued.push(stream);
-            is_refused
-        });
-        assert!(is_full.take(64).any(|is_refused| is_refused), "the queue is never full");
-        assert!(is_served(&path));
-        drop(listener);
-        assert!(!is_served(&path));
-    }
-
-    #[test]
     fn a_config_has_one_name_however_its_path_is_written() {
-        assert_eq!(socket_name(Path::new(USUAL_CONFIG)), "admin.sock");
+        assert_eq!(instance_name(Path::new(USUAL_CONFIG)), "admin");
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("a.toml"), folder.path().join("b.toml"));
-        assert_eq!(socket_name(&path), socket_name(&folder.path().join(".").join("a.toml")));
-        assert_ne!(socket_name(&path), socket_name(&other));
-        assert!(
-            socket_name(&path).starts_with("admin-") && socket_name(&path).len() == "admin-01234567.sock".len(),
-            "{}",
-            socket_name(&path)
-        );
+        assert_eq!(instance_name(&path), instance_name(&folder.path().join(".").join("a.toml")));
+        assert_ne!(instance_name(&path), instance_name(&other));
+        assert_eq!(instance_name(&path).len(), "admin-01234567".len());
     }
 }

@@ -6,7 +6,6 @@ use std::str::FromStr;
 
 use http::uri::Authority;
 
-use super::AdminSettings;
 use super::admin::PORT;
 
 /// The place of a running robotsd's admin interface.
@@ -21,17 +20,6 @@ pub(crate) enum AdminPlace {
     /// Behind TLS: one robotsd, by the host that its certificate is for.
     #[display("https://{_0}:{_1}")]
     Tls(String, u16),
-}
-
-impl AdminPlace {
-    /// The admin interface as a config names it. The socket comes first: it is the one that only its owner can stand behind.
-    pub(crate) fn of(settings: &AdminSettings) -> Self {
-        match (&settings.socket, settings.address) {
-            (Some(path), _) => Self::Socket(path.clone()),
-            (_, Some(address)) => Self::Address(address),
-            (_, None) => Self::Address(AdminSettings::usual_address()),
-        }
-    }
 }
 
 impl FromStr for AdminPlace {

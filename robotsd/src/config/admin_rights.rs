@@ -63,6 +63,8 @@ impl AdminRole {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
+    /// Whether a loopback address requires a token if its `access` is not set.
+    pub(crate) asks_for_token: bool,
     users: Vec<(AdminUser, Grant)>,
 }
 
@@ -155,7 +157,7 @@ impl fmt::Display for Grant {
 }
 
 pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Result<AdminRights, Fault> {
-    let mut rights = AdminRights::default();
+    let mut rights = AdminRights { asks_for_token: !tokens.is_empty(), ..AdminRights::default() };
     for token in tokens {
         let name = token.name.get_ref();
         if name.is_empty() || rights.tokens.iter().any(|other| other.name == *name) {

@@ -34,7 +34,8 @@ mod translation;
 mod values;
 
 pub(crate) use self::admin::{
-    AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, connect_now, is_open, staging_socket,
+    AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, connect_now, instance_name, is_open,
+    runtime_folders, staging_socket,
 };
 pub(crate) use self::admin_place::AdminPlace;
 pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant};

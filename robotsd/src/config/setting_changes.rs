@@ -21,13 +21,8 @@ const SHOWN: usize = 200;
 /// Keys that have effect only when the process starts.
 const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
-/// Those of them that are opened at once, beside what is open.
-const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
-
-/// Prefixes of the settings in these tables that have effect at once: who is who on the admin interface and under which names it is
-/// called, and what only commands read.
-const AT_ONCE: [&str; 6] =
-    ["admin.hosts", "admin.reach", "admin.listener[", "admin.token[", "admin.user[", "fleet.replicas"];
+/// How the settings in these tables begin that have effect at once: the clients of the admin interface, and the setting that only commands read.
+const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
 /// The repeated tables that have names, besides sites and exceptions, and the keys with the names.
 const NAMED: [&str; 3] = ["listener", "token", "user"];
@@ -86,8 +81,7 @@ fn change(setting: String, before: Option<String>, after: Option<String>) -> Set
 impl SettingChange {
     /// Whether it takes effect only when the process starts again.
     pub(crate) fn is_for_start(&self) -> bool {
-        let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
-        let is_now = is_opened || AT_ONCE.iter().any(|start| self.setting.starts_with(start));
+        let is_now = AT_ONCE.iter().any(|start| self.setting.starts_with(start));
         self.site.is_none() && AT_START.contains(&self.table()) && !is_now
     }
 
@@ -388,9 +382,10 @@ mod tests {
         for (other, is_for_start, is_of_source) in [
             (with("workers = 3\n", ""), true, false),
             (with("", "[log]\nformat = \"text\"\n"), true, false),
-            (with("", "[admin]\nhosts = [\"a\"]\n"), false, false),
-            (with("", "[admin]\nreach = \"network\"\n"), false, false),
-            (with("", "[admin]\naddress = \"127.0.0.1:82\"\n"), false, false),
+            (with("", "[admin]\nhosts = [\"a\"]\n"), true, false),
+            (with("", "[admin]\naddress = \"127.0.0.1:82\"\n"), true, false),
+            (with("", "[[admin.user]]\nuid = 7\nrole = \"admin\"\n"), false, false),
+            (with("", "[fleet]\nreplicas = [\"127.0.0.1:82\"]\n"), false, false),
             (with("", "[admin]\nenabled = false\n"), true, false),
             (with("", "[limits]\ndrain = \"5s\"\n"), false, false),
             (with("", "robots.path = \"x\"\n"), false, true),
@@ -408,6 +403,6 @@ mod tests {
             all(&with("", admin), &with("", &format!("{admin}[[admin.listener]]\naddress = \"127.0.0.1:82\"\n")));
         let listener = "{ address = \"127.0.0.1:82\", certificate = [], from = [] }";
         assert_eq!(change.to_string(), format!("admin.listener[127.0.0.1:82]: not set → {listener}"));
-        assert!(change.is_of_whole_table() && !change.is_for_start());
+        assert!(change.is_of_whole_table() && change.is_for_start());
     }
 }

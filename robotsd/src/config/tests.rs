@@ -148,7 +148,7 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
     ] {
         let text = format!("{LEAST}[admin]\nsocket = \"a.sock\"\n[[admin.listener]]\n{listener}\n");
         let admin = load(&text).admin.unwrap();
-        assert_eq!(admin.listeners.iter().map(|listener| listener.access).collect::<Vec<_>>(), [access], "{listener}");
+        assert_eq!(admin.listeners[0].access(&admin.rights), access, "{listener}");
     }
 }
 
@@ -162,8 +162,8 @@ fn with_tokens_the_loopback_asks_for_one_unless_the_config_says_otherwise() {
     ] {
         let text = format!("{LEAST}[admin]\naddress = \"127.0.0.1:2\"\n[[admin.listener]]\n{listener}\n{token}");
         let admin = load(&text).admin.unwrap();
-        assert_eq!(admin.listeners[0].access, access, "{listener}");
-        assert_eq!(admin.command_listener().map(|listener| listener.access), Some(AdminAccess::Token));
+        assert_eq!(admin.listeners[0].access(&admin.rights), access, "{listener}");
+        assert_eq!(admin.command_listener().map(|listener| listener.access(&admin.rights)), Some(AdminAccess::Token));
     }
 }
 
@@ -174,32 +174,7 @@ fn with_further_admin_listeners_alone_commands_ask_where_they_do_without_the_tab
     let usual = AdminSettings::usual(&path);
     assert_eq!(served.listeners.len(), 1);
     assert_eq!(served.is_usual, usual.is_some());
-    let asked = AdminSettings::load(&path).unwrap();
-    assert_eq!(asked.map(|asked| asked.socket), usual.map(|usual| usual.socket));
-}
-
-#[test]
-fn the_admin_is_found_in_a_config_that_is_broken_otherwise() {
-    let (folder, path) = file("no_such_key = 1\n[admin]\naddress = \"127.0.0.1:7\"\n");
-    assert!(Config::load(&path).is_err());
-    assert_eq!(AdminSettings::load(&path).unwrap().unwrap().address, Some(([127, 0, 0, 1], 7).into()));
-    std::fs::write(&path, "mode = \"tag\"\n").unwrap();
-    assert!(AdminSettings::load(&path).unwrap().unwrap().is_usual);
-    std::fs::write(&path, "[admin]\nenabled = false\n").unwrap();
-    assert_eq!(AdminSettings::load(&path).unwrap(), None);
-    let of = |text: &str| {
-        std::fs::write(&path, text).unwrap();
-        AdminSettings::load(&path).map(|admin| admin.and_then(|admin| admin.socket))
-    };
-    let socket = Some(folder.path().join("a.sock"));
-    // A fault of the syntax, of a key in the table, and of a value in it.
-    for fault in ["mode = refuse\n[admin]\n", "[admin]\nhots = []\n", "[admin]\naddress = \"0.0.0.0:1\"\n"] {
-        assert_eq!(of(&format!("{fault}socket = \"a.sock\"\n")).unwrap(), socket, "{fault}");
-    }
-    // If the place itself cannot be read, none is assumed: another robotsd may be at the default one.
-    for text in ["[admin]\nsokcet = \"a.sock\"\n", "[admin]\nsocket = \"a.sock\n", "[admin\nsocket = \"a.sock\"\n"] {
-        assert!(of(text).is_err(), "{text}");
-    }
+    assert_eq!(served.socket, usual.and_then(|usual| usual.socket));
 }
 
 #[test]

@@ -114,6 +114,7 @@ impl<'a> ControlLoop<'a> {
         }
         // Such as the answer that an upgrade is done.
         let _ = timeout(ANSWERED, self.active.admin.answered()).await;
+        self.active.admin.remove_socket_file();
         outcome
     }
 

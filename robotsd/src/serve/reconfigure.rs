@@ -34,7 +34,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// How long until what could not be used or opened is tried again: a source, a place, or the whole config.
+/// How long until what could not be used is tried again: a source, or the whole config.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The config that is served, and everything needed to serve another.
@@ -61,7 +61,7 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// When a config that is rejected, sources that could not be used, and places that could not be opened are tried again.
+    /// When a rejected config, or sources that could not be used, are tried again.
     again: Option<Instant>,
     /// The sources that were last logged as unusable.
     logged: Vec<UnusableSource>,
@@ -74,7 +74,7 @@ pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request waits.
     Abandon,
-    /// A place that could not be used or opened is tried again.
+    /// What could not be used is tried again.
     TryAgain,
 }
 
@@ -184,7 +184,13 @@ impl ActiveConfig {
         self.sites.state.fleet.iter().for_each(|fleet| fleet.is_replaced.store(true, Ordering::Relaxed));
         self.let_go();
         self.admin.leave();
-        self.admin.let_go();
+    }
+
+    /// Accepts commands again, and leaves its place for them, because the new process of an upgrade is gone.
+    pub(super) fn go_on(&mut self) {
+        // An error was logged at the start.
+        let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
+        self.admin.resume();
     }
 
     /// Gives up the sockets that would keep ports open, because the end has begun. Requests that wait get no outcome.
@@ -234,8 +240,7 @@ impl ActiveConfig {
             Err(error) => changes.push(error),
         }
         changes.extend(self.limit(&config));
-        let admin = self.admin.follow(config.admin.as_ref());
-        changes.extend(admin.changes);
+        self.admin.follow(config.admin.as_ref());
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         let is_deferred = settings.iter().any(SettingChange::is_for_start);
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
@@ -252,13 +257,12 @@ impl ActiveConfig {
             log_warnings(&self.config, &self.log);
         }
 
-        let is_again = is_watched_late || !unusable.is_empty() || !admin.failures.is_empty();
+        let is_again = is_watched_late || !unusable.is_empty();
         self.change.again = is_again.then(|| Instant::now() + AGAIN);
-        let is_news = self.change.logged != unusable || admin.is_news;
+        let is_news = self.change.logged != unusable;
         let path = self.path.display();
         let outcome = if changes.is_empty() && !is_deferred && !is_news { "unchanged" } else { "published" };
         changes.extend(unusable.iter().map(ToString::to_string));
-        changes.extend(admin.failures);
         self.change.logged = unusable;
         let message = match &self.change.last {
             _ if !changes.is_empty() => changes.join("; "),
@@ -270,8 +274,11 @@ impl ActiveConfig {
         // Said at each reload until the next start, not only when it was written.
         let mut waits: Vec<_> = next_start.iter().map(SettingChange::table).collect();
         waits.dedup();
-        let waits =
-            if waits.is_empty() { String::new() } else { format!("; from the next start on: {}", waits.join(", ")) };
+        let waits = if waits.is_empty() {
+            String::new()
+        } else {
+            format!("; with `robotsd upgrade` or a restart: {}", waits.join(", "))
+        };
         if outcome == "published" {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }

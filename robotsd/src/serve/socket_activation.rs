@@ -45,7 +45,7 @@ impl InheritedSockets {
                     (InheritedSocket::Tcp(socket), local.to_string(), Some(local))
                 }
                 SocketPlace::AdminSocket { path, is_made } => {
-                    let socket = InheritedSocket::Unix { listener: socket.into(), is_predecessors: *is_made };
+                    let socket = InheritedSocket::Unix { listener: socket.into(), is_made: *is_made };
                     (socket, path.display().to_string(), None)
                 }
             };
@@ -69,7 +69,7 @@ impl InheritedSockets {
                 Ok(Some(socket)) => InheritedSocket::Tcp(socket),
                 Ok(None) => continue,
                 Err(_) => match passed.take_unix_listener(number) {
-                    Ok(Some(listener)) => InheritedSocket::Unix { listener, is_predecessors: false },
+                    Ok(Some(listener)) => InheritedSocket::Unix { listener, is_made: false },
                     Ok(None) => continue,
                     Err(_) => return Err(format!("{what} is not a stream socket")),
                 },
@@ -126,15 +126,11 @@ impl InheritedSockets {
         }
     }
 
-    /// The sockets of a process before for further addresses of the admin interface.
-    pub(super) fn for_admin_listeners(&mut self, settings: &config::AdminSettings) -> Vec<(SocketAddr, TcpListener)> {
-        let mut found = Vec::new();
-        for listener in &settings.listeners {
-            let is_meant = |socket: &mut PassedSocket| socket.before == Some(SocketPlace::Admin(listener.address));
-            let taken = self.sockets.extract_if(.., is_meant).filter_map(PassedSocket::tcp);
-            found.extend(taken.map(|socket| (listener.address, socket)));
-        }
-        found
+    /// The socket of a process before for a further address of the admin interface.
+    pub(super) fn for_admin_listener(&mut self, address: SocketAddr) -> Option<TcpListener> {
+        let is_meant = |socket: &PassedSocket| socket.before == Some(SocketPlace::Admin(address));
+        let at = self.sockets.iter().position(is_meant)?;
+        self.sockets.remove(at).tcp()
     }
 
     /// The sockets for the admin interface: those called `admin`, and the one at the path it is configured for.

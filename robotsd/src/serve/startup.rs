@@ -88,19 +88,11 @@ pub(super) async fn serve(
             // A process that goes on is reported by the attempt to listen there.
             let _ = timeout(PATIENCE, ended).await;
         }
-        match admin.open(settings, &mut inherited) {
-            Ok(()) => {}
-            // The default socket, which the config does not name: sites are served without it.
-            Err(error) if settings.is_usual => {
-                let message = format!(
-                    "{error}; commands cannot reach this process: write [admin] with socket = \"…\", or enabled = false"
-                );
-                log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
-            }
-            Err(error) => return Err(error),
-        }
-        let followed = admin.follow_addresses(Some(settings));
-        followed.failures.into_iter().next().map_or(Ok(()), Err)?;
+        admin.open(settings, &mut inherited)?;
+    }
+    if predecessor.is_none() {
+        // So that `status` shows the start. The state directory may still be another process's.
+        let _ = admin.leave_place(path, None);
     }
 
     ListenerPlan::rehearse(config, &inherited)?;
@@ -148,6 +140,9 @@ pub(super) async fn serve(
     let (summary, certificates) = (serving.summary(), serving.certificates.clone());
     // The process before would not know of a change that is made before it hears that this one serves.
     let changes = state.changes.write().await;
+    if let Err(message) = admin.leave_place(path, sites.state.directory.as_ref()) {
+        log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
+    }
     state.is_serving(serving);
     if let Some(fleet) = &sites.state.fleet {
         let sites: Arc<ServerState> = Arc::clone(&state);
@@ -159,7 +154,6 @@ pub(super) async fn serve(
     supervisor.ready(&summary);
     if let Some(predecessor) = predecessor {
         predecessor.serves(&summary);
-        admin.own();
         for file in unused_files {
             // One that is left behind leads nowhere.
             let _ = std::fs::remove_file(file);

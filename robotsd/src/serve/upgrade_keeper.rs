@@ -217,7 +217,7 @@ impl UpgradeKeeper {
                 log.say_at(LogLevel::Error, LogEvent::State, trouble);
             }
         }));
-        active.admin.resume();
+        active.go_on();
         let message = "no upgrade: this process is ending";
         active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message);
         answer(waiter, report("failed", Some(successor.id()), message));
@@ -256,7 +256,7 @@ fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active:
     let report = report("failed", Some(process), &message);
     note(active, report.clone());
     answer(upgrade.waiter, report);
-    active.admin.resume();
+    active.go_on();
     if upgrade.is_reload_due { AfterStep::Reload } else { AfterStep::Nothing }
 }
 

@@ -1,6 +1,6 @@
 //! Asking and telling a running proxy: over its address, over its socket, with the commands.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
 use crate::harness::*;
@@ -194,7 +194,7 @@ fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
 }
 
 #[test]
-fn the_commands_ask_over_the_socket_that_the_config_names() {
+fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     use std::os::unix::fs::PermissionsExt;
     let config = Config::refusing().listener("name = \"web\"").robots(ROBOTS);
     let folder = config.site("a site", "hosts = [\"site.test\"]\nroot = \".\"").admin_socket().folder();
@@ -202,8 +202,7 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     // Before it runs.
     let error = command(&["status"]).failed(2);
-    let want = format!("robotsd: {}: no process listens there: robotsd does not run", socket.display());
-    assert!(error.starts_with(&want), "{error}");
+    assert_has(error, &["robotsd.toml: no robotsd that runs with this config is found"]);
 
     let mut running = folder.start();
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
@@ -223,13 +222,14 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
     assert_has(text, &["site a site (site.test): last-good\n", "  not taken:  "]);
     running.end();
     assert!(!socket.exists(), "the socket is left behind");
+    assert_has(command(&["status"]).failed(2), &["no robotsd that runs with this config is found"]);
 }
 
 #[test]
 fn a_command_says_where_no_server_can_be_reached() {
-    let folder = Config::new().tables("[admin]\nenabled = false").folder();
-    let error = folder.configured(["status", "--config"]).failed(2);
-    assert_has(error, &["[admin] has enabled = false, so a robotsd with this config cannot be reached"]);
+    let (folder, _running) = config().tables("enabled = false").start();
+    let error = folder.with_config(&["status"]).failed(2);
+    assert_has(error, &["no robotsd that runs with this config is found", "its admin interface with --admin PLACE"]);
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // Something that is no robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
@@ -311,135 +311,28 @@ fn a_listener_for_reading_answers_questions_and_changes_nothing() {
 }
 
 #[test]
-fn further_listeners_come_and_go_with_the_config() {
-    let (first, second) = (free(), free());
-    let listener = |address: SocketAddr, access: &str| format!("[[admin.listener]]\naddress = \"{address}\"\n{access}");
-    let (folder, running) = config().tables(listener(first, "")).start();
-    let configure = |listeners: &str, want: &str| {
-        folder.configure(config().tables(listeners));
-        running.wait_for_message("config", want);
-        assert!(!running.has_event("config-changed", |line| line["applies"] == "next-start"));
+fn tokens_are_asked_for_as_soon_as_the_config_has_one() {
+    let further = free();
+    let listener = format!("[[admin.listener]]\naddress = \"{further}\"\n");
+    let of = |more: &str| config().tables(format!("{listener}{more}")).to_string();
+    let token = format!("[[admin.token]]\nname = \"a\"\nhash = \"sha256:{}\"\nrole = \"admin\"\n", "0".repeat(64));
+    let folder = config().folder();
+    folder.configure(of(""));
+    let running = folder.start();
+    let both = || [running.admin(), further].map(|address| status_of(address, "POST /enforce?to=on"));
+    assert_eq!(both(), [200; 2]);
+    let follow = |text: &str, want: [u16; 2]| {
+        folder.configure(text);
+        wait_until("the config", || both() == want);
     };
-    let enforce = |address| status_of(address, "POST /enforce?to=on");
-    assert_eq!(enforce(first), 200);
-
-    // The purpose of a listener changes, and its port is open all the while.
-    configure(&listener(first, "access = \"read\"\n"), &format!("listens on http://{first} (for reading)"));
-    assert_eq!((enforce(first), status_of(first, "GET /status")), (403, 200));
-    let both = listener(first, "access = \"full\"\n") + &listener(second, "");
-    configure(&both, &format!("listens on http://{second}"));
-    assert_eq!((enforce(first), enforce(second)), (200, 200));
-    // Every address with the port that one address gives up.
-    let any = SocketAddr::from(([0, 0, 0, 0], second.port()));
-    configure(&listener(any, ""), &format!("does not listen on {second} any more"));
-    assert_eq!((enforce(second), status_of(second, "GET /status")), (403, 200));
-    assert!(TcpStream::connect(first).is_err(), "still listening");
-
-    // A port that another has is said, and tried again with the next config.
-    let other = free();
-    let taken = std::net::TcpListener::bind(other).unwrap();
-    configure(&listener(other, ""), &format!("{other}: cannot listen here for [admin]"));
-    drop(taken);
-    configure(&(listener(other, "") + "access = \"read\"\n"), &format!("listens on http://{other}"));
-    configure("", &format!("does not listen on {other} any more"));
-    assert!(TcpStream::connect(other).is_err(), "still listening");
-    assert_eq!(running.ask_admin("GET /status").status, 200);
-}
-
-/// A running process whose `[admin]` is replaced.
-struct Reconfigured {
-    folder: Folder,
-    running: Running,
-}
-
-impl Reconfigured {
-    fn start(admin: &str) -> Self {
-        let folder = config().folder();
-        folder.configure(Self::config(admin));
-        Self { running: folder.start(), folder }
-    }
-
-    fn config(admin: &str) -> String {
-        config().to_string().replace("[admin]\naddress = \"127.0.0.1:0\"\n", admin)
-    }
-
-    /// Waits until the config with this `[admin]` is in force, and something is said of it.
-    fn follow(&self, admin: &str, want: &str) {
-        self.folder.configure(Self::config(admin));
-        self.running.wait_for_message("config", want);
-    }
-}
-
-#[test]
-fn an_address_that_gets_another_use_has_the_access_of_that() {
-    let address = free();
-    let commands = format!("[admin]\nsocket = \"admin.sock\"\naddress = \"{address}\"\n");
-    let reading =
-        format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\naccess = \"read\"\n");
-    let server = Reconfigured::start(&commands);
-    let enforce = || status_of(address, "POST /enforce?to=on");
-    assert_eq!(enforce(), 200);
-    // Accepted with full access, and not asked for anything yet.
-    let mut idle = connect(address);
-    server.follow(&reading, &format!("the admin interface listens on http://{address} (for reading)"));
-    assert_eq!((enforce(), status_of(address, "GET /status")), (403, 200));
-    let request = format!("POST /enforce?to=off HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n\r\n");
-    let mut answer = Vec::new();
-    let _ = idle.write_all(request.as_bytes()).and_then(|()| idle.read_to_end(&mut answer));
-    assert_eq!(answer, b"", "a connection kept the access it was accepted with");
-    assert_eq!(server.running.get("/private/x", GPTBOT).status, 403, "enforcement is on");
-
-    server.folder.configure(Reconfigured::config(&commands));
-    let listens = format!("the admin interface listens on http://{address}");
-    server
-        .running
-        .wait_for_event("config", |line| message(line).contains(&listens) && !message(line).contains("(for reading)"));
-    assert_eq!((enforce(), status_of(address, "GET /status")), (200, 200));
-    // Every address with that port, to be read only.
-    let any = SocketAddr::from(([0, 0, 0, 0], address.port()));
-    server.follow(&reading.replace(&address.to_string(), &any.to_string()), &format!("listens on http://{any} (for"));
-    assert_eq!((enforce(), status_of(address, "GET /status")), (403, 200));
-}
-
-#[test]
-fn no_further_listener_is_open_where_the_interface_is_off() {
-    let address = free();
-    let server = Reconfigured::start(&format!("[[admin.listener]]\naddress = \"{address}\"\n"));
-    assert_eq!(status_of(address, "GET /status"), 200);
-    server.follow("[admin]\nenabled = false\n", &format!("does not listen on {address} any more"));
-    assert!(TcpStream::connect(address).is_err(), "still listening");
-}
-
-#[test]
-fn a_listener_stays_until_the_one_in_its_place_can_be_opened() {
-    let (other, address) = (free(), free());
-    let taken = std::net::TcpListener::bind(other).unwrap();
-    let further = |address: SocketAddr| {
-        format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\n")
-    };
-    let server = Reconfigured::start(&further(address));
-    server.follow(&further(other), &format!("the admin interface goes on on {address} until"));
-    assert_eq!(status_of(address, "GET /status"), 200);
-    // It is tried again without another config.
-    drop(taken);
-    server.running.wait_for_message("config", &format!("does not listen on {address} any more"));
-    assert_eq!(status_of(other, "GET /status"), 200);
-    assert!(TcpStream::connect(address).is_err(), "still listening");
-}
-
-#[test]
-fn every_listener_takes_other_names_at_once() {
-    let (address, further) = (free(), free());
-    let admin = |hosts: &str| {
-        format!("[admin]\naddress = \"{address}\"\nhosts = [{hosts}]\n[[admin.listener]]\naddress = \"{further}\"\n")
-    };
-    let server = Reconfigured::start(&admin("\"before.test\""));
-    let asked_as =
-        |name: &str| [address, further].map(|at| ask(at, "GET /status", &format!("Host: {name}\r\n")).status);
-    assert_eq!((asked_as("before.test"), asked_as("after.test")), ([200; 2], [403; 2]));
-    server.follow(&admin("\"after.test\""), "the admin interface takes other names in Host");
-    assert_eq!((asked_as("before.test"), asked_as("after.test")), ([403; 2], [200; 2]));
-    assert!(!server.running.has_event("config-changed", |line| line["applies"] == "next-start"));
+    follow(&of(&token), [401; 2]);
+    follow(&of(""), [200; 2]);
+    follow(&of(&token), [401; 2]);
+    // A config that names another place does not open the address of before to everyone.
+    folder.configure(of("").replace("[admin]\naddress = \"127.0.0.1:0\"", "[admin]\nsocket = \"admin.sock\""));
+    running.wait_for_message("config", "admin.token[a]");
+    running.wait_for_message("config", "with `robotsd upgrade` or a restart: admin");
+    assert_eq!(both(), [401; 2]);
 }
 
 #[test]

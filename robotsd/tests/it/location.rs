@@ -12,9 +12,10 @@ const CONFIG: &str = "mode = \"refuse\"\ngrace = \"24h\"\nstate_dir = \"state\"\
                       [[site]]\nname = \"a\"\nroot = \".\"\n";
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 
-fn sockets(folder: &Path) -> Vec<std::path::PathBuf> {
+/// The files whose names end so.
+fn ending(folder: &Path, ending: &str) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.extension() == Some("sock".as_ref())).collect()
+    entries.map(|entry| entry.path()).filter(|path| path.extension() == Some(ending.as_ref())).collect()
 }
 
 #[test]
@@ -30,19 +31,12 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let status = |arguments: &[&str]| run(of_user().arg("status").args(arguments));
     let mut first = start(&one);
     let place = runtime.at("robotsd");
-    let found = wait_for("a socket", || sockets(&place).first().cloned());
+    let socket = ending(&place, "sock").remove(0);
     let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&place), mode(&found)), (0o700, 0o600));
-    // Alone it needs no name, whatever an earlier one has left behind.
-    drop(std::os::unix::net::UnixListener::bind(place.join("admin-00000000.sock")).unwrap());
-    if sockets(Path::new("/run/robotsd")).is_empty() {
-        status(&[]).succeeded();
-    } else {
-        println!("skipped: another robotsd has a socket in /run/robotsd");
-    }
-    // A socket that an earlier process left in another runtime folder is not taken for the one that runs.
+    assert_eq!((mode(&place), mode(&socket)), (0o700, 0o600));
+    // A file that an earlier process left in another runtime folder is not taken for that of the one that runs.
     let left = folder(&[]);
-    drop(std::os::unix::net::UnixListener::bind(left.at(found.file_name().unwrap())).unwrap());
+    fs::write(left.at(socket.with_extension("place").file_name().unwrap()), "127.0.0.1:1").unwrap();
     let mut command = robotsd();
     command.env("RUNTIME_DIRECTORY", left.path()).env("XDG_RUNTIME_DIR", runtime.path());
     run(command.args(["status", "--config"]).arg(one.at("robotsd.toml"))).succeeded();
@@ -51,7 +45,18 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         let output = status(&["--json", "--config", folder.at("robotsd.toml").to_str().unwrap()]);
         assert_eq!(output.json()["pid"], running.id());
     }
-    assert_has(status(&[]).failed(2), &["several robotsd run: name one with --config FILE"]);
+    if !Path::new("/etc/robotsd/robotsd.toml").exists() {
+        let wants = [
+            "/etc/robotsd/robotsd.toml: no robotsd that runs with this config is found: name its config with --config",
+        ];
+        assert_has(status(&[]).failed(2), &wants);
+    }
+    // The runtime folder of another user, which `su` leaves to root, is not believed. Root alone can try it.
+    if std::os::unix::fs::chown(runtime.path(), Some(1), None).is_ok() {
+        one.remove("state/admin.place");
+        status(&["--config", one.at("robotsd.toml").to_str().unwrap()]).failed(2);
+        std::os::unix::fs::chown(runtime.path(), Some(0), None).unwrap();
+    }
     // A socket that was left behind is replaced.
     first.kill();
     let first = start(&one);
@@ -69,7 +74,7 @@ fn a_runtime_folder_that_others_can_write_to_is_not_used_and_does_not_keep_a_sit
     let event = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
     assert_has(message(&event), &["others may write to the runtime folder"]);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
-    assert!(sockets(runtime.path()).is_empty());
+    assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
 }
 
 /// The shipped config has no place of its own in `[admin]`.
@@ -85,7 +90,6 @@ fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
     };
     let mut serving = of_user(&["serve"]);
     let mut running = Running::spawn(&mut serving);
-    running.wait_for_event("admin-listening", |line| message(line).contains(".sock"));
     let faults = [
         config.replace("[[site]]", "[gate\n[[site]]"),
         config.replace("grace = \"24h\"", "grace = 24h"),
@@ -104,26 +108,72 @@ fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
     for fault in &faults {
         folder.write("robotsd.toml", fault);
         let said = run(&mut of_user(&["status"])).failed(2);
-        let socket = format!("no process listens at the default, {}/admin-", runtime.path().display());
-        assert_has(&said, &["robotsd.toml:", &socket, "name its place with --admin PLACE"]);
-        // The switch is in the state directory, whose lock says that nobody runs with it.
         assert_has(
-            run(&mut of_user(&["enforce", "off"])).succeeded(),
-            &["is switched off in", "holds from the next start"],
+            &said,
+            &["no robotsd that runs with this config is found", "its admin interface with --admin PLACE"],
         );
+        // The switch is in the state directory, whose lock says that nobody runs with it.
+        let said = unfolded(&run(&mut of_user(&["enforce", "off"])).succeeded());
+        assert_has(&said, &["is switched off in", "holds from the next start"]);
     }
-    // A lock that is held says that a process runs.
-    folder.write(
-        "robotsd.toml",
-        config.replace("[[admin.listener]]", "[admin]\nsocket = \"a.sock\"\n[[admin.listener]]"),
-    );
+    // A lock that is held says that a process runs, also where nothing tells where it is.
+    folder.write("robotsd.toml", &config);
     let mut running = Running::spawn(&mut serving);
-    running.wait_for_event("admin-listening", |line| message(line).contains("a.sock"));
-    folder
-        .write("robotsd.toml", config.replace("[[admin.listener]]", "[admin]\nsocket = \"a.sock\n[[admin.listener]]"));
+    folder.remove("state/admin.place");
+    ending(runtime.path(), "place").into_iter().for_each(|place| fs::remove_file(place).unwrap());
     let said = run(&mut of_user(&["enforce", "off"])).failed(2);
-    assert_has(&said, &["name its place with --admin PLACE; ", "has the state directory open"]);
+    assert_has(&said, &["its admin interface with --admin PLACE; ", "has the state directory open"]);
     running.kill();
+}
+
+/// As in a container whose file system can only be read, but for the volume of the state.
+#[test]
+fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_is() {
+    let runtime = folder(&[]);
+    fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let config = format!("{CONFIG}[admin]\naddress = \"127.0.0.1:0\"\n");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN)]);
+    let of_user = |arguments: &[&str]| {
+        let mut command = robotsd();
+        command.env("RUNTIME_DIRECTORY", runtime.path()).args(arguments).arg("--config").arg(folder.at("robotsd.toml"));
+        command
+    };
+    let mut running = Running::spawn(&mut of_user(&["serve"]));
+    run(&mut of_user(&["status"])).succeeded();
+    folder.write("robotsd.toml", config.replace("mode = \"refuse\"", "mode = \"refuze\""));
+    run(&mut of_user(&["enforce", "off"])).succeeded();
+    // Of a killed process nobody is asked: another may be at its address.
+    running.kill();
+    assert!(folder.at("state/admin.place").exists());
+    assert_has(run(&mut of_user(&["status"])).failed(2), &["no robotsd that runs with this config is found"]);
+    // Without a state directory only a person can tell.
+    folder.write("robotsd.toml", config.replace("state_dir = \"state\"\n", ""));
+    let running = Running::spawn(&mut of_user(&["serve"]));
+    let warning = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
+    let named = format!("commands find this process only with --admin {}, or ROBOTSD_ADMIN", running.admin());
+    assert_has(message(&warning), &["others may write to the runtime folder", &named]);
+}
+
+#[test]
+fn the_admin_interface_is_named_by_option_by_the_config_or_by_the_environment() {
+    let config = format!("{CONFIG}[admin]\naddress = \"127.0.0.1:0\"\n");
+    let [one, other] = [(); 2].map(|()| folder(&[("robotsd.toml", &*config), ("robots.txt", OPEN)]));
+    let [first, second] = [&one, &other].map(Folder::start);
+    let path = one.at("robotsd.toml").display().to_string();
+    let (at_first, at_second) = (first.admin().to_string(), second.admin().to_string());
+    for (arguments, environment, want) in [
+        (&["--admin", &*at_first][..], Some(&*at_second), &first),
+        (&["--config", &path], Some(&*at_second), &first),
+        (&[], Some(&*at_second), &second),
+        (&["--config", &path], Some("no place"), &first),
+    ] {
+        let mut command = robotsd();
+        command.args(["status", "--json"]).args(arguments).envs(environment.map(|place| ("ROBOTSD_ADMIN", place)));
+        let status = run(&mut command);
+        assert_eq!(status.json()["pid"], want.id(), "{arguments:?} {environment:?}");
+    }
+    let said = run(robotsd().arg("status").env("ROBOTSD_ADMIN", "no place")).failed(2);
+    assert_has(&said, &["ROBOTSD_ADMIN: \"no place\" is no place of an admin interface"]);
 }
 
 #[test]

@@ -305,10 +305,7 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
     operated.end();
 
     // Where no robotsd runs, too.
-    let served = folder.read("robotsd.toml");
-    folder.configure(elsewhere(&folder).0);
     folder.configured(["rollback", "shop", "--reason", "too early", "--config"]).succeeded();
-    folder.configure(&served);
     let operated = Operated::start(&folder);
     decided(&operated, "rollback", &uid, "too early");
     folder.replace("robots.txt", format!("{OPEN}Disallow: /other\n"));
@@ -462,9 +459,14 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
         folder.at("state").display(),
         operated.id()
     );
-    // A config that names another address for the one that runs: no decision is written behind its back.
-    let (elsewhere, free) = elsewhere(&folder);
-    folder.write("elsewhere.toml", elsewhere);
+    // Another config with the same state directory: a decision reaches the process that has it, or is not written behind its back.
+    folder.write("elsewhere.toml", folder.read("robotsd.toml"));
+    let elsewhere =
+        |arguments: &[&str]| run(robotsd().args(arguments).arg("--config").arg(folder.at("elsewhere.toml")));
+    elsewhere(&["enforce", "off"]).succeeded();
+    assert_eq!(operated.page("shop.test"), 200);
+    elsewhere(&["enforce", "on"]).succeeded();
+    folder.remove("state/admin.place");
     // Each waits two seconds for the other process to end, so all are run at once.
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -473,10 +475,10 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
             assert_has(second.error, &[&in_use]);
         });
         for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
-            let (folder, operated, in_use, free) = (&folder, &operated, &in_use, &free);
+            let (elsewhere, operated, in_use) = (&elsewhere, &operated, &in_use);
             scope.spawn(move || {
-                let said = run(robotsd().args(arguments).arg("--config").arg(folder.at("elsewhere.toml"))).failed(2);
-                assert_has(&said, &[&format!("{free}: no process listens there"), in_use]);
+                let said = elsewhere(arguments).failed(2);
+                assert_has(&said, &["no robotsd that runs with this config is found", in_use]);
                 let way_out = format!("end it first (`kill {}`), and switch before the next start", operated.id());
                 let is_said = said.contains(&way_out) && said.contains("--admin PLACE; else");
                 assert_eq!(is_said, arguments[0] == "enforce", "{said}");
@@ -547,13 +549,6 @@ fn a_rollback_names_each_crawler_that_it_lets_in_or_shuts_out_before() {
     }
 }
 
-/// The config of a folder with another address for the admin interface, where no server listens.
-fn elsewhere(folder: &Folder) -> (String, String) {
-    let free = free().to_string();
-    let admin = format!("[admin]\naddress = \"{free}\"");
-    (folder.read("robotsd.toml").replace("[admin]\naddress = \"127.0.0.1:0\"", &admin), free)
-}
-
 #[test]
 fn without_a_server_decisions_wait_in_the_state_directory() {
     let folder = config().folder();
@@ -563,12 +558,10 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     let hash = operated.waiting();
     operated.end();
     let served = folder.read("robotsd.toml");
-    let (elsewhere, free) = elsewhere(&folder);
-    folder.configure(&elsewhere);
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     let done = |arguments: &[&str]| {
         let said = unfolded(&command(arguments).succeeded());
-        assert_has(&said, &[&format!("{free}: no process listens there"), "this holds from the next start"]);
+        assert_has(&said, &["no robotsd that runs with this config is found", "this holds from the next start"]);
         said
     };
     let failed = |arguments: &[&str], want: &str| {
@@ -580,15 +573,13 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     failed(&["enforce", "off", "--site", "b"], "; there is no site \"b\"; there is \"shop\", \"the blog\"\n");
     failed(&["accept", "shop", "0123456789ab"], "none does");
     failed(&["rollback", "b"], "there is no site \"b\"");
-    folder.configure(&served);
     let operated = Operated::start(&folder);
     assert_eq!((operated.robots(), operated.page("blog.test")), (SHUT.to_owned(), 200));
     operated.end();
 
-    folder.configure(&elsewhere);
     done(&["rollback", "shop"]);
     // The switch works while the rest of the config does not.
-    folder.configure(elsewhere.replace("mode = \"refuse\"", "mode = \"refuze\""));
+    folder.configure(served.replace("mode = \"refuse\"", "mode = \"refuze\""));
     done(&["enforce", "on", "--site", "the blog"]);
     done(&["enforce", "off"]);
     failed(&["rollback", "shop"], "refuze");
@@ -598,12 +589,13 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     assert_eq!(operated.site(1)["switch"], "on");
     operated.end();
 
-    folder.configure(elsewhere.replace("state_dir = \"state\"\n", ""));
+    folder.configure(served.replace("state_dir = \"state\"\n", ""));
     for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
         failed(arguments, "there is no state_dir, so it cannot be written down for the next start\n");
     }
-    folder.configure(&elsewhere);
+    folder.configure(&served);
     assert_part(&command(&["enforce", "on", "--json"]).json(), &json!({"kept": true, "running": false}));
+    let free = free().to_string();
     let output = run(robotsd().args(["enforce", "off", "--admin", &free]));
     let want = "with --config FILE it is written to the state directory, for the next start\n";
     assert!(output.error.ends_with(want), "{output:?}");

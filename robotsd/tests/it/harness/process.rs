@@ -22,7 +22,8 @@ pub(crate) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
     command.current_dir(project(""));
     // If a config has no [admin], its socket is here, and not where one that serves in earnest has it.
-    command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR")).env_remove("ROBOTSD_CONFIG");
+    command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
+    command.env_remove("ROBOTSD_CONFIG").env_remove("ROBOTSD_ADMIN");
     command
 }
 

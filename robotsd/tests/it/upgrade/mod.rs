@@ -322,8 +322,7 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     let config = upgraded.folder.read("robotsd.toml");
     upgraded.folder.configure(config.replace("mode = \"refuse\"", "mode = \"refused\""));
     upgraded.running.event("config-rejected");
-    // The commands read the config too: the interface is named.
-    let said = run(robotsd().args(["upgrade", "--admin"]).arg(upgraded.path("admin.sock"))).ends_with(1).out;
+    let said = upgraded.upgrade().ends_with(1).out;
     assert_has(said, &["robotsd.toml:3:8: \"refused\" is not a value of mode"]);
     upgraded.folder.configure(config);
     for (program, want) in [
@@ -353,12 +352,12 @@ fn a_new_process_that_says_nothing_is_ended() {
 #[test]
 fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all() {
     let upgraded = Upgraded::start("");
-    // An address of the admin interface that a running process can do without, and one that starts cannot.
+    // An address of the admin interface, which is opened by a process that starts.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = upgraded.folder.read("robotsd.toml");
     let address = taken.local_addr().unwrap();
     upgraded.folder.configure(format!("{config}[[admin.listener]]\naddress = \"{address}\"\n"));
-    upgraded.running.wait_for_message("config", "cannot listen here");
+    upgraded.running.wait_for_message("config", "with `robotsd upgrade` or a restart: admin");
     fails(&upgraded, "cannot listen here for [admin]");
     upgraded.folder.configure(config);
     upgraded.command(&["reload"]);
@@ -439,4 +438,36 @@ fn a_supervisor_learns_of_the_new_process() {
     // Of the new process itself, which a supervisor that listens to the main process alone does not hear.
     assert_eq!(hears(), ready);
     assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
+}
+
+#[test]
+fn the_admin_interface_listens_where_the_config_says_since_the_last_upgrade() {
+    let upgraded = Upgraded::start("");
+    let text = upgraded.folder.read("robotsd.toml");
+    let (before, after) = (free(), free());
+    let at = |address: SocketAddr| {
+        text.replace(
+            "socket = \"admin.sock\"",
+            &format!("address = \"{address}\"\n[[admin.listener]]\naddress = \"{}\"", free()),
+        )
+    };
+    let answers = |address: SocketAddr| TcpStream::connect(address).is_ok();
+    upgraded.folder.configure(at(before));
+    upgraded.upgraded();
+    assert!(answers(before) && !upgraded.path("admin.sock").exists());
+    upgraded.folder.configure(at(after));
+    assert_has(upgraded.command(&["reload"]).out, &["; with `robotsd upgrade` or a restart: admin"]);
+    assert!(answers(before) && !answers(after));
+    // Commands find it all the while, and `enforce off` is in force.
+    upgraded.command(&["enforce", "off"]).succeeded();
+    assert_eq!(upgraded.get("/private/x"), 200);
+    upgraded.upgraded();
+    wait_until("the place of before to be closed", || !answers(before));
+    assert!(answers(after));
+    upgraded.command(&["enforce", "on"]).succeeded();
+    assert_eq!(upgraded.get("/private/x"), 403);
+    upgraded.folder.configure(&text);
+    upgraded.upgraded();
+    assert!(upgraded.path("admin.sock").exists());
+    upgraded.command(&["status"]).succeeded();
 }

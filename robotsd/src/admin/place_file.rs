@@ -1,0 +1,179 @@
+//! The file in which a process leaves the place of its admin interface, so that commands find the process whatever its config says by then.
+//!
+//! It is in the runtime folder, by a name that the path of the config alone determines, and in the state directory, for commands that have
+//! another runtime folder. The process holds a lock on it until it ends, so commands ignore the file that a killed process has left.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Read, Write};
+use std::iter;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::listen::prepare_runtime_folder;
+use crate::config::{AdminPlace, StatePlace, instance_name, runtime_folders};
+use crate::files;
+
+/// The name of the file in a state directory, which one process has at a time.
+const IN_STATE: &str = "admin.place";
+
+/// Maximum size of such a file, in bytes: a path is shorter.
+const MAX: u64 = 8 * 1024;
+
+/// The file, while the process runs. Dropping it removes the file, unless another process has replaced it.
+#[derive(Debug)]
+pub(crate) struct PlaceFile {
+    path: PathBuf,
+    /// Holds the lock.
+    file: File,
+}
+
+impl PlaceFile {
+    /// Leaves the place of a process that runs with the config at a path, in both folders if that can be done.
+    ///
+    /// # Errors
+    ///
+    /// If it can be done in neither.
+    pub(crate) fn leave(place: &AdminPlace, config: &Path, state: Option<&Path>) -> Result<Vec<Self>, String> {
+        let of_runtime = |folder: PathBuf| (prepare_runtime_folder(&folder), folder.join(in_runtime(config)));
+        let of_runtime = runtime_folders().into_iter().next().map(of_runtime);
+        let of_state = state.map(|folder| (Ok(()), folder.join(IN_STATE)));
+        let (mut left, mut error) = (Vec::new(), String::new());
+        for (prepared, path) in of_runtime.into_iter().chain(of_state) {
+            match prepared.and_then(|()| Self::write(path.clone(), place)) {
+                Ok(file) => left.push(file),
+                Err(why) => error = format!("{}: {why}", path.display()),
+            }
+        }
+        if left.is_empty() { Err(error) } else { Ok(left) }
+    }
+
+    /// Locks the file before it is moved to its path, so that no command finds it unlocked.
+    fn write(path: PathBuf, place: &AdminPlace) -> io::Result<Self> {
+        let text = match place {
+            AdminPlace::Socket(socket) => format!("unix:{}", std::path::absolute(socket)?.display()),
+            place => place.to_string(),
+        };
+        let aside = path.with_extension(format!("{}.new", std::process::id()));
+        // An earlier process of the same number may have left one behind.
+        let _ = fs::remove_file(&aside);
+        let mut file = File::options().write(true).create_new(true).open(&aside)?;
+        let written = (|| {
+            // Other users of the admin interface read it, too.
+            file.set_permissions(fs::Permissions::from_mode(0o644))?;
+            // Without locks in a file system, the file counts for as long as it is there.
+            let _ = file.try_lock();
+            file.write_all(text.as_bytes())?;
+            fs::rename(&aside, &path)
+        })();
+        if written.is_err() {
+            let _ = fs::remove_file(&aside);
+        }
+        written.map(|()| Self { path, file })
+    }
+}
+
+impl Drop for PlaceFile {
+    fn drop(&mut self) {
+        let identity = |found: io::Result<Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+        if identity(self.file.metadata()) == identity(fs::symlink_metadata(&self.path)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Finds the admin interface of the process that runs with the config at a path.
+///
+/// # Errors
+///
+/// If none is found, for people.
+pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
+    let of_runtime = runtime_folders().into_iter().map(|folder| Ok(Some(folder.join(in_runtime(config)))));
+    // Last: the config may be broken, or its reading hang.
+    let of_state = iter::once_with(|| match StatePlace::load(config) {
+        Ok(place) => Ok(place.folder.map(|folder| folder.join(IN_STATE))),
+        Err(error) => Err(error.to_string()),
+    });
+    let mut notes = String::new();
+    for path in of_runtime.chain(of_state) {
+        match path.and_then(|path| path.map_or(Ok(None), |path| read(&path))) {
+            Ok(Some(place)) => return Ok(place),
+            Ok(None) => {}
+            Err(why) => notes = format!("{notes}; {why}"),
+        }
+    }
+    Err(format!(
+        "{}: no robotsd that runs with this config is found: name its config with --config FILE, or its admin interface with --admin \
+         PLACE{notes}",
+        config.display()
+    ))
+}
+
+/// The name of the file in a runtime folder.
+fn in_runtime(config: &Path) -> String {
+    format!("{}.place", instance_name(config))
+}
+
+/// Reads the place from a file; `None` if there is no file, or its process has ended.
+fn read(path: &Path) -> Result<Option<AdminPlace>, String> {
+    let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let (file, found) = match files::open(path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        opened => opened.map_err(|error| failed(&error))?,
+    };
+    // A state directory may be one that everyone can write to.
+    let folder = fs::metadata(files::folder_of(path)).map_err(|error| failed(&error))?;
+    if ![0, rustix::process::geteuid().as_raw(), folder.uid()].contains(&found.uid()) {
+        return Err(failed(&"another user has written it, so it is not believed"));
+    }
+    // A running process holds the lock, also while it is stopped (SIGSTOP).
+    if file.try_lock_shared().is_ok() {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    file.take(MAX).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    text.parse().map(Some).map_err(|why: String| failed(&why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: AdminPlace =
+        AdminPlace::Address(std::net::SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 7)));
+
+    #[test]
+    fn the_place_is_known_while_the_process_runs_and_only_of_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.place");
+        assert_eq!(read(&path), Ok(None));
+        let first = PlaceFile::write(path.clone(), &PLACE).unwrap();
+        assert_eq!(read(&path), Ok(Some(PLACE)));
+        let socket = AdminPlace::Socket("/run/a b.sock".into());
+        let second = PlaceFile::write(path.clone(), &socket).unwrap();
+        drop(first);
+        assert_eq!(read(&path), Ok(Some(socket)));
+        // A process that is killed leaves its file, and no lock.
+        fs::hard_link(&path, folder.path().join("left")).unwrap();
+        drop(second);
+        assert!(!path.exists());
+        fs::rename(folder.path().join("left"), &path).unwrap();
+        assert_eq!(read(&path), Ok(None));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_another_user_has_written_is_not_believed() {
+        use std::os::unix::fs::chown;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.place");
+        let _held = PlaceFile::write(path.clone(), &PLACE).unwrap();
+        // Root alone can try other users.
+        if chown(folder.path(), Some(1), None).is_err() {
+            return;
+        }
+        for (user, is_believed) in [(0, true), (1, true), (2, false)] {
+            chown(&path, Some(user), None).unwrap();
+            assert_eq!(read(&path).is_ok_and(|place| place.is_some()), is_believed, "{user}");
+        }
+    }
+}
