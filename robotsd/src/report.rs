@@ -26,12 +26,12 @@ pub(crate) struct StatusReport {
     pub(crate) state: String,
     pub(crate) started: String,
     pub(crate) uptime_seconds: u64,
-    /// The config file, and whether it is in force; none from an older robotsd.
-    pub(crate) config: Option<ConfigReport>,
+    /// The config file, and whether it is in force.
+    pub(crate) config: ConfigReport,
     /// The last upgrade in place that is under way or has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
-    /// The crawlers that are known; none from an older robotsd or while starting.
+    /// The crawlers that are known; `None` while starting.
     pub(crate) registry: Option<RegistryReport>,
     /// The evidence by which the senders of requests are checked; none if they are not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,11 +45,11 @@ pub(crate) struct StatusReport {
     /// The fleet that it is of, as it was seen last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
-    /// The traffic of the listeners; none from an older robotsd or while starting.
+    /// The traffic of the listeners; `None` while starting.
     pub(crate) traffic: Option<TrafficReport>,
     /// The bound on open connections.
     pub(crate) connections: Option<usize>,
-    /// `off` where nothing is enforced for any site, else `on`; empty from an older robotsd.
+    /// `off` if nothing is enforced for any site, else `on`; empty while starting.
     pub(crate) enforcement: String,
     /// The switch of every site, or the fleet's: sites may also be off one by one.
     pub(crate) switch: String,

@@ -241,7 +241,7 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     // A site with a folder may have no file.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
     // A file that is refused may have the site.
-    let is_whole = report.config.as_ref().is_none_or(|config| config.refused.is_empty());
+    let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
         report.troubles.push(format!("[admin] gives you {grant}, and there is no such site"));

@@ -184,7 +184,7 @@ impl ServerState {
             state: self.phase().as_str().to_owned(),
             started: rfc3339(since),
             uptime_seconds: clock.elapsed().as_secs(),
-            config: Some(self.config.report()),
+            config: self.config.report(),
             upgrade: self.last_upgrade.lock().clone(),
             registry: serving.as_ref().map(|serving| serving.sites.registry_report()),
             identity: serving.as_ref().and_then(|serving| serving.sites.identity_report()),

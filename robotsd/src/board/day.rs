@@ -204,7 +204,6 @@ enum Line {
     Site {
         #[serde(flatten)]
         site: SiteLine,
-        /// Beside the site, where older releases overlook it.
         #[serde(default, skip_serializing_if = "RequestedPaths::is_empty")]
         requested: RequestedPaths,
         #[serde(default, skip_serializing_if = "SentVisitors::is_empty")]

@@ -86,9 +86,8 @@ impl BoardPage<'_> {
     fn tasks(&self) -> Vec<Task<'_>> {
         let status = self.status;
         let is_all_off = status.switch == "off";
-        let rejected = status.config.as_ref().and_then(|config| config.rejected.as_ref());
         let mut tasks: Vec<Task<'_>> = Vec::new();
-        tasks.extend(rejected.map(|rejected| {
+        tasks.extend(status.config.rejected.as_ref().map(|rejected| {
             let why = format!("Since {}: {}", minute(&rejected.since), rejected.why);
             ("The config is rejected".to_owned(), vec![why], &*rejected.next)
         }));
@@ -113,9 +112,8 @@ impl BoardPage<'_> {
 
     /// The command of a step, for a shell.
     fn command_line(&self, step: &NextStep) -> String {
-        let config = self.status.config.as_ref().filter(|_| step.is_for_running());
-        let config = config.into_iter().flat_map(|config| ["--config", &*config.path]);
-        shell_line(step.command.iter().map(String::as_str).chain(config))
+        let config = step.is_for_running().then_some(["--config", &*self.status.config.path]);
+        shell_line(step.command.iter().map(String::as_str).chain(config.into_iter().flatten()))
     }
 
     /// The reasons why a site needs attention, and what would change.

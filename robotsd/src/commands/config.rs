@@ -9,7 +9,7 @@ use tower_robots::check::Severity;
 
 use super::output::say;
 use crate::config::{Config, ConfigArgument, ConfigError, schema};
-use crate::exit::{FAILED, answer, complain, fail};
+use crate::exit::{FAILED, answer, fail};
 use crate::pages::SitemapSource;
 use crate::render::{FoundProblem, ProblemFormat, plural, stdout, write_problems};
 use crate::sites::{self, DryRun, Problem};
@@ -25,7 +25,7 @@ pub(crate) enum ConfigCommand {
     ///
     /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served, has errors or would wait at
     /// the gate, or a kill switch in the state directory cannot be read, 2 if the config or a file that it includes has a fault, its admin socket cannot be
-    /// made or its state directory is a file. A config with keys of an earlier robotsd is printed as it is written now.
+    /// made or its state directory is a file.
     Check {
         #[command(flatten)]
         config: ConfigArgument,
@@ -109,10 +109,6 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let mut out = stdout();
     write_problems(&mut out, format, found)?;
     out.flush()?;
-    if let Some(text) = error.as_ref().and_then(|error| error.translation.as_ref()) {
-        complain(&"the file as it is written now is on standard output");
-        say(text);
-    }
     let Some(config) = config.filter(|_| error.is_none()) else { return Ok(ExitCode::from(FAILED)) };
     let (listeners, sites) = (config.listeners.len(), config.sites.len());
     let refused = config.included.refused.len();

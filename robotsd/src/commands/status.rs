@@ -19,8 +19,7 @@ use crate::config::{host_patterns, owners};
 use crate::exit;
 use crate::render::{plural, shell_line, short_hash};
 use crate::report::{
-    ConfigReport, NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport,
-    UpstreamReport, is_of,
+    NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport, UpstreamReport, is_of,
 };
 use crate::sites::unknown;
 
@@ -77,12 +76,12 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
 }
 
 fn is_well(report: &StatusReport) -> bool {
-    let is_rejected = |config: &ConfigReport| config.rejected.is_some() || !config.refused.is_empty();
+    let is_taken = report.config.rejected.is_none() && report.config.refused.is_empty();
     let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
     let are_well = report.sites.iter().all(|site| is_current(site) && site.enforcement != "off");
     let is_served = report.state == "serving" && report.state_writable != Some(false) && report.stalled.is_empty();
-    is_served && !report.is_blind && are_well && !is_switch_unread && !report.config.as_ref().is_some_and(is_rejected)
+    is_served && !report.is_blind && are_well && !is_switch_unread && is_taken
 }
 
 /// Whether a site serves what its source holds.
@@ -165,8 +164,8 @@ impl<'a> StatusText<'a> {
 
     /// The command that shows what the check notes about a file.
     fn check_of(&self, site: &SiteReport) -> Option<String> {
-        let config = self.report.config.as_ref().filter(|_| Path::new(&site.origin).is_absolute())?;
-        Some(shell_line(["robotsd", "check", "--config", &config.path, "--site", &site.name]))
+        let command = ["robotsd", "check", "--config", &self.report.config.path, "--site", &site.name];
+        Path::new(&site.origin).is_absolute().then(|| shell_line(command))
     }
 }
 

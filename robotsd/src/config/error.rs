@@ -20,8 +20,6 @@ pub(crate) struct ConfigError {
     pub(crate) problems: Vec<Diagnostic>,
     /// The command that shows every problem of the file.
     pub(crate) command: &'static str,
-    /// The file as it is written now, where it has keys of before.
-    pub(crate) translation: Option<String>,
 }
 
 /// A problem of a value, before its line and column are known.

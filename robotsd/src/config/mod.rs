@@ -30,7 +30,6 @@ mod setting_changes;
 mod site;
 mod syntax;
 mod tables;
-mod translation;
 mod values;
 
 pub(crate) use self::admin::{

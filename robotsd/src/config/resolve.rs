@@ -16,7 +16,7 @@ use super::reader::UnreadKeys;
 use super::{
     AdminSettings, Config, ConfigError, Fault, Faults, FleetSettings, GoodCopies, RawAdmin, RawConfig, RawSite,
     RegistrySources, Value as _, admin, board, fleet, identity, included, listener, log, rate_store, reader, registry,
-    review, site, translation,
+    review, site,
 };
 use crate::audit;
 
@@ -46,7 +46,6 @@ impl ConfigFile {
 
     /// The settings. Paths in the file are relative to its folder.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
-        self.untranslated()?;
         let read = |text: &str| match reader::read::<RawConfig>(text) {
             Ok(file) => (Some(file), Vec::new(), Vec::new()),
             Err(faults) => (None, faults, Vec::new()),
@@ -59,10 +58,7 @@ impl ConfigFile {
 
     /// The settings that are sound, and every problem of the others: what they are about can be examined all the same.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
-        match self.untranslated() {
-            Ok(()) => self.settled(reader::read_on),
-            Err(error) => (None, Some(error)),
-        }
+        self.settled(reader::read_on)
     }
 
     /// Resolves the file with what it includes, until every included file that has a fault is refused.
@@ -161,21 +157,6 @@ impl ConfigFile {
         unread.extend((config.listeners.len() < file.listener.len()).then(|| "listener.?".to_owned()));
         let reviewable = Some(Arc::new(Reviewable { file, names, unread }));
         (Config { admin, text: Arc::clone(text), reviewable, ..config }, errors)
-    }
-
-    /// The file as it is written now is a part of the error where it has keys of before.
-    fn untranslated(&self) -> Result<(), ConfigError> {
-        let Some(translation) = translation::translate(&self.text) else { return Ok(()) };
-        // The faults besides keys of before.
-        let mut others = reader::read::<RawConfig>(&self.text).err().unwrap_or_default();
-        others.retain(|fault| !translation.places.contains(&fault.span));
-        // A translation that is no better is not offered.
-        let is_read =
-            |text: &str| reader::read::<RawConfig>(text).map_or_else(|faults| faults.len() <= others.len(), |_| true);
-        let text = Some(translation.text).filter(|text| is_read(text));
-        let faults = translation.faults.into_iter().chain(others).collect();
-        let translated = ConfigError::at(&self.path, &self.text, faults);
-        Err(ConfigError { translation: text, ..translated })
     }
 }
 

@@ -95,9 +95,6 @@ mod tests {
             let (_, config) = text.split_once("  robotsd.toml: |\n").expect("a config");
             texts.push(config.split("\n  robots.txt: |").next().expect("its end").to_owned());
         }
-        let old = read("tests/cases/old_configs.txt");
-        let translated = old.split("##### ").filter_map(|case| case.split_once("-----\n"));
-        texts.extend(translated.map(|(_, new)| new.to_owned()));
         for text in texts {
             assert!(fits(&schema, &toml::Value::Table(text.parse().expect("TOML"))), "{text}");
         }

@@ -213,58 +213,6 @@ fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
     }
 }
 
-/// Configs of before and their present form, with every comment. After a change, `UPDATE=1` in the environment writes the latter
-/// anew.
-#[test]
-fn a_config_of_before_is_translated() {
-    let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/old_configs.txt");
-    let text = std::fs::read_to_string(&cases).expect("the cases");
-    let mut found = String::new();
-    for case in text.split("##### ").skip(1) {
-        let (title, rest) = case.split_once('\n').expect("a title");
-        let (old, _) = rest.split_once("-----\n").expect("a translation");
-        let new = translation::translate(old).expect(title).text;
-        assert!(translation::translate(&new).is_none(), "{new}");
-        assert!(read_document::<RawConfig>(&new).is_ok(), "{new}");
-        found += &format!("##### {title}\n{old}-----\n{new}");
-    }
-    if std::env::var_os("UPDATE").is_some() {
-        return std::fs::write(&cases, &found).expect("written");
-    }
-    for (found, want) in found.split("##### ").zip(text.split("##### ")) {
-        assert_eq!(found, want);
-    }
-}
-
-#[test]
-fn a_translation_changes_nothing_in_silence() {
-    let old = |overrides: &str| format!("{LEAST}{overrides}");
-    let of = |scope: &str, modes: &str| format!("[[site.override]]\n{scope}\n{modes}\n");
-    let (gpt, training) = ("agent = \"GPTBot\"", "category = \"ai-training\"");
-    // Another one stands between two of one crawler.
-    let moved = of(gpt, "mode = \"refuse\"") + &of(training, "mode = \"tag\"") + &of(gpt, "rate = \"off\"");
-    let text = refused(&old(&moved)).1.expect("a translation");
-    let want = "\"category:ai-training\" = \"tag\"\n# The first of these stood above others, which counted before it: see whether \
-                that is meant.\n\"agent:GPTBot\" = [\"refuse\", { rate = \"off\" }]\n";
-    assert!(text.contains(want), "{text}");
-    let beside = of(training, "mode = \"tag\"") + &of(gpt, "mode = \"refuse\"") + &of(gpt, "rate = \"off\"");
-    assert!(!refused(&old(&beside)).1.expect("a translation").contains("stood above"));
-    // A fault from before is reported, and no file without it is offered.
-    let (said, text) = refused(&old(&of(gpt, "mode = \"off\"\nuntill = 2027-01-31")));
-    assert!(said.contains("an override has no key \"untill\"") && text.is_none(), "{said}: {text:?}");
-    let (_, text) = refused(&old(&of("agent = \"\"\"GPTBot\"\"\"", "mode = \"off\"")));
-    assert_eq!(text, None);
-    let (_, text) = refused(&format!("\u{feff}{}", old("enforcement.grace = \"1h\"\n")));
-    assert!(text.expect("a translation").starts_with("\u{feff}grace = \"1h\"\n"));
-}
-
-/// The message about a config that is not taken, and its translation.
-fn refused(text: &str) -> (String, Option<String>) {
-    let (_folder, path) = file(text);
-    let error = Config::load(&path).expect_err("an invalid config");
-    (error.to_string(), error.translation)
-}
-
 #[test]
 fn no_password_of_a_store_is_shown_wherever_it_stands() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -291,7 +239,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
         format!("{LEAST}[[rate]]\nstore = \"{url}\"\n"),
         format!("{LEAST}{site}[site.rate]\nmode = \"{url}\"\n"),
         format!("{LEAST}{site}[site.rate]\nburst = \"{url}\"\n"),
-        format!("{LEAST}{site}[[site.override]]\nagent = \"a\"\nrate = \"{url}\"\n"),
+        format!("{LEAST}{site}[site.modes]\n\"agent:a\" = {{ rate = \"{url}\" }}\n"),
         format!("mode = \"{url}\"\n{LEAST}"),
     ];
     let tables = KEYS.tables();

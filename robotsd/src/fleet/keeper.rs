@@ -202,7 +202,7 @@ impl Keeper {
             self.call(&HEARTBEAT_SCRIPT, &key, &own).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_str(&beat).ok());
         // The first finds that of the process whose place this one takes.
-        let is_other = |before: &Heartbeat| !before.process.is_empty() && before.process != self.process;
+        let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();
         }

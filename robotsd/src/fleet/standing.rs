@@ -19,7 +19,7 @@ pub(crate) struct Heartbeat {
     #[serde(skip_serializing)]
     pub(super) at: u64,
     pub(super) version: String,
-    /// Another one for each process; empty of an earlier robotsd.
+    /// A random text that tells the process from others.
     pub(super) process: String,
     pub(super) epoch: Option<String>,
     pub(super) state: ReplicaState,

@@ -49,21 +49,6 @@ fn a_config_is_shown_with_its_defaults() {
 }
 
 #[test]
-fn a_config_of_before_is_refused_and_printed_as_it_is_written_now() {
-    let old = format!("{CONFIG}# It reads too much.\n[[site.override]]\nagent = \"GPTBot\"\nmode = \"tag\"\n");
-    let (code, out, error) = said("check", &old, "# open\n");
-    let new = format!("{CONFIG}# It reads too much.\n[site.modes]\n\"agent:GPTBot\" = \"tag\"\n");
-    assert_eq!((code, &out), (Some(2), &new));
-    let wants = [
-        "error: an override is an entry of [site.modes] now\n --> /robotsd.toml:7:1\n",
-        "= help: write it in [site.modes]: \"agent:GPTBot\" = \"tag\"",
-        "robotsd: the file as it is written now is on standard output\n",
-    ];
-    assert_has(&error, &wants);
-    assert_eq!(said("check", &new, "# open\n").0, Some(0));
-}
-
-#[test]
 fn the_schema_of_the_config_is_printed_for_editors() {
     let schema = folder(&[]).run(["config", "schema"]).ends_with(0).json();
     assert_eq!(schema["properties"]["mode"]["enum"][3], "refuse");

@@ -101,8 +101,6 @@ upstreams = ["http://127.0.0.1:0"] => 5:14: "http://127.0.0.1:0" is not an upstr
 upstreams = ["127.0.0.1:3000"] => 5:14: "127.0.0.1:3000" is not an upstream: …
 root = "." | hosts = ["*.x.test:80"] => 6:10: "*.x.test:80" is not a host: …
 root = "." | [exempt] | cidrs = ["10.0.0.1/8"] => 7:10: "10.0.0.1/8" is not a network: bits after
-root = "." | [[site.override]] | mode = "tag" =>
-    6:1: an override has exactly one of category, agent, pattern and index = true
 root = "." | [site.modes] | "category:serch" = "tag" => 7:1: "serch" is not a category of crawlers: write "search"
 "##;
 
