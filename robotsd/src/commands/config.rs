@@ -20,8 +20,9 @@ pub(crate) enum ConfigCommand {
     ///
     /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
     ///
-    /// All that does not depend on a fault is examined in spite of it: sites beside one whose keys are wrong, say, and their files. In
-    /// place of an included file with a fault its last good copy in the state directory is, as a start would have it.
+    /// A syntax error is reported alone. After any other error, everything that does not depend on it is examined too: if the keys of one
+    /// site are wrong, for example, the other sites and their files. If an included file has an error, its last good copy in the state
+    /// directory is examined instead, as at a start.
     ///
     /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served, has errors or would wait at
     /// the gate, or a kill switch in the state directory cannot be read, 2 if the config or a file that it includes has a fault, its admin socket cannot be

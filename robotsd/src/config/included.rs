@@ -22,6 +22,7 @@ use tower_robots::source::HostMap;
 
 use super::fleet::RawFleet;
 use super::joined_text::Parts;
+use super::reader::ReadText;
 use super::{
     ConfigError, Document, Fault, Faults, Kind, Place, Placed, RawAdmin, RawSite, Reader, RobotsSource, SiteConfig,
     Value, fits, reader, salvage, tables,
@@ -276,11 +277,8 @@ pub(crate) fn is_inside(folder: &Path, path: &Path) -> bool {
 
 /// What is wrong with a file by itself.
 fn faults_of(path: &Path, text: &str) -> Vec<Fault> {
-    let (SitesFile { site }, mut paths) = match reader::read_with_paths(text) {
-        Ok(read) => read,
-        Err(faults) => return faults,
-    };
-    let mut faults = Vec::new();
+    let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
+    let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
     for site in &site {
         if !text[site.span().start..].starts_with('[') {
             faults.push(site.fault("write [[site]] on a line of its own, and the keys of the site below"));

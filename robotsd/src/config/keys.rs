@@ -1,6 +1,6 @@
 //! The tables and keys of a document, and the key for which an unknown one is probably meant.
 
-use crate::names::{did_you_mean, nearest};
+use crate::names::nearest;
 
 /// How a value is written.
 pub(crate) enum Kind {
@@ -85,32 +85,33 @@ impl Keys {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }
 
-    /// The advice for an unknown key of a table.
-    pub(super) fn help(self, table: &str, keys: &[Key], key: &str) -> Option<String> {
+    /// The key of a table that an unknown one is probably meant to be, and the advice for it.
+    pub(super) fn meant(self, table: &str, keys: &[Key], key: &str) -> (Option<&'static str>, String) {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();
-        let here: Vec<_> = keys.iter().map(|key| key.name).collect();
         // One of many, or many of one.
         let is_list = |key: &&Key| matches!((key.kind)(), Kind::List(_));
         let is_number_of = |known: &&str| known.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(known);
-        if let Some(known) = keys.iter().filter(is_list).map(|known| known.name).find(is_number_of) {
-            return Some(format!("did you mean {known:?}?"));
-        }
+        let of_number = keys.iter().filter(is_list).map(|known| known.name).find(is_number_of);
         let others = || tables.iter().filter(|other| other.path != table);
         let homes: Vec<_> = others().filter(|other| names(other).contains(&key)).map(|home| &*home.path).collect();
-        // If tables below this one have it, those are meant.
-        let below: Vec<_> = homes.iter().copied().filter(|home| !table.is_empty() && home.starts_with(table)).collect();
-        let homes = if below.is_empty() { homes } else { below };
-        if !homes.is_empty() {
+        if of_number.is_none() && !homes.is_empty() {
+            // If tables below this one have it, those are meant.
+            let is_below = |home: &&str| !table.is_empty() && home.starts_with(table);
+            let below: Vec<_> = homes.iter().copied().filter(is_below).collect();
+            let homes = if below.is_empty() { homes } else { below };
             let homes: Vec<String> = homes.into_iter().map(|home| self.called(home)).collect();
-            return Some(format!("{key} belongs to {}", homes.join(" or ")));
+            return (None, format!("{key} belongs to {}", homes.join(" or ")));
+        }
+        let here = || keys.iter().map(|key| key.name);
+        if let Some(meant) = of_number.or_else(|| nearest(key, here())) {
+            return (Some(meant), format!("did you mean {meant:?}?"));
         }
         let near = |other: &KnownTable| {
             let near = nearest(key, names(other))?;
             Some(format!("did you mean {near:?} of {}?", self.called(&other.path)))
         };
-        did_you_mean(key, here.iter().copied())
-            .or_else(|| others().find_map(near))
-            .or_else(|| Some(format!("its keys are {}", here.join(", "))))
+        let list = || format!("its keys are {}", here().collect::<Vec<_>>().join(", "));
+        (None, others().find_map(near).unwrap_or_else(list))
     }
 }

@@ -1,8 +1,8 @@
 //! The config file.
 //!
 //! Every part has a file, which declares its table with the defaults and bounds of its keys, says what it means, and holds the
-//! settings that the program runs on; [`site`] has those of a site. [`reader`] reports every problem of keys and types at once, and
-//! [`resolve`] every one of values, each with its line, column and what would be right.
+//! settings that the program runs on; [`site`] has those of a site. [`reader`] reports an error of the syntax alone, or else every
+//! problem of keys and types; [`resolve`] adds those of values, each with its line, column and what would be right.
 
 mod admin;
 mod admin_place;
@@ -28,7 +28,6 @@ mod salvage;
 mod schema;
 mod setting_changes;
 mod site;
-mod syntax;
 mod tables;
 mod values;
 

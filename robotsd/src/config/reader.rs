@@ -1,19 +1,16 @@
-//! From the text of a TOML file to its tables, with every problem of syntax, keys and types on the way, as its author would put it.
-//!
-//! The parser goes on after a syntax error by itself, and so does [`Reader`] after a value that is not what its key holds.
+//! From the text of a TOML file to its tables. An error of the syntax is reported alone, by the words of the parser; if there is none, all
+//! problems of keys and types are, because [`Reader`] goes on after a value that is not what its key holds.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Error};
+use toml::de::{DeTable, DeValue};
 
-use super::{ConfigError, Fault, Faults, Key, Keys, Kind, syntax};
-use crate::names::{did_you_mean, nearest};
+use super::{ConfigError, Fault, Faults, Key, Keys, Kind};
+use crate::names::did_you_mean;
 
-/// Further problems are those of a file that is something else.
+/// Problems of keys and types that are reported: each is looked up in the text, and a file that is something else has one in every line.
 const MOST: usize = 20;
 
 /// Examples of required keys.
@@ -56,135 +53,45 @@ pub(crate) trait Document: Table {
     const NAME: &'static str;
 }
 
-/// The path of each key that could not be read, and where it stands; `?` is one that is unknown.
+/// The path of each key that could not be read, and where it stands: an unknown key as the one that it is probably meant to be, else as
+/// `?`.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
-/// Reads a text, or returns its problems: those of the syntax alone, where it has any.
+/// A text that was read as far as its keys and types are right.
+pub(super) struct ReadText<D> {
+    /// `None` if the text is not TOML. Defaults stand for what could not be read.
+    pub(super) document: Option<D>,
+    /// In the order of the text.
+    pub(super) faults: Vec<Fault>,
+    pub(super) unread: UnreadKeys,
+    /// Every path of a file or folder that is written in it.
+    pub(super) paths: Vec<Spanned<PathBuf>>,
+}
+
+/// Parses a text, or returns the first error of its syntax that the parser meets.
+pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
+    DeTable::parse(text).map_err(|error| Fault::new(error.span().unwrap_or_default(), error.message()))
+}
+
+/// Reads a text, or returns its problems.
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
-    read_with_paths(text).map(|(document, _)| document)
+    let ReadText { document, faults, .. } = read_on(text);
+    document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// The same with every path of a file or folder that is written in it.
-pub(super) fn read_with_paths<D: Document>(text: &str) -> Result<(D, Vec<Spanned<PathBuf>>), Vec<Fault>> {
-    let mended = OnceCell::new();
-    let parsed = Parsed::new(text, &mended);
-    if !parsed.faults.is_empty() {
-        return Err(parsed.faults);
-    }
-    let (document, faults, _, paths) = parsed.tables::<D>();
-    document.filter(|_| faults.is_empty()).map(|document| (document, paths)).ok_or(faults)
-}
-
-/// Whether a text is TOML.
-pub(super) fn has_syntax(text: &str) -> bool {
-    Parsed::new(text, &OnceCell::new()).faults.is_empty()
-}
-
-/// Reads what there is in spite of problems, so that what else is wrong is found as well. A word that is misspelled counts as the one
-/// that it is probably meant to be, and defaults stand for what cannot be read.
-pub(super) fn read_on<D: Document>(text: &str) -> (Option<D>, Vec<Fault>, UnreadKeys) {
-    let (document, faults, unread, _) = Parsed::new(text, &OnceCell::new()).tables();
-    (document, faults, unread)
-}
-
-/// What the parser made of a text, and the faults of its syntax.
-struct Parsed<'t> {
-    text: &'t str,
-    /// None where nothing of it is certain.
-    document: Option<Spanned<DeTable<'t>>>,
-    errors: Vec<Error>,
-    faults: Vec<Fault>,
-    /// The tables that were left out.
-    unread: UnreadKeys,
-}
-
-impl<'t> Parsed<'t> {
-    /// `mended` keeps the text without the tables whose headers have no end, where there are some.
-    fn new(text: &'t str, mended: &'t OnceCell<String>) -> Self {
-        // A byte order mark is no part of a text; octets are counted with it.
-        let (mut document, mut errors) = DeTable::parse_recoverable(text);
-        if let Some(fault) = syntax::recognize(text, errors.first().and_then(Error::span)) {
-            return Self { text, document: None, errors, faults: vec![fault], unread: Vec::new() };
-        }
-        let (closed, unread) = without_open_tables(text, &mut errors);
-        if !unread.is_empty() {
-            let (others, of_others) = DeTable::parse_recoverable(mended.get_or_init(|| closed));
-            document = others;
-            errors.extend(of_others);
-        }
-        // One a line: the others are most often its consequences.
-        let (line_at, mut seen) = (line_numbers(text), BTreeSet::new());
-        let faults = errors.iter().map(|error| syntax::fault(text, error));
-        let mut faults: Vec<_> = faults.filter(|fault| seen.insert(line_at(fault.span.start))).take(MOST).collect();
-        // Text that follows a list, a table or a text without an end was read as a part of it.
-        faults.sort_by_key(|fault| fault.span.start);
-        let unclosed = faults.iter().position(syntax::is_unclosed);
-        faults.truncate(unclosed.map_or(MOST, |at| at + 1));
-        Self { text, document: Some(document).filter(|_| unclosed.is_none()), errors, faults, unread }
-    }
-
-    fn tables<D: Document>(self) -> (Option<D>, Vec<Fault>, UnreadKeys, Vec<Spanned<PathBuf>>) {
-        let Self { text, document, errors, faults, unread } = self;
-        let Some(document) = document else { return (None, faults, Vec::new(), Vec::new()) };
-        let (keys, is_certain) = (Keys { top: D::KEYS, name: D::NAME }, certain_places(text, &errors));
-        let paths = Vec::new();
-        let mut reader = Reader { text, keys, is_certain: &is_certain, guesses: true, faults, unread, paths };
-        let document = D::read_table(&mut reader, "", document.get_ref(), &document.span());
-        let Reader { mut faults, unread, paths, .. } = reader;
-        faults.sort_by_key(|fault| fault.order(text));
-        faults.truncate(MOST);
-        (document, faults, unread, paths)
-    }
-}
-
-/// Whether a value is what its author wrote, from the places of its key and of itself, in spite of errors of the syntax: it is not
-/// on a line with one, nor below a header with one.
-pub(super) fn certain_places(text: &str, errors: &[Error]) -> impl Fn(&Range<usize>, &Range<usize>) -> bool {
-    let line_at = line_numbers(text);
-    let faulty: BTreeSet<usize> = errors.iter().map(|error| line_at(error.span().unwrap_or_default().start)).collect();
-    // Every value asks, so the lines are looked through once.
-    let headers: Vec<usize> =
-        text.lines().enumerate().filter(|(_, line)| is_header(line)).map(|(number, _)| number).collect();
-    move |key, value| {
-        if faulty.is_empty() {
-            return true;
-        }
-        let first = line_at(key.start);
-        let header = headers[..headers.partition_point(|number| *number < first)].last();
-        faulty.range(first..=line_at(value.end)).next().is_none() && header.is_none_or(|line| !faulty.contains(line))
-    }
-}
-
-fn is_header(line: &str) -> bool {
-    line.trim_start_matches([' ', '\t']).starts_with('[')
-}
-
-/// The text with blanks in place of the tables whose headers have no end, because the parser would give what they and the next table hold
-/// to others; and their paths and places. Of the errors those in them are left: reading the rest finds the others.
-fn without_open_tables(text: &str, errors: &mut Vec<Error>) -> (String, UnreadKeys) {
-    let line_at = line_numbers(text);
-    let line_of = |error: &Error| line_at(error.span().unwrap_or_default().start);
-    let faulty: BTreeSet<usize> = errors.iter().filter(|error| syntax::is_of_header(error)).map(line_of).collect();
-    let (mut closed, mut left_out, mut open, mut is_open) = (String::new(), BTreeSet::new(), Vec::new(), false);
-    for (number, line) in text.split_inclusive('\n').enumerate().filter(|_| !faulty.is_empty()) {
-        if is_header(line) {
-            is_open = faulty.contains(&number);
-            let name = line.split([']', '#']).next().unwrap_or_default().trim_matches(['[', ' ', '\t', '\r', '\n']);
-            open.extend(is_open.then(|| (name.to_owned(), closed.len())));
-        }
-        left_out.extend(is_open.then_some(number));
-        closed += &if is_open { syntax::blank(line) } else { line.to_owned() };
-    }
-    if !open.is_empty() {
-        errors.retain(|error| left_out.contains(&line_of(error)) && !syntax::is_of_place(error));
-    }
-    (closed, open)
-}
-
-/// The number of the line that holds an octet, the first being 0.
-fn line_numbers(text: &str) -> impl Fn(usize) -> usize + use<> {
-    let ends: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
-    move |octet| ends.partition_point(|end| *end < octet)
+/// Reads a text, with every problem of its keys and types. An error of the syntax is returned alone: what follows it may be read as
+/// something else than it was meant to be.
+pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
+    let table = match parse(text) {
+        Ok(table) => table,
+        Err(fault) => return ReadText { document: None, faults: vec![fault], unread: Vec::new(), paths: Vec::new() },
+    };
+    let mut reader = Reader::new(text, Keys { top: D::KEYS, name: D::NAME });
+    let document = D::read_table(&mut reader, "", table.get_ref(), &table.span());
+    let Reader { mut faults, unread, paths, .. } = reader;
+    faults.sort_by_key(|fault| fault.order(text));
+    faults.truncate(MOST);
+    ReadText { document, faults, unread, paths }
 }
 
 /// The text of a config file.
@@ -204,20 +111,13 @@ pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigErro
 
 /// A document on its way to its tables.
 pub(crate) struct Reader<'t> {
-    pub(super) text: &'t str,
-    pub(super) keys: Keys,
-    /// Whether a value is what its author wrote, from the places of its key and of itself.
-    pub(super) is_certain: &'t dyn Fn(&Range<usize>, &Range<usize>) -> bool,
-    /// Whether a word that is misspelled is read as the one that it is probably meant to be.
-    pub(super) guesses: bool,
+    text: &'t str,
+    keys: Keys,
     pub(super) faults: Vec<Fault>,
-    pub(super) unread: UnreadKeys,
+    unread: UnreadKeys,
     /// The paths that were read.
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
-
-/// Keys that a table has, with the unknown key that is near to each, where it is hardly meant otherwise.
-pub(crate) type MisspelledKeys = Vec<(&'static str, Option<String>)>;
 
 /// The place of a value. The items of a list stand where the list does.
 #[derive(Clone, Copy)]
@@ -233,21 +133,16 @@ impl Place<'_> {
     }
 }
 
-impl Reader<'_> {
+impl<'t> Reader<'t> {
+    pub(super) const fn new(text: &'t str, keys: Keys) -> Self {
+        Self { text, keys, faults: Vec::new(), unread: Vec::new(), paths: Vec::new() }
+    }
+
     /// The value of a key; none where it is not there or cannot be used.
-    pub(crate) fn value<T: Value>(
-        &mut self,
-        table: &str,
-        key: &str,
-        values: &DeTable<'_>,
-        misspelled: &MisspelledKeys,
-    ) -> Option<T> {
-        let guess = || misspelled.iter().find(|(meant, _)| *meant == key && self.guesses);
-        let found = values.get_key_value(key);
-        let (written, value) = found.or_else(|| values.get_key_value(guess()?.1.as_deref()?))?;
+    pub(crate) fn value<T: Value>(&mut self, table: &str, key: &str, values: &DeTable<'_>) -> Option<T> {
+        let (written, value) = values.get_key_value(key)?;
         let place = Place { table, key };
-        let is_certain = is_table(value.get_ref()) || (self.is_certain)(&written.span(), &value.span());
-        let read = if is_certain { T::read(self, place, value) } else { None };
+        let read = T::read(self, place, value);
         self.note_unread(place, written.span().start, read)
     }
 
@@ -267,40 +162,28 @@ impl Reader<'_> {
     }
 
     /// Notes keys that a table does not have; returns those that they are probably meant to be.
-    pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> MisspelledKeys {
-        let known = || T::KEYS.iter().map(|key| key.name);
-        let mut misspelled = Vec::new();
-        for key in values.keys().filter(|key| known().all(|name| name != key.get_ref().as_ref())) {
-            let near = nearest(key.get_ref(), known());
-            let help = self.keys.help(table, T::KEYS, key.get_ref());
-            // A key of another table is hardly a misspelled one of this.
-            let is_meant = near.is_some_and(|near| help.as_deref() == Some(&*format!("did you mean {near:?}?")));
-            let written = is_meant.then(|| key.get_ref().to_string());
-            if written.is_none() {
-                self.unread.push((Place { table, key: "?" }.path(), key.span().start));
-            }
-            misspelled.extend(near.map(|near| (near, written)));
-            if !(self.is_certain)(&key.span(), &key.span()) {
-                continue;
-            }
+    pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> Vec<&'static str> {
+        let mut all_meant = Vec::new();
+        for key in values.keys().filter(|key| T::KEYS.iter().all(|known| known.name != key.get_ref().as_ref())) {
+            let (meant, help) = self.keys.meant(table, T::KEYS, key.get_ref());
+            self.unread.push((Place { table, key: meant.unwrap_or("?") }.path(), key.span().start));
+            all_meant.extend(meant);
             let place = if table.is_empty() { self.keys.name.to_owned() } else { self.keys.called(table) };
             self.faults.push(Fault::new(key.span(), format!("{place} has no key {:?}", key.get_ref())).help(help));
         }
-        misspelled
+        all_meant
     }
 
-    /// Notes that a table lacks a key, unless that is the consequence of another fault.
+    /// Notes that a table lacks a key, unless an unknown one is probably meant to be it.
     pub(crate) fn missing(
         &mut self,
         table: &str,
         key: &str,
         values: &DeTable<'_>,
         span: &Range<usize>,
-        misspelled: &MisspelledKeys,
+        meant: &[&'static str],
     ) {
-        // A line with an error of the syntax may have it.
-        let is_misspelled = misspelled.iter().any(|(meant, _)| *meant == key);
-        if values.contains_key(key) || is_misspelled || !(self.is_certain)(&(0..0), &(0..self.text.len())) {
+        if values.contains_key(key) || meant.contains(&key) {
             return;
         }
         let example = EXAMPLES.iter().find(|(known, _)| *known == key).map_or("\"…\"", |(_, example)| *example);
@@ -319,8 +202,8 @@ impl Reader<'_> {
             return Some(word);
         }
         let message = format!("{word:?} is not a value of {}: write {}", place.key, one_of(&known));
-        self.faults.push(Fault::new(value.span(), message).help(did_you_mean(word, known.iter().copied())));
-        nearest(word, known).filter(|_| self.guesses)
+        self.faults.push(Fault::new(value.span(), message).help(did_you_mean(word, known)));
+        None
     }
 
     /// Notes what is wrong with a value.
@@ -401,15 +284,6 @@ impl Reader<'_> {
             path => format!("write {} on a line of its own, and its keys below", self.keys.header(path)),
         };
         Fault::new(span, format!("{key} is a table, not {word}")).help(help)
-    }
-}
-
-/// A table, or a list of them.
-fn is_table(value: &DeValue<'_>) -> bool {
-    match value {
-        DeValue::Table(_) => true,
-        DeValue::Array(items) => items.iter().any(|item| item.get_ref().is_table()),
-        _ => false,
     }
 }
 

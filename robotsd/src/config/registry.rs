@@ -329,7 +329,7 @@ mod tests {
             ("+star = true\n", "4:8: star is text, not true or false; write star = \"true\""),
             ("+tokens = \"A\"\n", "4:10: tokens is a list, not text; write tokens = [\"A\"]"),
             ("+header = [\"A\",\n  1]\n", "5:3: header is text, not a number; write header = \"1\""),
-            ("+name = \"B\"\n", "4:1: this key stands in its table already"),
+            ("+name = \"B\"\n", "4:1: duplicate key"),
             ("+star = \"maybe\"\n", "4:8: \"maybe\" is not a value of star: write one of yes, no, partial, unknown"),
             ("+robots = \"\"\n", "4:10: \"\" is not a value of robots: write one of yes"),
             (

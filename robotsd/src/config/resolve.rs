@@ -12,7 +12,7 @@ use toml::Spanned;
 use super::file::Reviewable;
 use super::included::{ChosenText, Included, IncludedFile};
 use super::joined_text::Parts;
-use super::reader::UnreadKeys;
+use super::reader::ReadText;
 use super::{
     AdminSettings, Config, ConfigError, Fault, Faults, FleetSettings, GoodCopies, RawAdmin, RawConfig, RawSite,
     RegistrySources, Value as _, admin, board, fleet, identity, included, listener, log, rate_store, reader, registry,
@@ -27,9 +27,6 @@ pub(crate) struct ConfigFile {
     text: Arc<str>,
     included: Vec<IncludedFile>,
 }
-
-/// What was read of a text, its problems, and the keys that could not be read.
-type ReadText = (Option<RawConfig>, Vec<Fault>, UnreadKeys);
 
 impl ConfigFile {
     /// With the copies of included files that are served; without, with those that the state directory has.
@@ -46,31 +43,24 @@ impl ConfigFile {
 
     /// The settings. Paths in the file are relative to its folder.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
-        let read = |text: &str| match reader::read::<RawConfig>(text) {
-            Ok(file) => (Some(file), Vec::new(), Vec::new()),
-            Err(faults) => (None, faults, Vec::new()),
-        };
-        match self.settled(read) {
+        match self.examined() {
             (Some(config), None) => Ok(config),
             (_, error) => Err(error.unwrap_or_default()),
         }
     }
 
     /// The settings that are sound, and every problem of the others: what they are about can be examined all the same.
+    ///
+    /// An included file that has a fault is refused, and its last good copy takes its place, until none has any.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
-        self.settled(reader::read_on)
-    }
-
-    /// Resolves the file with what it includes, until every included file that has a fault is refused.
-    fn settled(&self, read: impl Fn(&str) -> ReadText) -> (Option<Config>, Option<ConfigError>) {
         // What follows a text that is not closed would be a part of it.
-        let is_alone = self.included.is_empty() || !reader::has_syntax(&self.text);
+        let is_alone = self.included.is_empty() || reader::parse(&self.text).is_err();
         let files = if is_alone { &[] } else { &*self.included };
         let mut chosen: Vec<_> = files.iter().map(ChosenText::of).collect();
         loop {
             chosen.iter_mut().for_each(|chosen| chosen.examine(&self.path));
             let (text, parts) = included::join(&self.path, &self.text, &chosen);
-            let (document, faults, unread) = read(&text);
+            let ReadText { document, faults, unread, .. } = reader::read_on::<RawConfig>(&text);
             let disputes = document.as_ref().map(|file| included::disputes(&file.site, &parts, files));
             let disputes = disputes.unwrap_or_default();
             let (config, mut errors) = match document {
@@ -128,6 +118,10 @@ impl ConfigFile {
         for (key, at) in unread {
             *of_units.entry(unit_of(*at)).or_default() |= !key.ends_with('?');
             hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
+        }
+        // A fleet that names no store has that of `[rate]`.
+        if let Some(name) = file.fleet.name.as_ref().filter(|_| unread.iter().any(|(key, _)| key.starts_with("rate"))) {
+            of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
             // A fault about something that is not there may come of something that cannot be read.
@@ -256,8 +250,11 @@ fn collect(
     let notify = site::resolve_hooks(&file.notify, site::HookUse::Events, folder, faults);
     let board = faults.keep(board::resolve(&file.board));
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
-    let of_fleet = rate_store.as_ref().and_then(Option::as_ref);
-    let of_fleet = faults.keep(FleetSettings::resolve(&file.fleet, of_fleet, folder));
+    let of_rate = rate_store.as_ref().and_then(Option::as_ref);
+    let fleet = FleetSettings::resolve(&file.fleet, of_rate, folder);
+    // Without a store of its own a fleet has that of `[rate]`, which may be at fault.
+    let is_certain = rate_store.is_some() || file.fleet.store.is_some();
+    let of_fleet = if is_certain { faults.keep(fleet) } else { None };
     let limits = file.limits.resolve(faults);
     let log = faults.keep(log::resolve(&file.log, folder));
     let registry = RegistrySources::resolve(&file.agents, state_dir.as_deref(), folder, faults);

@@ -1,67 +1,71 @@
-//! Parts of a config file that commands need, read also where the rest of the file has faults: the robotsd that runs with an
+//! Parts of a config file that commands need, read also if the rest of the file has errors: the robotsd that runs with an
 //! earlier version of the file must stay within reach.
-//!
-//! Only entries that are certain are read. An entry on a line with a syntax error is left out, and so is one below a header
-//! with an error, because the parser adds it to the table before.
 
 use toml::de::DeTable;
 
-use super::reader::certain_places;
-use super::{Fault, Keys, Reader, Table, syntax};
+use super::reader::parse;
+use super::{Fault, Keys, Reader, Table};
 
-/// Reads the top-level entries that a part has; with it the faults of the syntax of the file, and of the values of the part.
+/// Reads the top-level entries that a part has, and returns it with the problems of the syntax of the file and of the values of the part.
 ///
 /// # Errors
 ///
-/// If none of the file can be read.
+/// If what is left of the part cannot be read either, such as a table that occurs twice.
 pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
-    let (_, errors) = DeTable::parse_recoverable(text);
-    let faults: Vec<_> = errors.iter().map(|error| syntax::fault(text, error)).collect();
-    let own = if faults.is_empty() { text.to_owned() } else { own_lines(text, is_own) };
-    if own.trim().is_empty()
-        && let Some(fault) = syntax::recognize(text, errors.first().and_then(toml::de::Error::span))
-    {
-        return Err(fault);
-    }
-    let (mut document, errors) = DeTable::parse_recoverable(&own);
+    let own;
+    let (mut document, mut faults) = match parse(text) {
+        Ok(document) => (document, Vec::new()),
+        Err(fault) => {
+            own = own_lines(text, is_own);
+            (parse(&own)?, vec![fault])
+        }
+    };
     let others: Vec<String> = document.get_ref().keys().map(|name| name.get_ref().to_string()).collect();
     for name in others.iter().filter(|name| !is_own(name)) {
         document.get_mut().remove(name.as_str());
     }
-    // Values alone: a table that has a faulty entry keeps the others.
-    let is_certain = certain_places(&own, &errors);
-    let keys = Keys { top: D::KEYS, name: "the config" };
-    let (unread, paths) = (Vec::new(), Vec::new());
-    let mut reader = Reader { text: &own, keys, is_certain: &is_certain, guesses: false, faults, unread, paths };
+    let mut reader = Reader::new(text, Keys { top: D::KEYS, name: "the config" });
     let part = D::read_table(&mut reader, "", document.get_ref(), &document.span());
-    let mut faults = reader.faults;
+    faults.append(&mut reader.faults);
     match part {
         Some(part) => Ok((part, faults)),
         None => Err(faults.remove(0)),
     }
 }
 
-/// The text without the lines of other entries, blank so that every octet keeps its place: a list or a text that is not closed
-/// would take what follows into itself.
-fn own_lines(text: &str, is_own_name: impl Fn(&str) -> bool) -> String {
-    let is_own = |name: &str| {
-        let first = name.split(['.', '=']).next().unwrap_or_default();
-        is_own_name(first.trim_matches([' ', '\t', '"', '\'']))
-    };
-    // Before the first header, and of each table.
-    let (mut is_below_header, mut is_in_own_table) = (false, false);
-    let lines = text.split_inclusive('\n').map(|line| {
-        let trimmed = line.trim_start_matches([' ', '\t']);
-        let is_header = trimmed.starts_with('[');
-        if is_header {
-            let name = trimmed.trim_start_matches('[').split_once(']').map(|(name, _)| name);
-            (is_below_header, is_in_own_table) = (true, name.is_some_and(is_own));
+/// Returns the lines of a part in a text with an error of the syntax: its entries above the first header, and its tables without their
+/// inner tables. If a table has an error, only its lines that are valid by themselves are kept. All other lines are blanked, so that every
+/// byte keeps its place.
+fn own_lines(text: &str, is_own: impl Fn(&str) -> bool) -> String {
+    let is_header = |line: &str| line.trim_start().starts_with('[');
+    let (mut chunks, mut is_below_header) = (Vec::<String>::new(), false);
+    for line in text.split_inclusive('\n') {
+        is_below_header |= is_header(line);
+        match chunks.last_mut() {
+            Some(chunk) if is_below_header && !is_header(line) => chunk.push_str(line),
+            _ => chunks.push(line.to_owned()),
         }
-        let is_kept = if is_below_header { is_in_own_table } else { trimmed.contains('=') && is_own(trimmed) };
-        if is_kept { line.to_owned() } else { syntax::blank(line) }
-    });
-    lines.collect()
+    }
+    let is_valid = |text: &str| DeTable::parse(text).is_ok();
+    let is_of_part = |chunk: &str| {
+        let first = chunk.split_inclusive('\n').next().unwrap_or_default();
+        let is_inner = is_header(first) && first.split(']').next().is_some_and(|name| name.contains('.'));
+        let entry = DeTable::parse(first).ok().filter(|_| !is_inner);
+        entry.is_some_and(|entry| entry.get_ref().keys().any(|name| is_own(name.get_ref())))
+    };
+    let mut own = String::with_capacity(text.len());
+    for chunk in chunks {
+        let (is_of_part, is_whole) = (is_of_part(&chunk), is_valid(&chunk));
+        for line in chunk.split_inclusive('\n') {
+            if is_of_part && (is_whole || is_valid(line)) {
+                own.push_str(line);
+            } else {
+                own.extend(line.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }));
+            }
+        }
+    }
+    own
 }
 
 #[cfg(test)]
@@ -119,6 +123,6 @@ mod tests {
             let (state_dir, socket, address, is_clean) = salvaged(text);
             assert_eq!((&state_dir, &socket, &address, is_clean), want, "{text}");
         }
-        assert!(read::<Part>("server {\n  listen 80;\n}\n").is_err());
+        assert_eq!(salvaged("server {\n  listen 80;\n}\n"), (None, None, None, false));
     }
 }

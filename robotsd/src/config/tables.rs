@@ -43,13 +43,13 @@ macro_rules! tables {
                 values: &toml::de::DeTable<'_>,
                 span: &std::ops::Range<usize>,
             ) -> Option<Self> {
-                let unknown = reader.unknown_keys::<Self>(table, values);
+                let meant = reader.unknown_keys::<Self>(table, values);
                 // Each is looked at, also after the first problem.
                 $(let $key = reader
-                    .value(table, stringify!($key), values, &unknown)
+                    .value(table, stringify!($key), values)
                     .or_else(|| $crate::config::tables!(@absent $type $(, $default)?));)*
                 $(if $key.is_none() {
-                    reader.missing(table, stringify!($key), values, span, &unknown);
+                    reader.missing(table, stringify!($key), values, span, &meant);
                 })*
                 Some(Self { $($key: $key?,)* })
             }

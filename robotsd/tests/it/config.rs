@@ -228,16 +228,15 @@ fn every_fault_is_found_in_one_round() {
         "robotsd.toml:35:",
         "5 is a length of time without a unit",
         "\"/\" exempts every path",
-        // By the path that was meant, and in a site with a value that cannot be read.
-        "a.txt:1:1: ",
+        // In a site with a value that cannot be read.
         "b.txt:1:1: ",
         "c.txt: the file is an HTML page",
         "none.txt",
     ];
     assert_has(&error, &wants);
-    // None is the consequence of another.
-    assert_lacks(&error, &["matches every host", "has no backend", "there is no [["]);
-    assert_eq!(error.matches("error: ").count(), 16, "{error}");
+    // None is the consequence of another, and no file is examined in place of one that is not known.
+    assert_lacks(&error, &["matches every host", "has no backend", "there is no [[", "a.txt:1:1: "]);
+    assert_eq!(error.matches("error: ").count(), 14, "{error}");
 
     // A value that cannot be read may name the source: another one is not examined in its place.
     let unknown = CONFIG.replace("root = \".\"", "root = \".\"\nrobots.path = 7");
@@ -250,28 +249,35 @@ fn every_fault_is_found_in_one_round() {
         assert_eq!(code, Some(2));
         assert_has(&error, &["the name \"a\" is taken by another site"]);
     }
-    // An error of the syntax hides neither the file of a site nor a value beyond it.
-    let broken = CONFIG.replace("[[site]]", "[limits]\nfields = 0\ndrain = 5s\n[[site]]");
-    let (code, _, error) = said("check", &broken, "Disallow: /x\n");
-    assert_eq!(code, Some(2));
-    assert_has(&error, &["robotsd.toml:5:", "robotsd.toml:4:", "robots.txt:1:1: "]);
-    assert_lacks(&error, &["there is no [["]);
-    // Nor does a header without an end, which takes nothing with it but its own table.
-    for open in ["[gate", "[[listener]", "[[site", "[site.rate", "["] {
-        let broken = CONFIG.replace("[[site]]", &format!("{open}\n[[site]]")) + "[limits]\nfields = 0\n";
-        let (code, _, error) = said("check", &broken, "Disallow: /x\n");
-        assert_eq!((code, error.matches("robotsd.toml:").count()), (Some(2), 2), "{open}: {error}");
-        assert_has(&error, &["robotsd.toml:3:", "robotsd.toml:8:", "robots.txt:1:1: "]);
-    }
-    // What serves stops at it: the rest is for `config check`.
-    let error = crate::harness::folder(&[("robotsd.toml", &*broken)]).configured(["serve"]).failed(2);
-    assert_has(&error, &["robotsd.toml:5:"]);
-    assert_lacks(&error, &["robotsd.toml:4:"]);
     // Nor does a file of crawlers that cannot be used.
     let extra = format!("agents.registry_extra = \"crawlers.toml\"\n{CONFIG}");
     let files = [("robotsd.toml", &*extra), ("robots.txt", "Disallow: /x\n"), ("crawlers.toml", "[[\n")];
     let error = crate::harness::folder(&files).configured(["config", "check"]).failed(1);
     assert_has(&error, &["crawlers.toml:1:", "robots.txt:1:1: "]);
+}
+
+/// The rest of the file may be read as something else than it was meant to be.
+#[test]
+fn an_error_of_the_syntax_is_reported_alone() {
+    let limits = "[limits]\nfields = 0\n";
+    let cases =
+        ["mode \"refuse\"", "mode = refuse", "name = [\"a\"", "[gate", "[[listener]", "[[site", "[site.rate", "["];
+    for case in cases {
+        let config = CONFIG.replace("[[site]]", &format!("{case}\n[[site]]")) + limits;
+        for command in [&["config", "check"][..], &["serve"]] {
+            let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "Disallow: /x\n")]);
+            let error = folder.configured(command).failed(2);
+            assert_eq!((error.matches("error: ").count(), error.matches(".toml:").count()), (1, 1), "{case}: {error}");
+            let line = if case.contains("= [") { " --> /robotsd.toml:4:" } else { " --> /robotsd.toml:3:" };
+            assert_has(error.replace(folder.path().to_str().unwrap(), ""), &[line, "^"]);
+        }
+    }
+    // If the syntax is right, all other problems are reported at once.
+    let config = format!("{CONFIG}{limits}drain = 5\n");
+    for command in [&["config", "check"][..], &["serve"]] {
+        let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "# open\n")]);
+        assert_has(folder.configured(command).failed(2), &["robotsd.toml:7:", "robotsd.toml:8:"]);
+    }
 }
 
 /// Beside a fault stand the warnings that it does not make uncertain, and no others.

@@ -90,7 +90,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
     let page = || running.get("/private/x", GPTBOT).status;
     for (faulty, why) in [
         // A syntax error above the table, and a typo in it.
-        (format!("mode = refuse\n{ADMIN}{LISTENER}{SITE}"), "text is written in quotes"),
+        (format!("mode = refuse\n{ADMIN}{LISTENER}{SITE}"), "string values must be quoted"),
         (good.replace("address = \"127.0.0.1:0\"\nsocket", "hots = []\nsocket"), "[admin] has no key \"hots\""),
     ] {
         folder.configure(&faulty);
