@@ -175,7 +175,7 @@ pub(crate) struct SettingChange {
 pub(crate) struct RateStoreReport {
     /// Its URL, without user and password.
     pub(crate) place: String,
-    /// `used`, `out` while each process counts for itself, or `partly` while it does so for the buckets of some nodes of a cluster.
+    /// `used`, or `out` while each process counts for itself.
     pub(crate) state: String,
     /// Why no request asks it, where that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,8 +189,7 @@ pub(crate) struct RateStoreReport {
     pub(crate) outages: u64,
     /// Questions to it: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// Limited requests: `allowed` or `denied` by it, `known-allowed` or `known-denied` by what it said before, or counted by this
-    /// process `alone`.
+    /// Limited requests: `allowed` or `denied` by it, `known-denied` by an earlier denial of it, or counted by this process `alone`.
     pub(crate) requests: Vec<KindCount>,
 }
 

@@ -13,7 +13,7 @@ use tower_robots::layer::{Answer, OriginalRequest, PacedRequest, RobotsLayer, Ve
 use tower_robots::policy::{Pace, RateMode};
 
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
-use crate::shared_rate::{BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict};
+use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
 /// Decides about the requests of a site on one worker.
 #[derive(Clone, Debug)]
@@ -88,8 +88,7 @@ impl PaceStore {
     async fn ask(&self, paced: &PacedRequest) -> Option<Duration> {
         // The folder may be another one at each process; the file is named for its host at all of them.
         let file = Path::new(&paced.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
-        let owner = if paced.has_network { BucketOwner::Network } else { BucketOwner::Crawler };
-        let key = SharedKey::new(owner, &[self.site.as_bytes(), file.as_encoded_bytes(), paced.key.as_bytes()]);
+        let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), paced.key.as_bytes()]);
         let bucket = SharedBucket::new(paced.interval, paced.burst.get());
         let said = match paced.mode {
             RateMode::Refuse => self.store.spend(key, bucket).await,

@@ -67,8 +67,6 @@ pub struct PacedRequest {
     /// or `*` for all names that may be made up; the evidence about the sender; and its network, for one that only claims to be the
     /// crawler.
     pub key: String,
-    /// Whether the bucket is that of one network: clients with many addresses have many of them.
-    pub has_network: bool,
     /// One request passes in this time.
     pub interval: Duration,
     /// So many pass at once after a pause.
@@ -80,7 +78,6 @@ pub struct PacedRequest {
 impl PacedRequest {
     pub(super) fn new(origin: &str, key: &RateKey<'_>, quota: Quota, mode: RateMode) -> Self {
         let token = key.token.map_or("*".into(), ToString::to_string);
-        let has_network = matches!(key.sender, RateSender::Claimed(Some(_)));
         let key = match key.sender {
             RateSender::Verified => format!("{token} verified"),
             RateSender::Refuted => format!("{token} refuted"),
@@ -92,7 +89,7 @@ impl PacedRequest {
                 }
             },
         };
-        Self { origin: origin.to_owned(), key, has_network, interval: quota.interval(), burst: quota.burst(), mode }
+        Self { origin: origin.to_owned(), key, interval: quota.interval(), burst: quota.burst(), mode }
     }
 }
 

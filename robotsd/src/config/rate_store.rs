@@ -22,10 +22,6 @@ tables! {
             Span(Duration::from_millis(1))..=Span(StoreSettings::LONGEST_DEADLINE),
             "a request waits \"1ms\" to \"20ms\" for the store: \"12ms\" is right",
         ),
-        batch: Spanned<u32> = unplaced(StoreSettings::BATCH) => bound(
-            1..=StoreSettings::LARGEST_BATCH,
-            format!("batch is from 1, each request is asked, to {}", StoreSettings::LARGEST_BATCH),
-        ),
     }
 }
 
@@ -83,8 +79,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
         );
         return Err(placed.fault(message));
     }
-    let (deadline, batch) = (file.wait.get_ref().0, *file.batch.get_ref());
-    Ok(Some(StoreSettings { prefix: prefix.clone(), deadline, batch, ..store }))
+    Ok(Some(StoreSettings { prefix: prefix.clone(), deadline: file.wait.get_ref().0, ..store }))
 }
 
 /// The first line of a file.

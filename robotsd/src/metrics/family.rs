@@ -99,13 +99,12 @@ families! {
     IDENTITY_LISTS = Gauge "robotsd_identity_lists",
         "Published lists of crawlers' addresses, by state: confirmed, by their servers within a day, or unconfirmed, so that they refute no claim.";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",
-        "Whether the store of rates is asked: 0 while it, or a node of its cluster, does not answer and each process counts crawlers for \
-         itself.";
+        "Whether the store of rates is asked: 0 while it does not answer and each process counts crawlers for itself.";
     RATE_STORE_CALLS = Counter "robotsd_rate_store_calls",
         "Questions to the store of rates, by result: answered, late (not within wait) or failed.";
     RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",
-        "Requests of crawlers that have a delay, by who decided: allowed or denied by the store of rates, known-allowed or \
-         known-denied by an earlier answer of the store, or alone, by this process because the store did not answer.";
+        "Requests of crawlers that have a delay, by who decided: allowed or denied by the store of rates, known-denied by an \
+         earlier denial of the store, or alone, by this process because the store did not answer.";
     FLEET_STATE = StateSet "robotsd_fleet_state",
         "How this process stands to the document of its fleet: current, went-back (entries of the store are older), foreign (of another \
          fleet), rejected (it cannot be understood), doubled (another process has the name of this replica) or unknown (none was read, so \

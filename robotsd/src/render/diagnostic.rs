@@ -182,7 +182,7 @@ mod tests {
             r#"store = "u:hunter2@redis://cache""#,
             r#"store = "redis://u:hunter2"#,
             r#"store = 'redis://u:hunter2\u0040cache'"#,
-            r#"rate = { batch = 0, "store" = "rediss://u:hunter2@cache" }"#,
+            r#"rate = { cluster = true, "store" = "rediss://u:hunter2@cache" }"#,
             r#"rate.store="hunter2""#,
             r#"sotre = "redis://u:hunter2@cache""#,
         ] {

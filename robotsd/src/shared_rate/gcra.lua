@@ -1,11 +1,10 @@
 -- One bucket: the theoretical arrival time (TAT) of the next request, in microseconds of the server's clock.
 -- KEYS[1]  the bucket
--- ARGV     count, interval, limit, earliest, horizon, keep, "ask" or "report"; the numbers but count in microseconds
--- Returns whether the requests pass, 1 or 0, and how far the TAT is ahead of now.
+-- ARGV     the interval, and how far a request that passes may move the TAT ahead of now; in microseconds
+-- Returns how long the request has to wait, in microseconds: 0 if it passes.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local count, interval, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local earliest, horizon, keep = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local interval, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
 -- The TAT, and when it was written.
 local held = redis.call('GET', KEYS[1])
 local stored, written
@@ -13,19 +12,16 @@ if held then
   stored, written = string.match(held, '^(%d+) (%d+)$')
   stored, written = stored and tonumber(stored), written and tonumber(written)
 end
-local tat = now + earliest
+local tat = now + interval
 -- Written later than now: the clock went back, or is another server's. Further ahead than a bucket can be: it was another bucket.
 -- That says nothing, as does what is no pair of numbers.
-if stored and written <= now and stored <= now + horizon then
-  tat = math.max(tat, stored + count * interval)
-  if ARGV[7] == 'ask' and tat - now > limit then
-    return {0, stored - now}
-  end
+if stored and written <= now and stored <= now + limit then
+  tat = math.max(tat, stored + interval)
 end
--- Full again by then, which is what an absent bucket means; kept for longer where a report may come of requests before that.
-local life = math.ceil((tat - now + keep) / 1000)
-if life > 0 then
-  -- tostring() would round.
-  redis.call('SET', KEYS[1], string.format('%.0f %.0f', tat, now), 'PX', string.format('%.0f', life))
+if tat - now > limit then
+  return tat - now - limit
 end
-return {1, tat - now}
+-- Full again by then, which is what an absent bucket means. tostring() would round.
+local life = math.ceil((tat - now) / 1000)
+redis.call('SET', KEYS[1], string.format('%.0f %.0f', tat, now), 'PX', string.format('%.0f', life))
+return 0

@@ -1,4 +1,4 @@
-//! The thread that talks to a store: sends questions as they come, reports what is overdue, and probes a store that is lost.
+//! The thread that talks to a store: sends questions as they come, and probes a store that is lost or that nobody asks.
 
 use std::cell::Cell;
 use std::io;
@@ -11,26 +11,23 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::breaker::{self, PROBE};
-use super::bucket::{SCRIPT, SharedBucket, SharedKey, StoreAnswer, StoreQuestion};
+use super::breaker::PROBE;
+use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreScript, StoreTrouble};
 
 /// Questions that are under way at most. With more, the process's own bucket decides.
 const UNDER_WAY: usize = 4096;
 
-/// Overdue reports of one tick at most: they come at once, and the store answers them before the deadline of a question.
-const MOST_OVERDUE: usize = 256;
-
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
     pub(super) key: SharedKey,
-    pub(super) question: StoreQuestion,
-    /// None where no caller waits.
-    pub(super) answer: Option<oneshot::Sender<StoreAnswer>>,
+    pub(super) bucket: SharedBucket,
+    /// `None` if no request waits for the answer.
+    pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// Called by the thread when more or less of the store is used than before.
+/// Called by the thread when the store begins or ceases to be used.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
@@ -38,9 +35,9 @@ struct StoreKeeper {
     script: StoreScript,
     changed: ChangeObserver,
     under_way: Cell<usize>,
-    /// Whether a part has answered since the last tick.
-    heard: Vec<Cell<bool>>,
-    /// How much of the store is used, as it was last said.
+    /// Whether the store has answered since the last tick.
+    heard: Cell<bool>,
+    /// Whether the store is used, as it was last said.
     said: Cell<Option<StoreUsage>>,
 }
 
@@ -54,11 +51,11 @@ pub(super) fn start(
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let thread = move || {
         let keeper = StoreKeeper {
-            heard: shared.probes.iter().map(|_| Cell::default()).collect(),
             shared,
             script: StoreScript::new(SCRIPT),
             changed,
             under_way: Cell::new(0),
+            heard: Cell::new(false),
             said: Cell::new(None),
         };
         runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
@@ -81,58 +78,50 @@ impl StoreKeeper {
                     // It was lost a moment ago.
                     (Some(_), None) => {}
                 },
-                _ = ticks.tick() => {
-                    connection = self.renewed(connection.take(), &mut addresses).await;
-                    if let Some(connection) = &connection {
-                        let (now, batch) = (self.shared.now(), self.shared.settings.batch);
-                        for (key, question) in self.shared.ledgers.overdue(now, batch, MOST_OVERDUE) {
-                            self.send(connection, PendingQuestion { key, question, answer: None });
-                        }
-                    }
-                }
+                _ = ticks.tick() => connection = self.renewed(connection.take(), &mut addresses).await,
             }
         }
     }
 
-    /// Probes what has not answered since the last tick, because it is out or because nobody asked: status and log say the truth of a
-    /// store without traffic too. Connects anew where nothing answers.
+    /// Probes a store that is out, or that nobody asked since the last tick: status and log say the truth of a store without traffic
+    /// too. Connects again if it does not answer.
     async fn renewed(
         self: &Rc<Self>,
         connection: Option<StoreConnection>,
         addresses: &mut StoreAddresses,
     ) -> Option<StoreConnection> {
         match connection {
-            Some(connection) if self.shared.usage() != StoreUsage::Out => {
-                for part in self.probed_parts() {
-                    let is_heard = self.heard[part].replace(false);
-                    if !is_heard || !self.shared.breaker(part).is_closed() {
-                        let (keeper, connection) = (Rc::clone(self), connection.clone());
-                        spawn_local(async move {
-                            Rc::clone(&keeper).probe(connection, part).await;
-                            keeper.say();
-                        });
-                    }
+            Some(connection) if self.shared.usage() == StoreUsage::Used => {
+                if !self.heard.replace(false) {
+                    let (keeper, connection) = (Rc::clone(self), connection.clone());
+                    spawn_local(async move { keeper.probe(connection).await });
                 }
                 Some(connection)
             }
             // Its nodes may be others by now than the one that the URL names.
-            Some(connection) if connection.mends_itself() && self.probe_all(&connection).await => Some(connection),
+            Some(cluster) if cluster.mends_itself() => {
+                if self.probe(cluster.clone()).await {
+                    Some(cluster)
+                } else {
+                    self.connect(addresses).await.or(Some(cluster))
+                }
+            }
             _ => self.connect(addresses).await,
         }
     }
 
-    /// Connects, and probes. The connection, where the store is used from now on.
+    /// Connects, and probes. Returns the connection if the store answers.
     async fn connect(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Option<StoreConnection> {
         let keeper = Rc::clone(self);
         let probe = move |mut connection: StoreConnection| {
             let keeper = Rc::clone(&keeper);
             async move {
-                let probed = keeper.ask_probe(&mut connection, 0).await;
+                let probed = keeper.run_probe(&mut connection).await;
                 probed.map_err(|trouble| trouble.message(&keeper.shared.settings))
             }
         };
         match StoreConnection::connect(&self.shared.settings, addresses, probe).await {
-            Ok(connection) => self.probe_all(&connection).await.then_some(connection),
+            Ok(connection) => self.probe(connection.clone()).await.then_some(connection),
             Err(why) => {
                 self.shared.failed(&why);
                 self.say();
@@ -141,51 +130,37 @@ impl StoreKeeper {
         }
     }
 
-    /// Probes all parts. Whether one is used.
-    async fn probe_all(self: &Rc<Self>, connection: &StoreConnection) -> bool {
-        let probes = self.probed_parts().map(|part| spawn_local(Rc::clone(self).probe(connection.clone(), part)));
-        for probe in probes.collect::<Vec<_>>() {
-            // One that panics has said nothing.
-            let _ = probe.await;
+    /// Probes the store. Returns whether it answers.
+    async fn probe(&self, mut connection: StoreConnection) -> bool {
+        match self.run_probe(&mut connection).await {
+            Ok(()) => {
+                self.answered();
+                true
+            }
+            Err(trouble) => {
+                self.failed(trouble);
+                false
+            }
         }
-        self.say();
-        self.shared.usage() != StoreUsage::Out
     }
 
-    /// Probes a part.
-    async fn probe(self: Rc<Self>, mut connection: StoreConnection, part: usize) {
-        if let Err(trouble) = self.ask_probe(&mut connection, part).await {
-            return self.failed(part, trouble);
-        }
-        self.heard[part].set(true);
-        let mut breaker = self.shared.breaker(part);
-        breaker.answered();
-        breaker.probed(Instant::now());
-    }
-
-    /// Runs the script once, in a part.
-    async fn ask_probe(&self, connection: &mut StoreConnection, part: usize) -> Result<(), StoreTrouble> {
-        let Some(key) = self.shared.probes[part] else { return Ok(()) };
+    /// Runs the script once, for a bucket that is full again at once.
+    async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreTrouble> {
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
-        let question = StoreQuestion::one(bucket, bucket.limit(), 0);
-        self.run(connection, key, question).await.map(drop)
+        self.run(connection, SharedKey::new(&[b"probe"]), bucket).await.map(drop)
     }
 
     async fn run(
         &self,
         connection: &mut StoreConnection,
         key: SharedKey,
-        question: StoreQuestion,
-    ) -> Result<StoreAnswer, StoreTrouble> {
+        bucket: SharedBucket,
+    ) -> Result<SharedVerdict, StoreTrouble> {
         let settings = &self.shared.settings;
-        match connection.run(&self.script, &key.name(&settings.prefix), &question.arguments()).await {
-            Ok(answer) => question.answer(answer).ok_or_else(StoreTrouble::garbage),
+        match connection.run(&self.script, &key.name(&settings.prefix), &bucket.arguments()).await {
+            Ok(micros) => bucket.verdict(micros).ok_or_else(StoreTrouble::garbage),
             Err(error) => Err(StoreTrouble::of(&error, settings)),
         }
-    }
-
-    fn probed_parts(&self) -> impl Iterator<Item = usize> {
-        (0..self.heard.len()).filter(|&part| self.shared.probes[part].is_some())
     }
 
     /// Asks, without waiting for the answer.
@@ -194,19 +169,18 @@ impl StoreKeeper {
             // The request went on without the store: it takes nothing there.
             return;
         }
-        let part = breaker::part_of(pending.key, &self.shared.settings);
-        if self.under_way.get() >= UNDER_WAY || !self.shared.breaker(part).is_closed() {
+        if self.under_way.get() >= UNDER_WAY || self.shared.usage() == StoreUsage::Out {
             return;
         }
         self.under_way.set(self.under_way.get() + 1);
         let (keeper, mut connection) = (Rc::clone(self), connection.clone());
         spawn_local(async move {
-            let PendingQuestion { key, question, answer } = pending;
-            if let Some(said) = keeper.ask(&mut connection, part, key, question).await
+            let PendingQuestion { key, bucket, answer } = pending;
+            if let Some(verdict) = keeper.ask(&mut connection, key, bucket).await
                 && let Some(answer) = answer
             {
                 // The request may have given up.
-                let _ = answer.send(said);
+                let _ = answer.send(verdict);
             }
             keeper.under_way.set(keeper.under_way.get() - 1);
         });
@@ -215,48 +189,52 @@ impl StoreKeeper {
     async fn ask(
         &self,
         connection: &mut StoreConnection,
-        part: usize,
         key: SharedKey,
-        question: StoreQuestion,
-    ) -> Option<StoreAnswer> {
+        bucket: SharedBucket,
+    ) -> Option<SharedVerdict> {
         let shared = &*self.shared;
         shared.count(StoreCount::Calls);
-        let asked = shared.now();
-        match self.run(connection, key, question).await {
-            Ok(answer) => {
+        let asked = Instant::now();
+        match self.run(connection, key, bucket).await {
+            Ok(verdict) => {
                 shared.count(StoreCount::Answered);
-                self.heard[part].set(true);
-                shared.breaker(part).answered();
-                shared.ledgers.answered(key, asked, answer);
-                Some(answer)
+                if let SharedVerdict::Deny { wait } = verdict {
+                    shared.denials.add(key, bucket, asked + wait);
+                }
+                self.answered();
+                Some(verdict)
             }
             Err(trouble) => {
                 shared.count(if trouble == StoreTrouble::Late { StoreCount::Late } else { StoreCount::Failed });
-                self.failed(part, trouble);
-                self.say();
+                self.failed(trouble);
                 None
             }
         }
     }
 
-    /// A part did not answer.
-    fn failed(&self, part: usize, trouble: StoreTrouble) {
-        let now = Instant::now();
-        match trouble {
-            StoreTrouble::Late => self.shared.breaker(part).unanswered(now),
-            StoreTrouble::Broken(_) => self.shared.breaker(part).broken(now),
-        };
-        self.shared.failed(&trouble.message(&self.shared.settings));
+    fn answered(&self) {
+        self.heard.set(true);
+        self.shared.breaker.lock().answered(Instant::now());
+        self.say();
     }
 
-    /// Says how much of the store is used, where that has changed.
+    fn failed(&self, trouble: StoreTrouble) {
+        let now = Instant::now();
+        match trouble {
+            StoreTrouble::Late => self.shared.breaker.lock().unanswered(now),
+            StoreTrouble::Broken(_) => self.shared.breaker.lock().broken(now),
+        }
+        self.shared.failed(&trouble.message(&self.shared.settings));
+        self.say();
+    }
+
+    /// Says whether the store is used, if that has changed.
     fn say(&self) {
         let usage = self.shared.usage();
-        let before = self.said.replace(Some(usage));
-        if before == Some(usage) {
+        if self.said.replace(Some(usage)) == Some(usage) {
             return;
         }
-        if usage != StoreUsage::Used && matches!(before, None | Some(StoreUsage::Used)) {
+        if usage == StoreUsage::Out {
             self.shared.count(StoreCount::Outages);
         }
         (self.changed)(self.shared.report());

@@ -3,59 +3,35 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use super::breaker::{self, StoreBreaker};
-use super::bucket::{SharedKey, micros};
-use super::ledgers::BucketLedgers;
+use super::breaker::StoreBreaker;
+use super::denials::StoreDenials;
 use crate::store::StoreSettings;
 use crate::word_enum::word_enum;
 
 #[derive(Debug)]
 pub(super) struct StoreState {
     pub(super) settings: StoreSettings,
-    pub(super) ledgers: BucketLedgers,
+    pub(super) denials: StoreDenials,
+    pub(super) breaker: Mutex<StoreBreaker>,
     counts: [AtomicU64; StoreCount::ALL.len()],
-    /// One for each part of the store.
-    breakers: Vec<Mutex<StoreBreaker>>,
-    /// The key with which each part is probed; none where no bucket is in it.
-    pub(super) probes: Vec<Option<SharedKey>>,
     trouble: Mutex<Option<(SystemTime, String)>>,
-    /// The start of the ledgers' clock.
-    start: Instant,
 }
 
 impl StoreState {
     pub(super) fn new(settings: StoreSettings) -> Self {
-        let breaker = || Mutex::new(StoreBreaker::new(Instant::now()));
         Self {
-            breakers: std::iter::repeat_with(breaker).take(breaker::part_count(settings.nodes)).collect(),
-            probes: breaker::part_probes(&settings),
             settings,
-            ledgers: BucketLedgers::default(),
+            denials: StoreDenials::default(),
+            breaker: Mutex::new(StoreBreaker::new(Instant::now())),
             counts: Default::default(),
             trouble: Mutex::default(),
-            start: Instant::now(),
         }
     }
 
-    pub(super) fn breaker(&self, part: usize) -> MutexGuard<'_, StoreBreaker> {
-        self.breakers[part].lock()
-    }
-
-    /// How much of it is asked.
     pub(super) fn usage(&self) -> StoreUsage {
-        let parts = || (0..self.probes.len()).filter(|&part| self.probes[part].is_some());
-        match parts().filter(|&part| self.breaker(part).is_closed()).count() {
-            0 => StoreUsage::Out,
-            asked if asked == parts().count() => StoreUsage::Used,
-            _ => StoreUsage::Partly,
-        }
-    }
-
-    /// Microseconds since the store began to be used.
-    pub(super) fn now(&self) -> i64 {
-        micros(self.start.elapsed())
+        if self.breaker.lock().is_closed() { StoreUsage::Used } else { StoreUsage::Out }
     }
 
     pub(super) fn count(&self, outcome: StoreCount) {
@@ -78,7 +54,7 @@ word_enum! {
     /// An outcome of questions, which is counted since the process began to use the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StoreCount {
-        /// How often it stopped being used, or a node of it.
+        /// How often it stopped being used.
         Outages = "outages",
         /// Runs of the script that were sent to it.
         Calls = "calls",
@@ -92,9 +68,7 @@ word_enum! {
         Allowed = "allowed",
         /// Requests that the store denied.
         Denied = "denied",
-        /// Requests that passed by what was known of the store, without asking.
-        KnownAllowed = "known-allowed",
-        /// Requests that were denied likewise.
+        /// Requests that were denied because an earlier denial of the store still holds, without asking.
         KnownDenied = "known-denied",
         /// Requests for which this process's own bucket decided alone, because the store could not be reached or did not answer.
         Alone = "alone",
@@ -113,14 +87,12 @@ impl StoreCounts {
 }
 
 word_enum! {
-    /// How much of the store requests ask.
+    /// Whether requests ask the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StoreUsage {
-        /// All of it.
+        /// They do.
         Used = "used",
-        /// The nodes of a cluster that are there: the process counts alone what is of the others.
-        Partly = "partly",
-        /// Nothing.
+        /// They do not: the process counts alone.
         Out = "out",
     }
 }
@@ -130,7 +102,7 @@ word_enum! {
 pub struct StoreReport {
     /// The address, without what is secret.
     pub place: String,
-    /// How much of it requests ask.
+    /// Whether requests ask it.
     pub usage: StoreUsage,
     /// The last failure, and when it was.
     pub trouble: Option<(SystemTime, String)>,

@@ -204,7 +204,7 @@ impl Sites {
 
     /// The store of rates, for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
-        use StoreCount::{Allowed, Alone, Answered, Denied, Failed, KnownAllowed, KnownDenied, Late, Outages};
+        use StoreCount::{Allowed, Alone, Answered, Denied, Failed, KnownDenied, Late, Outages};
         let StoreReport { place, usage, trouble, counts } = self.rate_store.as_ref()?.report();
         let kind = |outcome: &StoreCount| KindCount::new(outcome.as_str(), counts.of(*outcome));
         let (trouble_at, trouble) = trouble.map(|(at, why)| (rfc3339(at), why)).unzip();
@@ -216,7 +216,7 @@ impl Sites {
             trouble_at,
             outages: counts.of(Outages),
             calls: [Answered, Late, Failed].iter().map(kind).collect(),
-            requests: [Allowed, Denied, Alone, KnownAllowed, KnownDenied].iter().map(kind).collect(),
+            requests: [Allowed, Denied, Alone, KnownDenied].iter().map(kind).collect(),
         })
     }
 
@@ -333,9 +333,6 @@ fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.trouble.as_ref().map(|(_, why)| why));
     Some(match report.usage {
         StoreUsage::Used => format!("{place} answers: crawlers are counted there"),
-        StoreUsage::Partly => {
-            format!("a part of {place} is not asked: {}; each process counts the crawlers there for itself", why?)
-        }
         StoreUsage::Out => format!("{place} is not asked: {}; each process counts crawlers for itself", why?),
     })
 }

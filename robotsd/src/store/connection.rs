@@ -294,6 +294,8 @@ impl StoreTrouble {
     }
 }
 
+const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is out";
+
 /// The text that marks an error, from the server or the library, and its meaning. A cluster's client wraps errors in others, so their
 /// kinds say too little.
 const MEANINGS: &[(&[&str], &str)] = &[
@@ -311,10 +313,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (&["READONLY", "ReadOnly"], "it is a replica and takes no writes: name the primary, or a name that follows it"),
     (&["cluster support disabled"], "it is no node of a cluster: leave out cluster = true"),
-    (
-        &["CLUSTERDOWN", "ClusterDown", "MASTERDOWN", "MasterDown"],
-        "the cluster does not serve these keys: one of its nodes is out",
-    ),
+    (&["CLUSTERDOWN", "ClusterDown", "MASTERDOWN", "MasterDown"], NODE_OUT),
     (&["MOVED", "Moved", "CROSSSLOT", "CrossSlot"], "it is a node of a cluster: set cluster = true"),
     (&["LOADING", "BusyLoading"], "it is loading its data, and is used after that"),
     (&["OOM"], "its memory is full: raise its maxmemory, or let it evict keys that expire"),
@@ -342,11 +341,14 @@ const MEANINGS: &[(&[&str], &str)] = &[
 /// An error in one line: its meaning where it is known, and the words of the library or the server.
 fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let text = shown(&error.to_string(), settings);
-    let found = MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
+    // The client of a cluster follows MOVED, unless the node is out to which it is sent.
+    let is_stray = settings.nodes == StoreNodes::Cluster && text.contains("Moved");
+    let known = || MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
+    let found = if is_stray { Some(NODE_OUT) } else { known().map(|(_, meaning)| *meaning) };
     let late = || error.is_timeout().then_some("no answer in time while connecting");
     let closed = || error.is_connection_dropped().then_some("it closed the connection");
     let garbage = || (error.kind() == ErrorKind::Parse).then_some("what answers is no Valkey or Redis");
-    match found.map(|(_, meaning)| *meaning).or_else(late).or_else(garbage).or_else(closed) {
+    match found.or_else(late).or_else(garbage).or_else(closed) {
         Some(meaning) => format!("{meaning} ({text})"),
         None => text,
     }

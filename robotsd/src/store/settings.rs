@@ -22,9 +22,6 @@ pub struct StoreSettings {
     pub prefix: String,
     /// How long a request waits for the store, at most [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
     pub deadline: Duration,
-    /// How many requests of a busy crawler are reported at once, at most [`LARGEST_BATCH`](Self::LARGEST_BATCH). One: the store is
-    /// called for each request, and the number that pass is exact.
-    pub batch: u32,
 }
 
 /// Whether the server is one of a cluster.
@@ -122,10 +119,6 @@ impl StoreSettings {
     pub const DEADLINE: Duration = Duration::from_millis(12);
     /// The longest that a request can be made to wait.
     pub const LONGEST_DEADLINE: Duration = Duration::from_millis(20);
-    /// The requests of a busy crawler that are reported at once, by default.
-    pub const BATCH: u32 = 10;
-    /// The most of them.
-    pub const LARGEST_BATCH: u32 = 100;
 
     /// A store with the defaults.
     pub fn new(url: StoreUrl) -> Self {
@@ -136,7 +129,6 @@ impl StoreSettings {
             nodes: StoreNodes::default(),
             prefix: Self::PREFIX.to_owned(),
             deadline: Self::DEADLINE,
-            batch: Self::BATCH,
         }
     }
 

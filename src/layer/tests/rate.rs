@@ -363,17 +363,6 @@ async fn exempt_requests_take_nothing() {
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
 }
 
-#[test]
-fn a_bucket_of_a_network_is_told_from_that_of_a_crawler() {
-    let (layer, ..) = limited(refusing());
-    for (request, has_network) in
-        [(from(GPTBOT, [192, 0, 2, 1]), true), (known(GPTBOT, [192, 0, 2, 1], VERIFIED), false)]
-    {
-        let judgement = layer.clone().counted_in_store().judge(&OriginalRequest::of(&request));
-        assert_eq!(judgement.paced().expect("a bucket").has_network, has_network);
-    }
-}
-
 #[tokio::test]
 async fn a_second_question_about_a_refused_request_takes_nothing() {
     let (layer, live, clock) = limited(refusing());

@@ -16,7 +16,7 @@ const ROBOTS: &str = "robots.text = \"User-agent: GPTBot\\nCrawl-delay: 0.1\\n\"
 fn stage(store: &StoreServer) -> Option<Stage> {
     let server = &SERVERS[0];
     let config = format!(
-        "\n[site.rate]\nmode = \"refuse\"\nburst = {BURST}\n[rate]\nstore = \"{}\"\nbatch = 1\n[admin]\nsocket = \"admin.sock\"\n",
+        "\n[site.rate]\nmode = \"refuse\"\nburst = {BURST}\n[rate]\nstore = \"{}\"\n[admin]\nsocket = \"admin.sock\"\n",
         store.url()
     );
     let adapt = |text: String| text.replace("robots.path = \"robots.txt\"", ROBOTS);

@@ -7,10 +7,8 @@ pub(super) mod server;
 use std::time::{Duration, Instant};
 
 use robotsd::shared_rate::{
-    BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreCount, StoreNodes, StoreSettings, StoreUrl,
-    StoreUsage,
+    SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreCount, StoreNodes, StoreSettings, StoreUrl, StoreUsage,
 };
-use tokio::time::MissedTickBehavior;
 
 use super::daemon::free_ports;
 use crate::harness::*;
@@ -46,7 +44,7 @@ fn why(rate: &SharedRate) -> String {
 }
 
 fn key(name: &str) -> SharedKey {
-    SharedKey::new(BucketOwner::Crawler, &[b"shop", name.as_bytes()])
+    SharedKey::new(&[b"shop", name.as_bytes()])
 }
 
 /// Longer than a test takes, so that no request becomes possible meanwhile.
@@ -64,7 +62,7 @@ fn wide() -> SharedBucket {
 #[test]
 fn three_replicas_allow_exactly_what_one_bucket_holds() {
     each_store(async |name, store| {
-        let replicas: Vec<_> = (0..3).map(|_| replica(StoreSettings { batch: 1, ..patient(&store) })).collect();
+        let replicas: Vec<_> = (0..3).map(|_| replica(patient(&store))).collect();
         replicas.iter().for_each(used);
         let tries = (0..12).map(|task| {
             let rate = replicas[task % replicas.len()].clone();
@@ -88,50 +86,28 @@ fn three_replicas_allow_exactly_what_one_bucket_holds() {
     });
 }
 
+/// One call for each request that passes, and one for the first that does not.
 #[test]
-fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
-    const INTERVAL: Duration = Duration::from_millis(20);
-    const EACH: u64 = 100;
+fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
     each_store(async |name, store| {
-        let replicas: Vec<_> = (0..3).map(|_| replica(settings(&store.url()))).collect();
-        replicas.iter().for_each(used);
-        let (bucket, start) = (SharedBucket::new(INTERVAL, 5), Instant::now());
-        let tasks = replicas.iter().cloned().map(|rate| {
-            tokio::spawn(async move {
-                // Three times as fast as is allowed, over all of them.
-                let (mut ticks, mut passed, mut stalls) = (tokio::time::interval(INTERVAL), 0, 0);
-                // Requests that a busy machine held up do not come all at once.
-                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                for _ in 0..EACH {
-                    let due = ticks.tick().await;
-                    passed += u128::from(rate.spend(key("busy"), bucket).await == SharedVerdict::Allow);
-                    stalls += u64::from(due.elapsed() > 2 * INTERVAL);
-                }
-                (passed, stalls)
-            })
-        });
-        let (mut passed, mut stalls, sent) = (0, 0, 3 * EACH);
-        for task in tasks.collect::<Vec<_>>() {
-            let (more, held_up) = task.await.unwrap();
-            passed += more;
-            stalls += held_up;
+        let rate = replica(patient(&store));
+        used(&rate);
+        for request in 0..1000 {
+            let said = rate.spend(key("over"), slow()).await;
+            assert_eq!(matches!(said, SharedVerdict::Allow), request < 20, "{name}: {request}, {said:?}");
         }
-        let allowed = 5 + start.elapsed().as_micros() / INTERVAL.as_micros();
-        let reports: Vec<_> = replicas.iter().map(SharedRate::report).collect();
-        let calls: u64 = reports.iter().map(|report| report.counts.of(StoreCount::Calls)).sum();
-        // A replica that hears no answer in time does not learn of the others' batches, and asks again.
-        let unheard: u64 = reports
-            .iter()
-            .map(|report| {
-                let of = |count| report.counts.of(count);
-                of(StoreCount::Calls) - of(StoreCount::Answered) + of(StoreCount::Alone)
-            })
-            .sum::<u64>()
-            + 3 * stalls;
-        println!("{name}: {passed} of {sent} requests passed, {allowed} are allowed; {calls} calls, {unheard} unheard");
-        let ahead = u128::from((3 + unheard) * u64::from(StoreSettings::BATCH));
-        assert!(passed <= allowed + ahead, "{name}: {passed} of {allowed}, {unheard} unheard");
-        assert!(calls * 10 <= sent + 3 * 100 + unheard * 100, "{name}: {calls} calls for {sent} requests");
+        let counts = rate.report().counts;
+        let counted = [StoreCount::Calls, StoreCount::Allowed, StoreCount::Denied, StoreCount::KnownDenied];
+        assert_eq!(counted.map(|count| counts.of(count)), [21, 20, 1, 979], "{name}: {counts:?}");
+        // It is asked again once a request may pass.
+        let short = SharedBucket::new(Duration::from_millis(50), 1);
+        for _ in 0..3 {
+            let asked = Instant::now();
+            while rate.spend(key("again"), short).await != SharedVerdict::Allow {
+                assert!(asked.elapsed() < PATIENCE, "{name}: {:?}", rate.report());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
     });
 }
 
@@ -139,7 +115,7 @@ fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
 #[test]
 fn what_is_noted_is_counted_and_waits_for_nothing() {
     each_store(async |name, store| {
-        let [one, other] = [(); 2].map(|()| replica(StoreSettings { batch: 1, ..patient(&store) }));
+        let [one, other] = [(); 2].map(|()| replica(patient(&store)));
         used(&one);
         used(&other);
         for _ in 0..20 {
@@ -198,9 +174,9 @@ async fn back(rate: &SharedRate, name: &str) {
     until(rate, "back", name, |rate, said| said == SharedVerdict::Allow && is_used(rate)).await;
 }
 
-/// A replica that asks a store about every request, once its store has answered one.
+/// A replica whose store has answered a question.
 async fn using(settings: StoreSettings, name: &str) -> SharedRate {
-    let rate = replica(StoreSettings { batch: 1, ..settings });
+    let rate = replica(settings);
     back(&rate, name).await;
     rate
 }
@@ -294,10 +270,11 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 #[tokio::test]
 async fn what_is_no_answer_denies_nothing() {
     // The first requests of a connection are about its name; later ones are no answer of the script either.
-    let answers: [(&[u8], bool); 7] = [
+    let answers: [(&[u8], bool); 8] = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
-        (b"*2\r\n:0\r\n:9999999999999\r\n", false),
-        (b"*2\r\n:0\r\n:-5\r\n", false),
+        (b":9999999999999\r\n", false),
+        (b":-5\r\n", false),
+        (b"*2\r\n:0\r\n:0\r\n", false),
         (b"+OK\r\n", false),
         (b"-ERR \x1b[2Jno\r\n", false),
         (b"$100000\r\nabc", false),
@@ -353,18 +330,13 @@ async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedV
 #[test]
 fn a_store_whose_clock_goes_back_denies_nobody() {
     each_store(async |name, store| {
-        // A bucket whose requests are reported in batches. Its TAT may be far ahead, and is, so that it stays empty for long.
-        let busy = SharedBucket::new(Duration::from_secs(1), 5);
-        spent(&store, name, busy, 5).await;
-        move_clock(&store, 1, 50);
-        assert!(matches!(heard(&store, name, busy).await, SharedVerdict::Deny { .. }), "{name}");
-        move_clock(&store, usize::MAX, 60);
-        assert_eq!(heard(&store, name, busy).await, SharedVerdict::Allow, "{name}");
-        // One that has a request left, which the step would take.
-        spent(&store, name, slow(), 19).await;
-        move_clock(&store, usize::MAX, SLOW.as_secs() * 2 / 3);
-        assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
-        lives_until_it_is_full(&store, name);
+        // An empty bucket, and one that has a request left, which the step would take.
+        for requests in [20, 19] {
+            spent(&store, name, slow(), requests).await;
+            move_clock(&store, usize::MAX, SLOW.as_secs() * 2 / 3);
+            assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name} {requests}");
+            lives_until_it_is_full(&store, name);
+        }
     });
 }
 
@@ -393,14 +365,15 @@ fn a_time_that_no_bucket_has_denies_nobody() {
 /// The longest that a bucket in the process makes anyone wait is an interval.
 #[test]
 fn whatever_the_store_holds_nobody_waits_for_longer_than_an_interval() {
-    let interval = Duration::from_secs(1);
-    let bucket = SharedBucket::new(interval, 5);
     each_store(async |name, store| {
-        spent(&store, name, bucket, 5).await;
-        // As far ahead as if many replicas had reported late.
-        move_clock(&store, 1, 150);
-        let SharedVerdict::Deny { wait } = heard(&store, name, bucket).await else { panic!("{name}: it is empty") };
-        assert!(wait > Duration::ZERO && wait <= interval, "{name}: {wait:?}");
+        for seconds in [0, 1, 150] {
+            spent(&store, name, slow(), 20).await;
+            move_clock(&store, 1, seconds);
+            match heard(&store, name, slow()).await {
+                SharedVerdict::Deny { wait } => assert!(wait > Duration::ZERO && wait <= SLOW, "{name}: {wait:?}"),
+                said => assert!(seconds > 0 && said == SharedVerdict::Allow, "{name} {seconds}: {said:?}"),
+            }
+        }
     });
 }
 
@@ -456,7 +429,7 @@ fn a_cluster_is_asked() {
         let arguments = ["--port", &*port_argument, "--cluster-enabled", "yes", "--cluster-port", &*bus];
         let store = StoreServer::start_with(program, port, &arguments).ready();
         assert_eq!(store.send("CLUSTER ADDSLOTSRANGE 0 16383"), "+OK");
-        let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, batch: 1, ..patient(&store) });
+        let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..patient(&store) });
         back(&rate, name).await;
         for number in 0..20 {
             let said = rate.spend(key(&number.to_string()), slow()).await;

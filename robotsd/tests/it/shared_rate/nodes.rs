@@ -4,13 +4,13 @@ use crate::harness::*;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use robotsd::shared_rate::{SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUsage};
+use robotsd::shared_rate::{SharedRate, StoreNodes, StoreSettings};
 
 use super::super::daemon::free_ports;
 use super::server::{StoreServer, each_program};
-use super::{back, is_used, key, settings, used, why, wide};
+use super::{back, key, lost, replica, settings, used, why};
 
 fn at(program: &Path, address: SocketAddr) -> StoreServer {
     let port = address.port().to_string();
@@ -25,7 +25,7 @@ async fn recovered(rate: &SharedRate, what: &str) {
 }
 
 async fn out(rate: &SharedRate) {
-    super::lost(rate, "an address that is out").await;
+    lost(rate, "an address that is out").await;
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
         let lookup = Arc::clone(&known);
         let mut second = at(program, addresses[1]).ready();
         let rate = SharedRate::start_resolving(
-            StoreSettings { batch: 1, ..settings(&format!("redis://cache.internal:{port}")) },
+            settings(&format!("redis://cache.internal:{port}")),
             move |host, asked| {
                 assert_eq!((host, asked), ("cache.internal", port));
                 Ok(lookup.lock().unwrap().clone())
@@ -125,14 +125,15 @@ impl Cluster {
         }
     }
 
-    /// Names of buckets with their slots.
-    fn slots(&self, count: usize) -> Vec<(String, usize)> {
-        let names = (0..count).map(|number| format!("crawler {number}"));
-        names.map(|name| (name.clone(), self.slot(key(&name)))).collect()
-    }
-
-    fn slot(&self, key: SharedKey) -> usize {
-        self.0[0].send(&format!("CLUSTER KEYSLOT {}", key.name("robotsd:rate:")))[1..].parse().unwrap()
+    /// A bucket whose key is in a slot of a node, and the slot.
+    fn bucket_of(&self, node: usize) -> (String, usize) {
+        let slot = |name: &str| -> usize {
+            let key = key(name).name("robotsd:rate:");
+            self.0[0].send(&format!("CLUSTER KEYSLOT {key}"))[1..].parse().unwrap()
+        };
+        let mut buckets = (0..).map(|number| format!("crawler {number}")).map(|name| (slot(&name), name));
+        let (slot, name) = buckets.find(|(slot, _)| node_of(*slot) == node).unwrap();
+        (name, slot)
     }
 }
 
@@ -140,85 +141,34 @@ pub(crate) fn node_of(slot: usize) -> usize {
     (0..3).find(|node| slot < SLOTS[node + 1]).unwrap()
 }
 
-/// A run of slots that the store's client takes for one part, some of which are another node's.
-fn is_between(slot: usize) -> bool {
-    let part = slot / 1024;
-    [SLOTS[1], SLOTS[2]].iter().any(|first| first / 1024 == part)
-}
-
+/// While it is out, each process counts alone.
 #[test]
-fn a_node_of_a_cluster_that_dies_takes_only_its_own_slots_with_it() {
+fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
     each_program(async |name, program| {
         let mut cluster = Cluster::start(program);
-        let rate = SharedRate::start(
-            StoreSettings { nodes: StoreNodes::Cluster, batch: 1, ..settings(&cluster.0[0].url()) },
-            |_| {},
-        )
-        .unwrap();
+        let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&cluster.0[0].url()) });
         used(&rate);
-        let slots = cluster.slots(200);
-        let count = |node| slots.iter().filter(|(_, slot)| node_of(*slot) == node).count();
-        assert!((0..3).all(|node| count(node) > 20), "{name}");
-        recovered(&rate, &format!("{name}, a cluster")).await;
 
         // A slot that moved while the client was connected: MOVED is followed.
-        let (moved, slot) = slots.iter().find(|(_, slot)| node_of(*slot) == 0 && !is_between(*slot)).unwrap();
-        let to = cluster.0[1].text("CLUSTER MYID");
-        for node in [1, 0, 2] {
+        let (moved, slot) = cluster.bucket_of(1);
+        let to = cluster.0[0].text("CLUSTER MYID");
+        for node in 0..3 {
             assert_eq!(cluster.0[node].send(&format!("CLUSTER SETSLOT {slot} NODE {to}")), "+OK");
         }
-        let start = Instant::now();
-        while rate.spend(key(moved), wide()).await != SharedVerdict::Allow {
-            assert!(start.elapsed() < PATIENCE, "{name}: {:?}", rate.report());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        println!("{name}, a slot that moved: answered after {:?}", start.elapsed());
+        recovered(&rate, &moved).await;
 
-        // The first, which the URL names, and then the last.
+        // The last, and then the first, which the URL names.
         for dead in [2, 0] {
-            let back = |slot: usize| node_of(slot) != dead && !is_between(slot) && slot != slot_of(&slots, moved);
+            let (bucket, _) = cluster.bucket_of(dead);
+            back(&rate, &bucket).await;
             cluster.0[dead].kill();
-            let start = Instant::now();
-            let mut slowest = Duration::ZERO;
-            // Each bucket of the others is answered, all in one round; none of the dead one's is.
-            loop {
-                let (mut heard, mut silent) = (true, true);
-                for (name, slot) in &slots {
-                    let asked = Instant::now();
-                    let said = rate.spend(key(name), wide()).await;
-                    slowest = slowest.max(asked.elapsed());
-                    assert!(!matches!(said, SharedVerdict::Deny { .. }), "{name}");
-                    heard &= said == SharedVerdict::Allow || !back(*slot);
-                    silent &=
-                        said == SharedVerdict::Unknown || node_of(*slot) != dead || *slot == slot_of(&slots, moved);
-                }
-                let report = rate.report();
-                if heard && silent && report.usage == StoreUsage::Partly {
-                    break;
-                }
-                assert!(start.elapsed() < PATIENCE, "{name}, {dead}: {report:?}");
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            println!(
-                "{name}, node {dead} is dead: the others go on after {:?}, the slowest request took {slowest:?}: {}",
-                start.elapsed(),
-                why(&rate)
-            );
+            lost(&rate, &bucket).await;
+            println!("{name}, node {dead} is dead: {}", why(&rate));
+            assert_lacks(why(&rate), &["set cluster = true"]);
             cluster.0[dead].start_again();
-            let start = Instant::now();
             // A node that starts takes no requests for two seconds, whatever its settings.
-            cluster.0[dead].send("PING");
-            let takes = || cluster.0[dead].text("CLUSTER INFO").contains("cluster_state:ok");
-            wait_until("a node that takes requests", || takes() || is_used(&rate));
-            let ready = start.elapsed();
-            wait_until("all of the cluster", || is_used(&rate));
-            let after = start.elapsed() - ready;
-            println!("{name}, node {dead} is back: it takes requests after {ready:?}, and is used {after:?} later");
+            recovered(&rate, &bucket).await;
             cluster.settled();
         }
     });
-}
-
-fn slot_of(slots: &[(String, usize)], name: &str) -> usize {
-    slots.iter().find(|(other, _)| other == name).unwrap().1
 }

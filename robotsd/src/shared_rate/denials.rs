@@ -1,0 +1,115 @@
+//! The denials of the store that still hold. This process repeats them: a crawler that is over its rate and does not slow down costs
+//! no call to the store for each of its requests.
+//!
+//! A forgotten denial costs one call, so a full table is emptied: nothing has to be kept in order.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::bucket::{SharedBucket, SharedKey};
+
+/// Maximum number of denials: about 1 MB. Clients choose how many addresses they come from.
+const MAX_DENIALS: usize = 16_384;
+
+#[derive(Debug, Default)]
+pub(super) struct StoreDenials(Mutex<HashMap<SharedKey, Denial>>);
+
+#[derive(Debug)]
+struct Denial {
+    /// With another rate, it is a denial of another bucket.
+    bucket: SharedBucket,
+    until: Instant,
+}
+
+impl StoreDenials {
+    /// Returns how long a request for a bucket has to wait; `None` if the store has to be asked.
+    pub(super) fn wait(&self, key: SharedKey, bucket: SharedBucket, now: Instant) -> Option<Duration> {
+        let denials = self.0.lock();
+        let denial = denials.get(&key).filter(|denial| denial.bucket == bucket && denial.until > now)?;
+        Some(denial.until - now)
+    }
+
+    /// Keeps a denial until a request may pass.
+    pub(super) fn add(&self, key: SharedKey, bucket: SharedBucket, until: Instant) {
+        let mut denials = self.0.lock();
+        if denials.len() >= MAX_DENIALS && !denials.contains_key(&key) {
+            denials.clear();
+        }
+        denials.insert(key, Denial { bucket, until });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(10);
+
+    fn key(name: &str) -> SharedKey {
+        SharedKey::new(&[name.as_bytes()])
+    }
+
+    #[test]
+    fn a_denial_holds_until_a_request_may_pass() {
+        let (denials, bucket, now) = (StoreDenials::default(), SharedBucket::new(INTERVAL, 5), Instant::now());
+        denials.add(key("a"), bucket, now + INTERVAL);
+        let wait = |name, bucket, after| denials.wait(key(name), bucket, now + after);
+        assert_eq!(wait("a", bucket, INTERVAL / 4), Some(INTERVAL * 3 / 4));
+        assert_eq!(wait("a", bucket, INTERVAL), None);
+        assert_eq!(wait("b", bucket, Duration::ZERO), None);
+        let faster = SharedBucket::new(INTERVAL / 2, 5);
+        assert_eq!(wait("a", faster, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_flood_of_addresses_is_bounded() {
+        let (denials, bucket, now) = (StoreDenials::default(), SharedBucket::new(INTERVAL, 5), Instant::now());
+        for number in 0..3 * MAX_DENIALS {
+            denials.add(key(&number.to_string()), bucket, now + INTERVAL);
+            assert!(denials.wait(key(&number.to_string()), bucket, now).is_some());
+        }
+        assert!(denials.0.lock().len() <= MAX_DENIALS);
+    }
+
+    /// The script, in Rust: how long a request has to wait.
+    fn ask(tat: &mut u64, now: u64, interval: u64, burst: u64) -> u64 {
+        let next = now.max(*tat) + interval;
+        let wait = next.saturating_sub(now + interval * burst);
+        if wait == 0 {
+            *tat = next;
+        }
+        wait
+    }
+
+    proptest! {
+        /// Denials that are repeated are those of the store.
+        #[test]
+        fn replicas_allow_what_one_bucket_does(
+            gaps in prop::collection::vec((0u64..400_000, 0usize..3), 1..600),
+            interval in 50_000u64..2_000_000,
+            burst in 1u32..8,
+        ) {
+            let bucket = SharedBucket::new(Duration::from_micros(interval), burst);
+            let replicas: [StoreDenials; 3] = Default::default();
+            let (start, mut tat, mut now) = (Instant::now(), 0, 0);
+            for (gap, replica) in gaps {
+                now += gap;
+                let at = start + Duration::from_micros(now);
+                let repeated = replicas[replica].wait(key("a"), bucket, at);
+                // A denied request changes nothing in the store.
+                let mut after = tat;
+                let wait = Duration::from_micros(ask(&mut after, now, interval, burst.into()));
+                if let Some(repeated) = repeated {
+                    prop_assert!(repeated <= wait, "{:?} for {:?}", repeated, wait);
+                } else if wait > Duration::ZERO {
+                    replicas[replica].add(key("a"), bucket, at + wait);
+                }
+                tat = after;
+            }
+        }
+    }
+}
