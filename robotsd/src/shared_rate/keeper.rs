@@ -99,13 +99,7 @@ impl StoreKeeper {
                 Some(connection)
             }
             // Its nodes may be others by now than the one that the URL names.
-            Some(cluster) if cluster.mends_itself() => {
-                if self.probe(cluster.clone()).await {
-                    Some(cluster)
-                } else {
-                    self.connect(addresses).await.or(Some(cluster))
-                }
-            }
+            Some(cluster) if cluster.mends_itself() && self.probe(cluster.clone()).await => Some(cluster),
             _ => self.connect(addresses).await,
         }
     }

@@ -3,7 +3,11 @@
 //!
 //! **All addresses of a store's name are tried at once, and the lowest that works is taken**: the client's own race
 //! would take the first that accepts a connection, as one that hangs does, and a replica; and each process another one.
+//!
+//! **A lost connection to a cluster is made again through any node that it had**: the node that the URL names may be the one that is
+//! out, while another one has its slots.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -14,8 +18,8 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::io::AsyncDNSResolver;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError, RedisFuture,
-    RedisResult, Script, ServerErrorKind, TlsCertificates,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, FromRedisValue, RedisError,
+    RedisFuture, RedisResult, Script, ServerErrorKind, TlsCertificates, Value, from_redis_value,
 };
 use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use tokio::time::timeout;
@@ -34,7 +38,7 @@ pub(crate) enum StoreConnection {
 
 impl StoreConnection {
     /// Tries all addresses of the store at once. The first in their order that can be used, as the probe says, is taken, so that all
-    /// processes take the same one.
+    /// processes take the same one. If none can be used, the nodes that a cluster had are tried.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
         addresses: &mut StoreAddresses,
@@ -48,9 +52,9 @@ impl StoreConnection {
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
         let hint = if is_new { ": it may want TLS, which is \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
-            let (settings, probe) = (settings.clone(), probe.clone());
+            let (settings, info, probe) = (settings.clone(), info.clone(), probe.clone());
             let tried = async move {
-                let connection = Self::open(&settings, address, hint).await?;
+                let connection = Self::open(&settings, vec![info], address, hint).await?;
                 if !connection.mends_itself() {
                     probe(connection.clone()).await?;
                 }
@@ -61,24 +65,36 @@ impl StoreConnection {
         let mut troubles = Vec::new();
         for (address, tried) in tries.collect::<Vec<_>>() {
             match tried.await.unwrap_or_else(|_| Err("no connection".to_owned())) {
-                Ok(connection) => {
-                    addresses.has_answered = true;
-                    return Ok(connection);
-                }
+                Ok(connection) => return connection.noted(settings, addresses).await,
                 Err(why) if is_address => troubles.push(why),
                 Err(why) => troubles.push(format!("{address}: {why}")),
             }
         }
+        if let (Some(&address), false) = (addresses.known.first(), addresses.nodes.is_empty())
+            && let Ok(connection) = Self::open(settings, addresses.nodes.clone(), address, "").await
+        {
+            return connection.noted(settings, addresses).await;
+        }
         Err(troubles.join("; "))
     }
 
-    /// Connects to one of the addresses of the store.
-    async fn open(settings: &StoreSettings, address: SocketAddr, hint: &str) -> Result<Self, String> {
+    /// Connects through servers of the store. The name of the URL stands for one address.
+    async fn open(
+        settings: &StoreSettings,
+        servers: Vec<ConnectionInfo>,
+        address: SocketAddr,
+        hint: &str,
+    ) -> Result<Self, String> {
         let late = |_| Err(format!("no connection within {} ms", 2 * CONNECT.as_millis()));
-        timeout(2 * CONNECT, Self::opening(settings, address, hint)).await.unwrap_or_else(late)
+        timeout(2 * CONNECT, Self::opening(settings, servers, address, hint)).await.unwrap_or_else(late)
     }
 
-    async fn opening(settings: &StoreSettings, address: SocketAddr, hint: &str) -> Result<Self, String> {
+    async fn opening(
+        settings: &StoreSettings,
+        servers: Vec<ConnectionInfo>,
+        address: SocketAddr,
+        hint: &str,
+    ) -> Result<Self, String> {
         let info = settings.info()?;
         let failed = |error: RedisError| {
             let hint = if error.is_connection_dropped() { hint } else { "" };
@@ -104,7 +120,7 @@ impl StoreConnection {
                 connection.map(Self::One).map_err(failed)
             }
             StoreNodes::Cluster => {
-                let builder = ClusterClient::builder([info])
+                let builder = ClusterClient::builder(servers)
                     .async_dns_resolver(resolver)
                     .connection_timeout(CONNECT)
                     .response_timeout(settings.deadline)
@@ -119,6 +135,16 @@ impl StoreConnection {
                 Ok(Self::Cluster(Box::new(connection)))
             }
         }
+    }
+
+    /// Notes what the next connection needs: that the store has answered, and the nodes of a cluster.
+    async fn noted(mut self, settings: &StoreSettings, addresses: &mut StoreAddresses) -> Result<Self, String> {
+        if matches!(self, Self::Cluster(_)) {
+            let ranges = self.query(redis::cmd("CLUSTER").arg("SLOTS")).await;
+            addresses.nodes = nodes(ranges.map_err(|error| describe(&error, settings))?, &settings.info()?);
+        }
+        addresses.has_answered = true;
+        Ok(self)
     }
 
     /// Whether it finds its way to nodes that come back, so that no other connection is needed.
@@ -177,6 +203,24 @@ fn host(address: &ConnectionAddr) -> (&str, u16) {
     }
 }
 
+/// Returns the nodes of an answer to `CLUSTER SLOTS`. It lists ranges of slots: first slot, last slot, and the nodes of the range.
+fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> {
+    let nodes = ranges.into_iter().flat_map(|range| range.into_iter().skip(2)).filter_map(|node| {
+        let mut parts = from_redis_value::<Vec<Value>>(node).ok()?.into_iter();
+        let host: String = from_redis_value(parts.next()?).ok()?;
+        Some((host, from_redis_value(parts.next()?).ok()?))
+    });
+    // A node whose host is not known is listed with one of these.
+    let known: BTreeSet<(String, u16)> = nodes.filter(|(host, _)| !["", "?"].contains(&host.as_str())).collect();
+    let at = |(host, port)| match info.addr() {
+        ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+            ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
+        }
+        _ => ConnectionAddr::Tcp(host, port),
+    };
+    known.into_iter().map(|node| info.clone().set_addr(at(node))).collect()
+}
+
 /// How long a name may take to resolve; the addresses that it had are tried then.
 const RESOLVE: Duration = Duration::from_millis(250);
 
@@ -198,13 +242,15 @@ pub(crate) struct StoreAddresses {
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
     /// Those that were found last.
     known: Vec<SocketAddr>,
+    /// The nodes of the cluster, as the last connection listed them.
+    nodes: Vec<ConnectionInfo>,
     /// Whether one of them ever was a store.
     has_answered: bool,
 }
 
 impl StoreAddresses {
     pub(crate) const fn new(lookup: AddressLookup) -> Self {
-        Self { lookup, under_way: None, known: Vec::new(), has_answered: false }
+        Self { lookup, under_way: None, known: Vec::new(), nodes: Vec::new(), has_answered: false }
     }
 
     /// The addresses, in one order for all processes. If the name cannot be resolved now, those that it had.
@@ -472,6 +518,35 @@ mod tests {
             RedisError::from(io::Error::new(io::ErrorKind::ConnectionRefused, "Connection refused (os error 111)"));
         let want = "nothing listens there (Connection refused (os error 111))";
         assert_eq!(describe(&refused, &settings("redis://cache")), want);
+    }
+
+    #[test]
+    fn nodes_of_a_cluster_are_called_as_the_url_says() {
+        let text = |text: &str| Value::BulkString(text.into());
+        let node = |host, port| Value::Array(vec![host, Value::Int(port), text("id"), Value::Array(Vec::new())]);
+        let range = |first, nodes: &[Value]| [&[Value::Int(first), Value::Int(first + 99)], nodes].concat();
+        let ranges = vec![
+            range(0, &[node(text("10.0.0.1"), 6379), node(text("10.0.0.2"), 6380)]),
+            range(
+                100,
+                &[node(text("10.0.0.1"), 6379), node(text("?"), 6379), node(text(""), 6379), node(Value::Nil, 6379)],
+            ),
+            range(200, &[text("10.0.0.3"), node(text("10.0.0.4"), 1 << 20), Value::Array(Vec::new())]),
+        ];
+        for url in ["redis://u:hunter2@cache", "rediss://u:hunter2@cache"] {
+            let info = settings(url).info().unwrap();
+            let found = nodes(ranges.clone(), &info);
+            assert_eq!(
+                found.iter().map(|node| host(node.addr())).collect::<Vec<_>>(),
+                [("10.0.0.1", 6379), ("10.0.0.2", 6380)]
+            );
+            let is_encrypted =
+                |info: &ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { insecure: false, .. });
+            for node in found {
+                assert_eq!(is_encrypted(&node), is_encrypted(&info));
+                assert_eq!(node.redis_settings().password(), Some("hunter2"));
+            }
+        }
     }
 
     #[test]

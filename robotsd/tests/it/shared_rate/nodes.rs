@@ -10,7 +10,7 @@ use robotsd::shared_rate::{SharedRate, StoreNodes, StoreSettings};
 
 use super::super::daemon::free_ports;
 use super::server::{StoreServer, each_program};
-use super::{back, key, lost, replica, settings, used, why};
+use super::{back, key, lost, lost_because, replica, settings, used, why};
 
 fn at(program: &Path, address: SocketAddr) -> StoreServer {
     let port = address.port().to_string();
@@ -170,5 +170,28 @@ fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
             recovered(&rate, &bucket).await;
             cluster.settled();
         }
+    });
+}
+
+/// The node that the URL names is dead, and another one has its slots. The connection is lost, and made again without the dead node.
+#[test]
+fn a_cluster_is_used_again_through_other_nodes_than_the_one_that_the_url_names() {
+    each_program(async |name, program| {
+        let mut cluster = Cluster::start(program);
+        let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&cluster.0[0].url()) });
+        let (bucket, _) = cluster.bucket_of(0);
+        back(&rate, &bucket).await;
+        cluster.0[0].kill();
+        let others = &cluster.0[1..];
+        for node in others {
+            assert_eq!(node.send(&format!("CLUSTER DELSLOTSRANGE 0 {}", SLOTS[1] - 1)), "+OK");
+        }
+        assert_eq!(others[0].send(&format!("CLUSTER ADDSLOTSRANGE 0 {}", SLOTS[1] - 1)), "+OK");
+        assert!(others[0].send("CLUSTER BUMPEPOCH").starts_with("+BUMPED"));
+        others.iter().for_each(|node| node.signal("STOP"));
+        // It has tried the node of the URL again.
+        lost_because(&rate, &bucket, "nothing listens there").await;
+        others.iter().for_each(|node| node.signal("CONT"));
+        recovered(&rate, &format!("{name}, the node of the URL is dead")).await;
     });
 }
