@@ -70,7 +70,12 @@ pub(super) struct ReadText<D> {
 
 /// Parses a text, or returns the first error of its syntax that the parser meets.
 pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
-    DeTable::parse(text).map_err(|error| Fault::new(error.span().unwrap_or_default(), error.message()))
+    DeTable::parse(text).map_err(|error| syntax_fault(&error))
+}
+
+/// An error of the syntax, in the words of the parser.
+pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
+    Fault::new(error.span().unwrap_or_default(), error.message())
 }
 
 /// Reads a text, or returns its problems.

@@ -3,24 +3,19 @@
 
 use toml::de::DeTable;
 
-use super::reader::parse;
+use super::reader::syntax_fault;
 use super::{Fault, Keys, Reader, Table};
 
-/// Reads the top-level entries that a part has, and returns it with the problems of the syntax of the file and of the values of the part.
+/// Reads the top-level entries of a part. Returns the part and the problems of the file's syntax and of the part's values. After an error of
+/// the syntax, the parser's own recovery decides what the rest of the file says.
 ///
 /// # Errors
 ///
-/// If what is left of the part cannot be read either, such as a table that occurs twice.
+/// If the part has no value without its problems, for example because a table lacks a key that it must have.
 pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
-    let own;
-    let (mut document, mut faults) = match parse(text) {
-        Ok(document) => (document, Vec::new()),
-        Err(fault) => {
-            own = own_lines(text, is_own);
-            (parse(&own)?, vec![fault])
-        }
-    };
+    let (mut document, errors) = DeTable::parse_recoverable(text);
+    let mut faults: Vec<_> = errors.first().map(syntax_fault).into_iter().collect();
     let others: Vec<String> = document.get_ref().keys().map(|name| name.get_ref().to_string()).collect();
     for name in others.iter().filter(|name| !is_own(name)) {
         document.get_mut().remove(name.as_str());
@@ -32,40 +27,6 @@ pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
         Some(part) => Ok((part, faults)),
         None => Err(faults.remove(0)),
     }
-}
-
-/// Returns the lines of a part in a text with an error of the syntax: its entries above the first header, and its tables without their
-/// inner tables. If a table has an error, only its lines that are valid by themselves are kept. All other lines are blanked, so that every
-/// byte keeps its place.
-fn own_lines(text: &str, is_own: impl Fn(&str) -> bool) -> String {
-    let is_header = |line: &str| line.trim_start().starts_with('[');
-    let (mut chunks, mut is_below_header) = (Vec::<String>::new(), false);
-    for line in text.split_inclusive('\n') {
-        is_below_header |= is_header(line);
-        match chunks.last_mut() {
-            Some(chunk) if is_below_header && !is_header(line) => chunk.push_str(line),
-            _ => chunks.push(line.to_owned()),
-        }
-    }
-    let is_valid = |text: &str| DeTable::parse(text).is_ok();
-    let is_of_part = |chunk: &str| {
-        let first = chunk.split_inclusive('\n').next().unwrap_or_default();
-        let is_inner = is_header(first) && first.split(']').next().is_some_and(|name| name.contains('.'));
-        let entry = DeTable::parse(first).ok().filter(|_| !is_inner);
-        entry.is_some_and(|entry| entry.get_ref().keys().any(|name| is_own(name.get_ref())))
-    };
-    let mut own = String::with_capacity(text.len());
-    for chunk in chunks {
-        let (is_of_part, is_whole) = (is_of_part(&chunk), is_valid(&chunk));
-        for line in chunk.split_inclusive('\n') {
-            if is_of_part && (is_whole || is_valid(line)) {
-                own.push_str(line);
-            } else {
-                own.extend(line.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }));
-            }
-        }
-    }
-    own
 }
 
 #[cfg(test)]
@@ -80,49 +41,37 @@ mod tests {
         }
 
         Admin {
-            socket: Option<String>,
-            address: Option<String>,
+            audit: Option<String>,
         }
-    }
-
-    fn salvaged(text: &str) -> (Option<String>, Option<String>, Option<String>, bool) {
-        let (part, faults) = read::<Part>(text).expect("something is read");
-        let (socket, address) = part.admin.map(|admin| (admin.socket, admin.address)).unwrap_or_default();
-        (part.state_dir, socket, address, faults.is_empty())
     }
 
     #[test]
-    fn what_is_certain_is_read_and_nothing_else() {
-        let some = |text: &str| Some(text.to_owned());
-        let (state, socket, address) = (some("state"), some("a.sock"), some("127.0.0.1:1"));
-        for (text, want) in [
-            ("state_dir = \"state\"\n[admin]\nsocket = \"a.sock\"\n", (&state, &socket, &None, true)),
-            // A fault elsewhere, before and after.
-            ("mode = refuse\nstate_dir = \"state\"\n[admin]\nsocket = \"a.sock\"\n", (&state, &socket, &None, false)),
+    fn a_part_is_read_whatever_else_is_wrong() {
+        for (text, want, is_clean) in [
+            ("state_dir = \"state\"\n[admin]\naudit = \"a.log\"\n", (Some("state"), Some("a.log")), true),
             (
-                "state_dir = \"state\"\n[admin]\nsocket = \"a.sock\"\n[[site]]\nname = \n",
-                (&state, &socket, &None, false),
+                "mode = refuse\nstate_dir = \"state\"\n[admin]\naudit = \"a.log\"\n",
+                (Some("state"), Some("a.log")),
+                false,
             ),
-            // A text that is not closed, before it.
-            ("upstreams = [\"http://127.0.0.1:1]\n[admin]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
             (
-                "state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n[admin]\nsocket = \"a.sock\"\n",
-                (&state, &socket, &None, false),
+                "state_dir = \"state\"\n[admin]\naudit = \"a.log\"\n[[site]]\nname = \n",
+                (Some("state"), Some("a.log")),
+                false,
             ),
-            ("[[site]]\nname = \"\"\"shop\"\n[admin]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
-            ("<<<<<<< HEAD\nmode refuse\n=======\n[ admin ]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
-            // In the part itself: a typo, a wrong type, an unclosed text.
-            ("[admin]\nsokcet = \"b.sock\"\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
-            ("[admin]\nsocket = 1\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
-            ("state_dir = \"state\n[admin]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
-            ("[admin]\nsocket = \"a.so\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
-            // Keys that follow a broken header are of another table.
-            ("[admin]\nsocket = \"a.sock\"\n[listener\naddress = \"127.0.0.1:1\"\n", (&None, &socket, &None, false)),
-            ("state_dir = \"state\"\n[admin\nsocket = \"a.sock\"\n", (&state, &None, &None, false)),
+            ("state_dir = \"state\"\n[[site]]\nname = \"\"\"shop\"\n", (Some("state"), None), false),
+            ("state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n", (Some("state"), None), false),
+            ("state_dir = \"state\"\nmode \"refuse\"\n", (Some("state"), None), false),
+            // In the part itself.
+            ("state_dir = \"state\"\n[admin]\naduit = \"a.log\"\n", (Some("state"), None), false),
+            ("state_dir = \"state\"\n[admin]\naudit = 1\n", (Some("state"), None), false),
+            ("state_dir = 1\n[admin]\naudit = \"a.log\"\n", (None, Some("a.log")), false),
+            ("server {\n  listen 80;\n}\n", (None, None), false),
         ] {
-            let (state_dir, socket, address, is_clean) = salvaged(text);
-            assert_eq!((&state_dir, &socket, &address, is_clean), want, "{text}");
+            let (part, faults) = read::<Part>(text).expect("something is read");
+            let audit = part.admin.and_then(|admin| admin.audit);
+            assert_eq!((part.state_dir.as_deref(), audit.as_deref()), want, "{text}");
+            assert_eq!(faults.is_empty(), is_clean, "{text}: {faults:?}");
         }
-        assert_eq!(salvaged("server {\n  listen 80;\n}\n"), (None, None, None, false));
     }
 }
