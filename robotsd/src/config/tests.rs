@@ -190,7 +190,7 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
         "state_dir = \"state\"\nmode = refuse\n[[site]]\nname = \"a\"\n[[site]]\nname = 1\n[[site]]\nname = \"c\"\n";
     assert_eq!(of(text).unwrap(), (state, vec!["a".to_owned(), "c".to_owned()]));
     assert_eq!(of("[[site]]\nname = \"a\"\n").unwrap(), (None, vec!["a".to_owned()]));
-    assert!(of("state_dir = \"state\n").is_err(), "it may be there, and be what cannot be read");
+    assert!(of("state_dir = 1\n").is_err(), "it may be there, and be what cannot be read");
 }
 
 /// Configs with a mistake each, and the answers: `line:column: message; help`. After a change of messages, `UPDATE=1` in the

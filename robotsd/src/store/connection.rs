@@ -208,7 +208,8 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
     let nodes = ranges.into_iter().flat_map(|range| range.into_iter().skip(2)).filter_map(|node| {
         let mut parts = from_redis_value::<Vec<Value>>(node).ok()?.into_iter();
         let host: String = from_redis_value(parts.next()?).ok()?;
-        Some((host, from_redis_value(parts.next()?).ok()?))
+        let port: i64 = from_redis_value(parts.next()?).ok()?;
+        Some((host, u16::try_from(port).ok()?))
     });
     // A node whose host is not known is listed with one of these.
     let known: BTreeSet<(String, u16)> = nodes.filter(|(host, _)| !["", "?"].contains(&host.as_str())).collect();

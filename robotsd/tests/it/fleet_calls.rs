@@ -227,8 +227,9 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     // The first has two addresses, and counts once.
     let other = free();
     let listener = format!("[[admin.listener]]\naddress = \"{other}\"\naccess = \"read\"\n");
-    let (first_folder, first) = replica("full");
-    first_folder.configure(first_folder.read("robotsd.toml") + &listener);
+    let first_folder = folder_with("full", "");
+    first_folder.write("robotsd.toml", first_folder.read("robotsd.toml") + &listener);
+    let first = first_folder.start();
     let ((_second_folder, second), (_third_folder, mut third)) = (replica("read"), replica("full"));
     [&first, &second, &third].into_iter().zip([1, 2, 4]).for_each(|(running, times)| crawl(running, times));
     let replicas = [first.admin(), second.admin(), other, third.admin()];

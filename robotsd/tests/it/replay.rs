@@ -724,7 +724,6 @@ fn a_report_with_a_history_begins_with_the_judgements() {
     assert_has(folder.run(["replay", "log"]).failed(2), &[usual]);
 }
 
-/// The log of an older robotsd, or of the second question of nginx about a request.
 #[test]
 fn questions_of_a_proxy_are_no_requests() {
     let questions = ["/-/auth/nginx", "/-/refusal/nginx", "/-/site/shop/auth/envoy/a"];
