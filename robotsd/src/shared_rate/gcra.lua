@@ -5,10 +5,11 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local interval, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
--- The TAT, and when it was written.
-local held = redis.call('GET', KEYS[1])
+-- The TAT, and when it was written. GET refuses a value of another type. Such a value says nothing, and SET replaces it: an error here
+-- would look like an error of the store, and every other bucket would be counted alone.
+local held = redis.pcall('GET', KEYS[1])
 local stored, written
-if held then
+if type(held) == 'string' then
   stored, written = string.match(held, '^(%d+) (%d+)$')
   stored, written = stored and tonumber(stored), written and tonumber(written)
 end

@@ -362,6 +362,29 @@ fn a_time_that_no_bucket_has_denies_nobody() {
     });
 }
 
+#[test]
+fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
+    each_store(async |name, store| {
+        for write in ["RPUSH {} a", "HSET {} a b", "SADD {} a", "ZADD {} 1 a", "XADD {} * a b"] {
+            spent(&store, name, slow(), 20).await;
+            let held = store.key();
+            assert_eq!(store.send(&format!("DEL {held}")), ":1");
+            assert!(!store.send(&write.replace("{}", &held)).starts_with('-'), "{name} {write}");
+            let rate = replica(patient(&store));
+            used(&rate);
+            // The bucket begins anew, and is counted from there.
+            for request in 0..20 {
+                assert_eq!(rate.spend(key(name), slow()).await, SharedVerdict::Allow, "{name} {write}: {request}");
+            }
+            let said = rate.spend(key(name), slow()).await;
+            assert!(matches!(said, SharedVerdict::Deny { .. }), "{name} {write}: {said:?}");
+            assert_eq!(rate.spend(key("another"), slow()).await, SharedVerdict::Allow, "{name} {write}");
+            let counts = rate.report().counts;
+            assert_eq!((counts.of(StoreCount::Outages), counts.of(StoreCount::Alone)), (0, 0), "{name} {write}");
+        }
+    });
+}
+
 /// The longest that a bucket in the process makes anyone wait is an interval.
 #[test]
 fn whatever_the_store_holds_nobody_waits_for_longer_than_an_interval() {
