@@ -13,7 +13,7 @@ mod turns;
 pub(crate) use self::attempt::{RetryPlan, signing_key};
 pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
 pub(crate) use self::settings::{
-    BodyTemplate, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, NOTICE, Notice, NotifyEvent,
+    BodyFormat, BodyTemplate, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, NOTICE, Notice, NotifyEvent,
 };
 pub(crate) use self::turns::{Turn, TurnOf, Turns};
 

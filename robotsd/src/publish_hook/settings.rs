@@ -226,11 +226,26 @@ pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}
 /// Octets of a template.
 const MOST: usize = 64 * 1024;
 
-/// Text with placeholders, `{{url}}`. One that begins as JSON is JSON, and values are escaped for it.
+word_enum! {
+    /// The kind of a body, for which its values are escaped.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub(crate) enum BodyFormat {
+        Text = "text",
+        Json = "json",
+        /// JSON whose texts are in Slack's markup, in which `<!channel>` calls everyone and `<URL|text>` is a link.
+        Slack = "slack",
+    }
+}
+
+/// Keys by which JSON is a message in Slack's markup, also for others that take these, such as Mattermost.
+const SLACK: [&str; 3] = ["text", "blocks", "attachments"];
+
+/// Text with placeholders, `{{url}}`, whose values are escaped for its format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodyTemplate {
     pub(super) text: String,
-    is_json: bool,
+    format: BodyFormat,
     /// Whether it says which host or URL it is about.
     needs_host: bool,
 }
@@ -240,14 +255,16 @@ const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
 impl BodyTemplate {
-    /// Reads a template. JSON is tried with values, so that no version is the first to find a fault.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads a template. Without a format, one that begins as JSON is JSON, or a message for Slack by its keys. JSON is tried with values, so
+    /// that no version is the first to find a fault.
+    pub(crate) fn parse(text: &str, format: Option<BodyFormat>) -> Result<Self, String> {
         if text.len() > MOST {
             return Err(format!("the body has at most {} KiB", MOST / 1024));
         }
         let start = text.trim_start();
-        let is_json = start.starts_with(['{', '[']) && !start.starts_with("{{");
-        let mut template = Self { text: text.to_owned(), is_json, needs_host: false };
+        let begins_as_json = start.starts_with(['{', '[']) && !start.starts_with("{{");
+        let usual = if begins_as_json { BodyFormat::Json } else { BodyFormat::Text };
+        let mut template = Self { text: text.to_owned(), format: format.unwrap_or(usual), needs_host: false };
         let hosts = vec!["a.example".to_owned(), "b.example".to_owned()];
         let notice = Notice { hosts, ..Notice::new(None, "a \"site\"", "sha256:00") };
         let mut names = Vec::new();
@@ -255,13 +272,17 @@ impl BodyTemplate {
             names.push(name.to_owned());
             template.value(name, &notice)
         })?;
-        let fault = |error: serde_json::Error| {
-            format!(
-                "the body begins as JSON and is none with its values filled in: {error}; texts stand in quotes, {{{{urls}}}} does not"
-            )
-        };
-        if is_json {
-            serde_json::from_str::<serde_json::Value>(&tried).map_err(fault)?;
+        if template.format != BodyFormat::Text {
+            let is = if format.is_some() { "the body is to be JSON" } else { "the body begins as JSON" };
+            let fault = |error: serde_json::Error| {
+                format!(
+                    "{is} and is none with its values filled in: {error}; texts stand in quotes, {{{{urls}}}} does not"
+                )
+            };
+            let tried: serde_json::Value = serde_json::from_str(&tried).map_err(fault)?;
+            if format.is_none() && SLACK.iter().any(|key| tried.get(key).is_some()) {
+                template.format = BodyFormat::Slack;
+            }
         }
         template.needs_host = names.iter().any(|name| matches!(&**name, "host" | "url" | "urls"));
         Ok(template)
@@ -272,7 +293,10 @@ impl BodyTemplate {
     }
 
     pub(super) const fn content_type(&self) -> &'static str {
-        if self.is_json { "application/json" } else { "text/plain; charset=utf-8" }
+        match self.format {
+            BodyFormat::Text => "text/plain; charset=utf-8",
+            BodyFormat::Json | BodyFormat::Slack => "application/json",
+        }
     }
 
     pub(super) fn render(&self, notice: &Notice) -> String {
@@ -289,8 +313,10 @@ impl BodyTemplate {
             "host" => self.escaped(host),
             "version" => self.escaped(&notice.version),
             "url" => self.escaped(&url(host)),
-            "urls" if self.is_json => serde_json::Value::from_iter(urls).to_string(),
-            "urls" => urls.map(|url| self.escaped(&url)).collect::<Vec<_>>().join("\n"),
+            "urls" if self.format == BodyFormat::Text => {
+                urls.map(|url| self.escaped(&url)).collect::<Vec<_>>().join("\n")
+            }
+            "urls" => serde_json::Value::from_iter(urls).to_string(),
             "event" => notice.event.map_or("published", NotifyEvent::as_str).to_owned(),
             "id" => notice.id(),
             "time" => notice.time.clone(),
@@ -301,13 +327,17 @@ impl BodyTemplate {
         })
     }
 
-    /// The value, as it may stand in a text of JSON, or without control characters.
+    /// The value, as it may stand in a text of the body.
     fn escaped(&self, value: &str) -> String {
-        if self.is_json {
+        let in_json = |value: &str| {
             let quoted = serde_json::Value::from(value).to_string();
             quoted[1..quoted.len() - 1].to_owned()
-        } else {
-            value.replace(char::is_control, "\u{fffd}")
+        };
+        match self.format {
+            BodyFormat::Text => value.replace(char::is_control, "\u{fffd}"),
+            BodyFormat::Json => in_json(value),
+            // All that Slack asks for: https://api.slack.com/reference/surfaces/formatting#escaping
+            BodyFormat::Slack => in_json(&value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")),
         }
     }
 }
@@ -345,7 +375,7 @@ mod tests {
 
     fn rendered(text: &str) -> String {
         let hosts = vec!["shop.test".to_owned(), "www.shop.test".to_owned()];
-        let template = BodyTemplate::parse(text).expect("a template");
+        let template = BodyTemplate::parse(text, None).expect("a template");
         template.render(&Notice { hosts, ..Notice::new(None, "a\"\\\n", "sha256:12") })
     }
 
@@ -361,6 +391,35 @@ mod tests {
     }
 
     #[test]
+    fn a_message_for_slack_has_no_markup_of_its_values() {
+        let hostile = "<!channel> <https://evil.test|approve> & \"x\"";
+        let rendered = |text: &str, format| {
+            let template = BodyTemplate::parse(text, format).expect(text);
+            template.render(&Notice { message: hostile.to_owned(), ..Notice::new(None, "", "") })
+        };
+        let escaped = "&lt;!channel&gt; &lt;https://evil.test|approve&gt; &amp; \\\"x\\\"";
+        for (text, format) in [
+            ("{\"text\": \"*{{message}}*\"}", None),
+            ("{\"attachments\": [{\"text\": \"*{{message}}*\"}]}", None),
+            ("{\"blocks\": [{\"text\": {\"text\": \"*{{message}}*\"}}]}", None),
+            ("{\"fields\": {\"a\": \"*{{message}}*\"}}", Some(BodyFormat::Slack)),
+        ] {
+            assert_eq!(rendered(text, format), text.replace("{{message}}", escaped));
+        }
+        let json = "<!channel> <https://evil.test|approve> & \\\"x\\\"";
+        for (text, format) in
+            [("{\"content\": \"{{message}}\"}", None), ("{\"text\": \"{{message}}\"}", Some(BodyFormat::Json))]
+        {
+            assert_eq!(rendered(text, format), text.replace("{{message}}", json));
+        }
+        for (text, format) in [("{{message}}", None), ("{\"text\": {{message}}}", Some(BodyFormat::Text))] {
+            assert_eq!(rendered(text, format), text.replace("{{message}}", hostile));
+        }
+        let why = BodyTemplate::parse("text {{message}}", Some(BodyFormat::Slack)).expect_err("no JSON");
+        assert!(why.starts_with("the body is to be JSON and is none with its values filled in: "), "{why}");
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (text, begins) in [
             (
@@ -372,9 +431,9 @@ mod tests {
             ("{\"files\": \"{{urls}}\"}", "the body begins as JSON and is none"),
             ("[1,]", "the body begins as JSON and is none"),
         ] {
-            let message = BodyTemplate::parse(text).expect_err(text);
+            let message = BodyTemplate::parse(text, None).expect_err(text);
             assert!(message.starts_with(begins), "{text}: {message}");
         }
-        assert!(BodyTemplate::parse(&"x".repeat(MOST + 1)).is_err());
+        assert!(BodyTemplate::parse(&"x".repeat(MOST + 1), None).is_err());
     }
 }

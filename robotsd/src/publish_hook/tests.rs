@@ -92,7 +92,7 @@ fn hook_within(timeout: Duration, port: u16, headers: Vec<(HeaderName, HookHeade
         target: HookTarget::new(url.parse().expect("a URL")).expect("a target"),
         method: Method::POST,
         headers,
-        body: Some(BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}").expect("a body")),
+        body: Some(BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}", None).expect("a body")),
         timeout,
         trust: Trust::System,
         on: Vec::new(),

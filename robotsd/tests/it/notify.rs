@@ -261,6 +261,26 @@ fn a_template_words_it_and_an_event_that_is_not_wanted_is_not_told() {
 }
 
 #[test]
+fn what_a_message_quotes_is_no_markup_of_slack() {
+    let receiver = Origin::showing(200, "");
+    let slack = "body = '{\"text\": \"{{message}} `{{next}}`\"}'";
+    let folder = config(&receiver, slack).folder();
+    folder.write("robotsd.toml", folder.read("robotsd.toml").replace(ALL, "\"accepted\", \"rolled-back\""));
+    let _running = folder.start();
+    folder.replace("robots.txt", EVERYONE_OUT);
+    let (hash, hostile) = (waiting(&folder), "<!channel> <https://evil.test|approve> & so on");
+    folder.with_config(&["accept", "shop", &hash, "--reason", hostile]).succeeded();
+    let text = body(&told(&receiver, 0))["text"].to_string();
+    assert_has(&text, &["&lt;!channel&gt; &lt;https://evil.test|approve&gt; &amp; so on"]);
+    assert_lacks(&text, &["<", ">"]);
+    // JSON for somebody else has the text as it is.
+    folder.configure(folder.read("robotsd.toml").replace(slack, &format!("{slack}\nformat = \"json\"")));
+    folder.with_config(&["reload"]).succeeded();
+    folder.with_config(&["rollback", "shop", "--reason", hostile]).succeeded();
+    assert_has(body(&told(&receiver, 1))["text"].as_str().unwrap(), &[hostile]);
+}
+
+#[test]
 fn a_secret_that_is_none_is_found_by_the_check_and_never_shown() {
     let receiver = Origin::showing(200, "");
     let check = |secret: Option<&str>| {

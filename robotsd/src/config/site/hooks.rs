@@ -12,7 +12,7 @@ use toml::de::DeValue;
 
 use crate::config::published::trusted;
 use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Span, Value, bound, tables, unplaced, word_values};
-use crate::publish_hook::{self, BodyTemplate, HookHeader, HookSettings, HookTarget, NotifyEvent};
+use crate::publish_hook::{self, BodyFormat, BodyTemplate, HookHeader, HookSettings, HookTarget, NotifyEvent};
 use crate::upstream::Trust;
 
 tables! {
@@ -26,6 +26,8 @@ tables! {
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         headers: BTreeMap<String, Spanned<RawHeader>>,
         body: Option<Spanned<String>>,
+        /// What the values in the body are escaped for.
+        format: Option<Spanned<BodyFormat>>,
         timeout: Spanned<Span> = unplaced(Span(publish_hook::DEFAULT_TIMEOUT)) => bound(
             Span::seconds(1)..=Span::seconds(60),
             "timeout may be from \"1s\" to \"60s\"",
@@ -41,7 +43,7 @@ tables! {
 }
 
 word_values! {
-    None => NotifyEvent;
+    None => NotifyEvent, BodyFormat;
 }
 
 /// The value of a field, or the file that holds it.
@@ -121,7 +123,7 @@ fn resolve_hook(hook: &RawHook, of: HookUse, folder: &Path, faults: &mut Faults)
     let target = faults.keep(target(&hook.url));
     let method = faults.keep(hook.method.as_ref().map_or(Ok(Method::POST), method));
     let usual = (of == HookUse::Events).then(|| unplaced(publish_hook::NOTICE.to_owned()));
-    let body = faults.keep(hook.body.as_ref().or(usual.as_ref()).map(|written| body(written, of)).transpose());
+    let body = faults.keep(hook.body.as_ref().or(usual.as_ref()).map(|written| body(written, hook, of)).transpose());
     match (of, hook.on.first()) {
         (HookUse::Events, None) => {
             let events = NotifyEvent::ALL.map(NotifyEvent::as_str).join("\", \"");
@@ -134,6 +136,11 @@ fn resolve_hook(hook: &RawHook, of: HookUse, folder: &Path, faults: &mut Faults)
             faults.push(event.fault(message));
         }
         _ => {}
+    }
+    if let (None, Some(format)) = (&hook.body, &hook.format) {
+        faults.push(
+            format.fault("this is the format of a body: write one, such as body = '{\"text\": \"{{message}}\"}'"),
+        );
     }
     if let Some((_, value)) = hook.headers.iter().nth(MOST_HEADERS) {
         faults.push(value.fault(format!("a request has at most {MOST_HEADERS} headers of its own")));
@@ -180,8 +187,9 @@ fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     })
 }
 
-fn body(written: &Spanned<String>, of: HookUse) -> Result<BodyTemplate, Fault> {
-    let body = BodyTemplate::parse(written.get_ref()).map_err(|message| written.fault(message))?;
+fn body(written: &Spanned<String>, hook: &RawHook, of: HookUse) -> Result<BodyTemplate, Fault> {
+    let format = hook.format.as_ref().map(|format| *format.get_ref());
+    let body = BodyTemplate::parse(written.get_ref(), format).map_err(|message| written.fault(message))?;
     let unknown = match of {
         HookUse::Patterns => "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts",
         HookUse::Events => "{{host}}, {{url}} and {{urls}} stand in [[site.robots.on_publish]] alone: write {{site}}",
