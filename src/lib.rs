@@ -47,7 +47,7 @@ pub mod internals {
     #[cfg(feature = "tls")]
     pub use crate::source::fetch::tls::certificate_fault;
     pub use robots_core::debug_as;
-    pub use robots_core::internals::{Grace, first_few};
+    pub use robots_core::internals::{AddressClass, Grace, first_few};
 }
 
 /// The code of the project's page, which the tests of the documentation compile.

@@ -160,6 +160,11 @@ impl AddressSocket {
         })
     }
 
+    /// Where it listens, with the port that the system chose.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.local
+    }
+
     /// The socket once more.
     pub(crate) fn socket(&self) -> io::Result<TcpListener> {
         self.socket.try_clone()

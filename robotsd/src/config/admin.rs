@@ -158,6 +158,11 @@ impl AdminSettings {
         self.address.map(|address| AdminListenerConfig { address, access: None, certificates: None, proxy: None })
     }
 
+    /// Every address.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.address.into_iter().chain(self.listeners.iter().map(|listener| listener.address))
+    }
+
     /// The default address.
     pub(crate) fn usual_address() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, PORT).into()

@@ -22,6 +22,17 @@ pub(crate) enum AdminPlace {
     Tls(String, u16),
 }
 
+impl AdminPlace {
+    /// Its host, an IPv6 address without brackets, and its port; none of a socket.
+    pub(super) fn host_and_port(&self) -> Option<(String, u16)> {
+        match self {
+            Self::Address(address) => Some((address.ip().to_string(), address.port())),
+            Self::Name(host, port) | Self::Tls(host, port) => Some((host.trim_matches(['[', ']']).to_owned(), *port)),
+            Self::Socket(_) => None,
+        }
+    }
+}
+
 impl FromStr for AdminPlace {
     type Err = String;
 

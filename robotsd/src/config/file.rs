@@ -42,6 +42,8 @@ tables! {
         state_dir: Option<Spanned<PathBuf>>,
         /// Files with further sites, as `sites.d/*.toml`.
         include: Vec<Spanned<PathBuf>>,
+        /// Hosts that hooks of included files may be sent to, besides public addresses.
+        hook_hosts: Vec<Spanned<String>>,
         listener: Vec<RawListener>,
         site: Vec<Spanned<RawSite>>,
         agents: RawAgents,

@@ -104,7 +104,8 @@ fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     }
 }
 
-/// Notes the places that are none.
-pub(super) fn check(fleet: &RawFleet, faults: &mut Faults) {
-    faults.keep_all(fleet.replicas.iter().map(place));
+/// The hosts and ports of the replicas. Places that are none are noted.
+pub(super) fn hosts(fleet: &RawFleet, faults: &mut Faults) -> Vec<(String, u16)> {
+    let places: Vec<_> = fleet.replicas.iter().filter_map(|replica| faults.keep(place(replica))).collect();
+    places.iter().filter_map(AdminPlace::host_and_port).collect()
 }

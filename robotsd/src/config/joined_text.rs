@@ -51,6 +51,11 @@ impl Parts {
         self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
     }
 
+    /// The paths of all files, by their numbers.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(|(path, _)| &**path)
+    }
+
     pub(super) fn path(&self, number: usize) -> &Path {
         &self.0[number].0
     }

@@ -15,10 +15,11 @@ use super::joined_text::Parts;
 use super::reader::ReadText;
 use super::{
     AdminSettings, Config, ConfigError, Fault, Faults, FleetSettings, GoodCopies, RawAdmin, RawConfig, RawSite,
-    RegistrySources, Value as _, admin, board, fleet, identity, included, listener, log, rate_store, reader, registry,
-    review, site,
+    RegistrySources, Value as _, admin, board, fleet, identity, included, listener, log, parsed, rate_store, reader,
+    registry, review, site,
 };
 use crate::audit;
+use crate::publish_hook::{HookHost, HookScope};
 
 /// A config file that was read, once, with the files that it includes: whatever is made of it is made of the same text.
 #[derive(Debug)]
@@ -234,9 +235,14 @@ fn collect(
         listeners: &file.listener,
         state_dir: state_dir.as_deref(),
     };
+    let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
+    let own = admin.iter().flatten().flat_map(AdminSettings::addresses).map(|own| (own.ip().to_string(), own.port()));
+    let of_admin = own.chain(fleet::hosts(&file.fleet, faults)).collect();
+    let scopes = hook_scopes(&file.hook_hosts, parts, of_admin, faults);
     let resolve = |site: &Spanned<RawSite>| {
-        let resolved = site::resolve(all, site, parts.folder(site.span().start), faults)?;
-        faults.0.extend(included::robots_outside(&resolved, site.span().start, parts));
+        let at = site.span().start;
+        let resolved = site::resolve(all, site, &scopes[parts.of(at)], faults)?;
+        faults.0.extend(included::robots_outside(&resolved, at, parts));
         Some(resolved)
     };
     let mut sites: Vec<_> = file.site.iter().map(resolve).collect();
@@ -245,9 +251,7 @@ fn collect(
         let trusted = listeners.iter().flat_map(|listener| listener.trusted.networks.clone());
         identity::resolve(identity, trusted.collect(), folder, faults)
     });
-    let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
-    fleet::check(&file.fleet, faults);
-    let notify = site::resolve_hooks(&file.notify, site::HookUse::Events, folder, faults);
+    let notify = site::resolve_hooks(&file.notify, site::HookUse::Events, &scopes[0], faults);
     let board = faults.keep(board::resolve(&file.board));
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let of_rate = rate_store.as_ref().and_then(Option::as_ref);
@@ -294,6 +298,21 @@ fn collect(
         upstream: limits.upstream,
         log: log.unwrap_or_default(),
     }
+}
+
+/// Where the hooks of each file may go: the config, then those that it includes.
+fn hook_scopes(
+    hosts: &[Spanned<String>],
+    parts: &Parts,
+    admin: Vec<(String, u16)>,
+    faults: &mut Faults,
+) -> Vec<Arc<HookScope>> {
+    let listed = faults.keep_all(hosts.iter().map(parsed::<HookHost>)).unwrap_or_default();
+    let scope = |(number, path): (usize, &Path)| {
+        let listed = (number > 0).then(|| listed.clone());
+        Arc::new(HookScope { file: path.to_owned(), listed, admin: admin.clone() })
+    };
+    parts.paths().enumerate().map(scope).collect()
 }
 
 fn workers(file: &RawConfig) -> NonZeroUsize {

@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use toml::Spanned;
@@ -17,7 +18,7 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 
 use super::file::Reviewable;
 use super::log::{cannot_be_made, is_writable};
-use super::site::end;
+use super::site::{RawHook, end};
 use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
     host_patterns, load_registry, uncovered,
@@ -26,7 +27,7 @@ use crate::edge::objections;
 use crate::files;
 use crate::input;
 use crate::names::{crawler_hint, did_you_mean};
-use crate::publish_hook::{HookHeader, signing_key};
+use crate::publish_hook::{HookHeader, HookSettings, signing_key};
 use crate::render::Diagnostic;
 
 impl Config {
@@ -66,6 +67,7 @@ impl Config {
         note(Severity::Warning, &[], everything_exempt(file).collect());
         note(Severity::Warning, &[], secrets(file, self));
         note(Severity::Error, &[], unusable_secrets(file, self).collect());
+        note(Severity::Error, &["admin", "fleet", "hook_hosts", "include"], unsent(file, self).collect());
         found.sort_by_key(|(_, fault)| fault.span.start);
         found.iter().map(|(severity, fault)| self.parts.diagnostic(*severity, &self.text, fault)).collect()
     }
@@ -133,13 +135,26 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
 
+/// The hooks of sites and those of events, as they are written and as they are.
+fn hooks<'c>(
+    file: &'c RawConfig,
+    config: &'c Config,
+) -> impl Iterator<Item = (&'c Spanned<RawHook>, &'c Arc<HookSettings>)> {
+    let sites = file.site.iter().zip(&config.sites);
+    let hooks = sites.flat_map(|(site, settings)| site.get_ref().robots.on_publish.iter().zip(&settings.on_publish));
+    hooks.chain(file.notify.iter().zip(&config.notify))
+}
+
+/// Hooks that are never sent, because of where they lead. Names may lead there too, which is known when they are sent.
+fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
+    hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
+}
+
 /// Secrets of hooks that are none: every user of the machine, or everyone on the way to the server, can read them. And files
 /// of them that cannot be read: they may be there when a version goes live.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let sites = file.site.iter().zip(&config.sites);
-    let hooks = sites.flat_map(|(site, settings)| site.get_ref().robots.on_publish.iter().zip(&settings.on_publish));
-    for (written, hook) in hooks.chain(file.notify.iter().zip(&config.notify)) {
+    for (written, hook) in hooks(file, config) {
         if let (Some(written), Some(path)) = (&written.get_ref().secret, &hook.secret) {
             faults.extend(secret_file(written, path, "a signature"));
         }

@@ -1,6 +1,9 @@
 //! One attempt: a connection, a request, the status of its answer; and when the next one is due.
 
+use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -16,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::destination::{NoDestination, look_up};
 use super::settings::{HookHeader, HookSettings, Notice};
 use crate::date::seconds as seconds_of;
 use crate::files;
@@ -27,30 +31,38 @@ const MOST_SECRET: u64 = 8 * 1024;
 
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
-/// Sends the request once, within the time that the hook has.
-pub(super) async fn attempt(hook: &HookSettings, notice: &Notice) -> Attempt {
-    match timeout(hook.timeout, send(hook, notice)).await {
+/// Sends the request once, within the time that the hook has, to none of the addresses of this process's `admin` interface.
+pub(super) async fn attempt(hook: &Arc<HookSettings>, notice: &Notice, admin: Vec<SocketAddr>) -> Attempt {
+    match timeout(hook.timeout, send(hook, notice, admin)).await {
         Ok(Ok(status)) => Attempt::of(status),
-        Ok(Err(why)) => Attempt::Failed(why),
+        Ok(Err(outcome)) => outcome,
         Err(_) => Attempt::Failed(format!("no answer within {} s", hook.timeout.as_secs_f64())),
     }
 }
 
-async fn send(hook: &HookSettings, notice: &Notice) -> Result<StatusCode, String> {
-    let request = request(hook, notice).await?;
+async fn send(hook: &Arc<HookSettings>, notice: &Notice, admin: Vec<SocketAddr>) -> Result<StatusCode, Attempt> {
+    let request = request(hook, notice).await.map_err(Attempt::Failed)?;
     let (host, port) = (hook.target.host(), hook.target.port());
-    let connected = TcpStream::connect((host, port)).await;
-    let socket = connected.map_err(|error| format!("no connection to {host} port {port}: {error}"))?;
+    let of = Arc::clone(hook);
+    let addresses = blocking(move || of.scope.destinations((of.target.host(), of.target.port()), &admin, look_up));
+    let addresses = addresses.await.map_err(Attempt::Failed)?.map_err(|why| match why {
+        NoDestination::Refused(why) => Attempt::Refused(why),
+        NoDestination::Unknown(why) => Attempt::Failed(why),
+    })?;
+    let unreached = |error: io::Error| Attempt::Failed(format!("no connection to {host} port {port}: {error}"));
+    let socket = TcpStream::connect(&*addresses).await.map_err(unreached)?;
     let socket = if hook.target.is_secure() {
         let secured = secured(&hook.trust, host, socket).await;
-        let stream = secured.map_err(|error| format!("no TLS with {host} port {port}: {error}"))?;
-        Socket::Tls(Box::new(stream.into()))
+        let insecure = |error| Attempt::Failed(format!("no TLS with {host} port {port}: {error}"));
+        Socket::Tls(Box::new(secured.map_err(insecure)?.into()))
     } else {
         Socket::Tcp(socket)
     };
-    let failed = |error: hyper::Error| match std::error::Error::source(&error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
+    let failed = |error: hyper::Error| {
+        Attempt::Failed(match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        })
     };
     let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(failed)?;
     let driver = tokio::spawn(connection);
@@ -63,12 +75,7 @@ async fn send(hook: &HookSettings, notice: &Notice) -> Result<StatusCode, String
 async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<Bytes>>, String> {
     let mut request = Request::builder().method(hook.method.clone()).uri(hook.target.path());
     let has = |name: &http::HeaderName| hook.headers.iter().any(|(own, _)| own == name);
-    if !has(&HOST) {
-        request = request.header(HOST, hook.target.authority());
-    }
-    if !has(&USER_AGENT) {
-        request = request.header(USER_AGENT, AGENT);
-    }
+    request = request.header(HOST, hook.target.authority()).header(USER_AGENT, AGENT);
     if let Some(body) = hook.body.as_ref().filter(|_| !has(&CONTENT_TYPE)) {
         request = request.header(CONTENT_TYPE, body.content_type());
     }
@@ -95,9 +102,14 @@ async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<By
     request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
 }
 
-/// Reads a file. A file system may hang; the time of the attempt is bounded all the same.
+/// Reads a file.
 async fn read<T: Send + 'static>(path: PathBuf, read: fn(&Path) -> Result<T, String>) -> Result<T, String> {
-    spawn_blocking(move || read(&path)).await.unwrap_or_else(|error| Err(error.to_string()))
+    blocking(move || read(&path)).await?
+}
+
+/// Does what may hang, as a file system and a name server may: the time of the attempt is bounded all the same.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    spawn_blocking(work).await.map_err(|error| error.to_string())
 }
 
 /// The signature of a body, as <https://www.standardwebhooks.com> has it.
@@ -121,7 +133,7 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
 /// The value in a file, without the line end behind it. Messages say nothing of what it holds.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let shown = path.display();
-    let failed = |error: std::io::Error| format!("{shown}: {error}");
+    let failed = |error: io::Error| format!("{shown}: {error}");
     let (octets, _) = files::read_at_most(path, MOST_SECRET).map_err(failed)?;
     if octets.len() as u64 > MOST_SECRET {
         return Err(format!("{shown}: the file is longer than {MOST_SECRET} octets"));

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +42,8 @@ pub(crate) struct PublishHooks {
     jobs: Mutex<HashMap<JobKey, Job>>,
     /// The thread's; none until the first request, or where the system gave no thread.
     runtime: Mutex<Option<Handle>>,
+    /// The addresses at which the admin interface of this process listens: no request goes there.
+    admin: Mutex<Vec<SocketAddr>>,
     permits: Semaphore,
     /// Of each server that is sent to: one that does not answer holds up none but its own.
     permits_of_server: Mutex<HashMap<String, Arc<Semaphore>>>,
@@ -131,6 +134,7 @@ impl PublishHooks {
             settings: Mutex::default(),
             jobs: Mutex::default(),
             runtime: Mutex::default(),
+            admin: Mutex::default(),
             permits: Semaphore::new(AT_ONCE),
             permits_of_server: Mutex::default(),
             record: folder.map(DeliveryRecord),
@@ -146,6 +150,11 @@ impl PublishHooks {
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
         *self.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
+    }
+
+    /// The admin interface of this process listens at these addresses from now on.
+    pub(crate) fn keep_from(&self, admin: Vec<SocketAddr>) {
+        *self.admin.lock() = admin;
     }
 
     /// The hosts of a site that are announced.
@@ -381,7 +390,8 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
             return;
         }
         shared.update(key, |job| job.status.report.attempts = number);
-        let outcome = attempt(hook, notice).await;
+        let admin = shared.admin.lock().clone();
+        let outcome = attempt(hook, notice, admin).await;
         drop((permit, of_server));
         let (why, pause) = match outcome {
             Attempt::Delivered(status) => {

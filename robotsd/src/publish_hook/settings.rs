@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::header::{HeaderName, HeaderValue};
@@ -10,6 +11,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Uri};
 use tower_robots::live::VersionHash;
 
+use super::destination::HookScope;
 use crate::date::rfc3339;
 use crate::upstream::Trust;
 use crate::word_enum::word_enum;
@@ -30,6 +32,8 @@ pub(crate) struct HookSettings {
     pub(crate) on: Vec<NotifyEvent>,
     /// The file of the secret by which it is signed, read for each attempt.
     pub(crate) secret: Option<PathBuf>,
+    /// The file that has it, which says where it may go.
+    pub(crate) scope: Arc<HookScope>,
 }
 
 word_enum! {
@@ -81,6 +85,11 @@ impl HookSettings {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
             false => notice.mark.clone(),
         }
+    }
+
+    /// Why it is never sent, as far as its URL alone says so.
+    pub(crate) fn objection(&self) -> Option<String> {
+        self.scope.objection(self.target.host(), self.target.port())
     }
 
     pub(super) fn needs_host(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The places where the admin interface listens: those of the config with which the process started, until it ends or another process
 //! takes its place. Its clients, and what they may do, follow every config.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -129,6 +130,11 @@ impl AdminPlaces {
     pub(super) fn certificates_beside(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
         let own = self.addresses.iter().map(|place| &place.config.certificates);
         listeners.iter().map(|listener| &listener.certificates).chain(own).flatten().cloned().collect()
+    }
+
+    /// The addresses that are open.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.iter().map(|place| place.socket.address()).collect()
     }
 
     /// Accepts no more; requests that have come are answered. The sockets stay open, so that connections wait for this process or

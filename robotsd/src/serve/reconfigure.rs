@@ -302,7 +302,7 @@ impl ActiveConfig {
     }
 }
 
-/// What is served by these listeners, for the answers of the admin interface.
+/// What is served by these listeners, for the answers of the admin interface, which no hook reaches.
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,
@@ -311,6 +311,7 @@ pub(super) fn serving(
     edge: &Edge,
 ) -> Serving {
     let listener_configs = listeners.configs();
+    sites.keep_hooks_from(admin.addresses());
     Serving {
         sites: Arc::clone(sites),
         listeners: listeners.reports(),

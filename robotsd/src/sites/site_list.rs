@@ -1,6 +1,7 @@
 //! The sites of a config, open: the store of their rates, and the hosts that moved from one to another.
 
 use std::collections::{BTreeSet, HashSet};
+use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -133,6 +134,11 @@ impl Sites {
             );
         }
         self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
+    }
+
+    /// No hook is sent to these addresses, at which the admin interface listens.
+    pub(crate) fn keep_hooks_from(&self, admin: Vec<SocketAddr>) {
+        self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
     /// Another process announces what goes live, until these sites are renewed.

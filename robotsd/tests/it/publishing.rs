@@ -327,3 +327,85 @@ fn every_source_has_its_parts_and_another_config_has_others() {
     wait_until("a request", || second.requests().len() >= 3);
     assert_eq!(first.requests().len(), before, "the hook of the config before has no more requests");
 }
+
+/// A config that includes files of teams, with further keys at its top.
+fn including(keys: &str) -> Config {
+    let keys = format!("state_dir = \"state\"\ninclude = [\"sites.d/*.toml\"]\n{keys}");
+    Config::refusing().keys(keys).files_of("shop").robots(OWN)
+}
+
+/// A site of a team's file, whose hooks have these URLs.
+fn team(name: &str, urls: impl IntoIterator<Item = String>) -> String {
+    let hook = |url: String| format!("[[site.robots.on_publish]]\nurl = {url:?}\ntimeout = \"60s\"\n");
+    let hooks: String = urls.into_iter().map(hook).collect();
+    format!(
+        "[[site]]\nname = {name:?}\nhosts = [\"{name}.test\"]\nroot = \".\"\nrobots.text = \"User-agent: *\"\n{hooks}"
+    )
+}
+
+#[test]
+fn no_hook_reaches_the_admin_interface() {
+    let admin = free();
+    let target = |host: &str| format!("http://{host}:{}/enforce?to=off", admin.port());
+    let hosts = ["127.0.0.1", "localhost", "0.0.0.0", "127.1", "2130706433", "[::ffff:127.0.0.1]"];
+    let listed = "hook_hosts = [\"0.0.0.0/0\", \"::/0\", \"localhost\"]";
+    let notify = format!("[[notify]]\non = [\"enforcement\"]\nurl = {:?}", target("127.0.0.1"));
+    let replicas = ["10.9.9.9:81", "replicas.internal:9145"];
+    let of_replica =
+        |place: &str| format!("[[notify]]\non = [\"waits\"]\nurl = \"http://{}/enforce?to=off\"", place.to_uppercase());
+    let tables = format!(
+        "[admin]\naddress = \"{admin}\"\n[[admin.listener]]\naddress = \"127.0.0.1:0\"\n{notify}\n{}\n[fleet]\nreplicas = {replicas:?}",
+        replicas.map(of_replica).join("\n")
+    );
+    let folder = including(listed).tables(tables).file("sites.d/team.toml", team("team", hosts.map(target))).folder();
+    // Known without names: said before anything is served.
+    let checked = folder.with_config(&["config", "check"]).ends_with(2);
+    let said = format!("127.0.0.1:{} is an admin interface of robotsd, and no hook reaches one", admin.port());
+    assert_has(&checked.error, &[&said, "team.toml:7:7", "robotsd.toml:"]);
+    assert_eq!(checked.error.matches("is an admin interface of robotsd").count(), hosts.len() + 1 + replicas.len());
+
+    let running = folder.start();
+    let is_refused = |line: &Value| line["level"] == "error" && message(line).contains("is an admin interface");
+    wait_until("every hook", || running.count("on-publish", is_refused) == hosts.len());
+    folder.with_config(&["enforce", "off"]).succeeded();
+    running.wait_for_event("notify", is_refused);
+    folder.with_config(&["enforce", "on"]).succeeded();
+    let status = folder.with_config(&["status", "--json"]).json();
+    assert_eq!(status["switch"], "on");
+    let of_team = row(&status["sites"], "name", "team");
+    assert!(of_team["on_publish"].as_array().unwrap().iter().all(|hook| hook["state"] == "failed"), "{of_team}");
+    assert_has(of_team["on_publish"][0]["trouble"].as_str().unwrap(), &[&said]);
+    // Also one whose port the system chose.
+    let is_other = |line: &Value| message(line).starts_with("http://") && !message(line).contains(&admin.to_string());
+    let opened = running.wait_for_event("admin-listening", is_other);
+    let opened = message(&opened).trim_start_matches("http://").split(' ').next().unwrap().to_owned();
+    folder.replace("sites.d/team.toml", team("other", [format!("http://{opened}/reload")]));
+    running.wait_for_message("on-publish", &format!("{opened} is an admin interface"));
+}
+
+#[test]
+fn hooks_of_an_included_file_go_where_the_operator_lists() {
+    let (receiver, own) = (Origin::showing(204, ""), Origin::showing(204, ""));
+    let url = |origin: &Origin| format!("http://{origin}/purge");
+    let hook = format!("[[site.robots.on_publish]]\nurl = {:?}", url(&own));
+    let keys = "hosts = [\"own.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
+    let config = |listed: &str| including(listed).admin_socket().site("own", format!("{keys}\n{hook}"));
+    let folder = config("").file("sites.d/team.toml", team("team", [url(&receiver)])).folder();
+    let said = "127.0.0.1 is a loopback address, and hooks of an included file (";
+    let checked = folder.with_config(&["config", "check"]).ends_with(2).error;
+    assert_has(&checked, &[said, "team.toml:7:7", "hook_hosts = [\"127.0.0.1\"]"]);
+    assert_eq!(checked.matches(said).count(), 1, "those of the config go anywhere: {checked}");
+
+    let running = folder.start();
+    running.wait_for_event("on-publish", |line| line["level"] == "error" && message(line).contains(said));
+    wait_until("the operator's own", || own.requests().len() == 1);
+    // Another port is another server.
+    folder.configure(config("hook_hosts = [\"127.0.0.1:9\"]"));
+    folder.with_config(&["config", "check"]).ends_with(2);
+    folder.configure(config(&format!("hook_hosts = [\"{receiver}\"]")));
+    folder.with_config(&["config", "check"]).ends_with(0);
+    folder.with_config(&["reload"]);
+    assert!(receiver.requests().is_empty(), "{:?}", receiver.requests());
+    folder.replace("sites.d/team.toml", team("team", [url(&receiver)]).replace("agent: *", "agent: GPTBot"));
+    wait_until("a request", || receiver.requests().len() == 1);
+}

@@ -12,7 +12,9 @@ use toml::de::DeValue;
 
 use crate::config::published::trusted;
 use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Span, Value, bound, tables, unplaced, word_values};
-use crate::publish_hook::{self, BodyFormat, BodyTemplate, HookHeader, HookSettings, HookTarget, NotifyEvent};
+use crate::publish_hook::{
+    self, BodyFormat, BodyTemplate, HookHeader, HookScope, HookSettings, HookTarget, NotifyEvent,
+};
 use crate::upstream::Trust;
 
 tables! {
@@ -79,8 +81,25 @@ const MOST: usize = 16;
 /// Header fields of one hook.
 const MOST_HEADERS: usize = 32;
 
-/// Fields that framing needs as it is.
-const OURS: [&str; 6] = ["connection", "content-length", "transfer-encoding", "te", "upgrade", "expect"];
+/// Fields that robotsd sets: of the connection (RFC 9110, section 7.6.1, and those that were before it), and those by which a server knows
+/// whom it serves and who asks. The admin interface refuses the `User-Agent` of robotsd, whatever leads there.
+const OURS: [&str; 15] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "trailers",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
 
 /// Parts of names of fields that hold a secret, and of those that do not although they have one: they say what is to be dropped.
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
@@ -101,14 +120,14 @@ pub(in crate::config) enum HookUse {
 pub(in crate::config) fn resolve(
     written: &[Spanned<RawHook>],
     of: HookUse,
-    folder: &Path,
+    scope: &Arc<HookScope>,
     faults: &mut Faults,
 ) -> Option<Vec<Arc<HookSettings>>> {
     if let Some(further) = written.get(MOST) {
         faults.push(further.fault(format!("there are at most {MOST} such requests")));
         return None;
     }
-    let hooks: Vec<_> = written.iter().map(|hook| resolve_hook(hook.get_ref(), of, folder, faults)).collect();
+    let hooks: Vec<_> = written.iter().map(|hook| resolve_hook(hook.get_ref(), of, scope, faults)).collect();
     let hooks: Vec<Arc<HookSettings>> = hooks.into_iter().collect::<Option<_>>()?;
     for (at, hook) in hooks.iter().enumerate() {
         if hooks[..at].iter().any(|before| before.fingerprint() == hook.fingerprint()) {
@@ -119,8 +138,8 @@ pub(in crate::config) fn resolve(
     Some(hooks)
 }
 
-fn resolve_hook(hook: &RawHook, of: HookUse, folder: &Path, faults: &mut Faults) -> Option<Arc<HookSettings>> {
-    let target = faults.keep(target(&hook.url));
+fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mut Faults) -> Option<Arc<HookSettings>> {
+    let (target, folder) = (faults.keep(target(&hook.url)), scope.folder());
     let method = faults.keep(hook.method.as_ref().map_or(Ok(Method::POST), method));
     let usual = (of == HookUse::Events).then(|| unplaced(publish_hook::NOTICE.to_owned()));
     let body = faults.keep(hook.body.as_ref().or(usual.as_ref()).map(|written| body(written, hook, of)).transpose());
@@ -163,6 +182,7 @@ fn resolve_hook(hook: &RawHook, of: HookUse, folder: &Path, faults: &mut Faults)
         trust: trust?.unwrap_or(Trust::System),
         on: hook.on.iter().map(|event| *event.get_ref()).collect(),
         secret: hook.secret.as_ref().map(|secret| folder.join(&secret.get_ref().file)),
+        scope: Arc::clone(scope),
     }))
 }
 
@@ -203,8 +223,13 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
     let known = HeaderName::from_bytes(name.as_bytes());
     let field =
         known.map_err(|_| fault(format!("{name:?} is no name of a header: write one such as \"Authorization\"")))?;
-    if OURS.contains(&field.as_str()) || field.as_str().starts_with("webhook-") {
+    // Some servers take the one character for the other.
+    let dashed = field.as_str().replace('_', "-");
+    if OURS.contains(&&*dashed) || dashed.starts_with("webhook-") {
         return Err(fault(format!("{name} is set by robotsd: leave it out")));
+    }
+    if dashed.starts_with("robotsd-") {
+        return Err(fault(format!("{name} is for robotsd's own commands: leave it out")));
     }
     match value.get_ref() {
         RawHeader::Secret(secret) if secret.file.as_os_str().is_empty() => {

@@ -11,7 +11,7 @@ mod source;
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use self::policy::{RawEnforcement, RawRate};
 use self::refusal::RawRefusal;
 use self::source::{OnMissing, SourceKind};
 use super::{Faults, Placed, tables};
-use crate::publish_hook::HookSettings;
+use crate::publish_hook::{HookScope, HookSettings};
 use crate::refusal::RefusalPage;
 
 pub(crate) use self::append::{AppendSettings, AppendSource};
@@ -142,14 +142,14 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// A site, with the defaults in place of parts that have problems; none where its robots.txt is unknown.
+/// A site of this file, with the defaults in place of parts that have problems; none where its robots.txt is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
     site: &Spanned<RawSite>,
-    folder: &Path,
+    file: &Arc<HookScope>,
     faults: &mut Faults,
 ) -> Option<SiteConfig> {
-    let (span, site) = (site.span(), site.get_ref());
+    let (span, site, folder) = (site.span(), site.get_ref(), file.folder());
     let written = RawBackend {
         name: &site.name,
         upstreams: site.upstreams.as_deref(),
@@ -169,7 +169,7 @@ pub(super) fn resolve(
     let is_directory = site.robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
     let knows_hosts = is_directory || site.hosts.iter().any(|host| !host.get_ref().contains('*'));
     let of = if knows_hosts { HookUse::Hosts } else { HookUse::Patterns };
-    let on_publish = resolve_hooks(&site.robots.on_publish, of, folder, faults);
+    let on_publish = resolve_hooks(&site.robots.on_publish, of, file, faults);
     let terms = OfAllSites { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
     let policy = policy::resolve(&terms, &site.enforcement, &site.rate, &site.modes, faults);
     let check = faults.keep(policy::checks(all.check, all.exempt));

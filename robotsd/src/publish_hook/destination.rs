@@ -1,0 +1,310 @@
+//! Where the requests of hooks may go.
+//!
+//! A hook makes this machine send a request for whoever wrote the file, so it must not reach what only this machine reaches:
+//!
+//! 1. No hook is sent to an admin interface, of this process or of a replica.
+//! 2. A hook of an included file is sent to public addresses, and to what the operator lists in `hook_hosts`.
+//!
+//! The addresses of a name are judged each time, and the request goes to one of those that were judged: a name may stand for any address, and
+//! for another one the next time.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use http::uri::Authority;
+use tower_robots::internals::AddressClass;
+use tower_robots::policy::Network;
+
+/// The file that has a hook, and where its hooks may go.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct HookScope {
+    /// Paths in it are relative to its folder, and each file has permits of its own.
+    pub(crate) file: PathBuf,
+    /// What the operator lists, of an included file; `None` for the operator's own, whose hooks go to any address.
+    pub(crate) listed: Option<Vec<HookHost>>,
+    /// The hosts and ports of admin interfaces that the config names: those of this process and of the replicas.
+    pub(crate) admin: Vec<(String, u16)>,
+}
+
+/// An entry of `hook_hosts`: a name, an address or a network, at any port or at one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HookHost {
+    host: ListedHost,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ListedHost {
+    /// In lower case. Whatever address it has.
+    Name(String),
+    Network(Network),
+}
+
+impl FromStr for HookHost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let network = |text: &str| text.parse().map(ListedHost::Network);
+        let address: Option<SocketAddr> = text.parse().ok();
+        if let Ok(host) = address.map_or_else(|| network(text), |address| network(&address.ip().to_string())) {
+            return Ok(Self { host, port: address.map(|address| address.port()) });
+        }
+        let named = text.parse::<Authority>().ok().filter(|authority| {
+            let host = authority.host();
+            !host.is_empty()
+                && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+                && !is_numeric(host)
+        });
+        let port = |authority: &Authority| match authority.as_str().strip_prefix(authority.host())? {
+            "" => Some(None),
+            _ => authority.port_u16().map(Some),
+        };
+        match named.as_ref().map(|authority| (authority.host(), port(authority))) {
+            Some((host, Some(port))) => Ok(Self { host: ListedHost::Name(plain(host)), port }),
+            _ => Err(format!(
+                "{text:?} is no host for hooks: write a name, an address or a network, with a port or without, such as \
+                 \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
+            )),
+        }
+    }
+}
+
+impl HookHost {
+    fn is(&self, host: &str, address: SocketAddr) -> bool {
+        let is_host = match &self.host {
+            ListedHost::Name(name) => *name == plain(host),
+            ListedHost::Network(network) => network.contains(address.ip().to_canonical()),
+        };
+        is_host && self.port.is_none_or(|port| port == address.port())
+    }
+}
+
+/// A name as it is compared.
+fn plain(host: &str) -> String {
+    host.trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// Whether the system takes a host for an address, however that is spelled (`127.1`, `0x7f000001`), and asks no name server.
+fn is_numeric(host: &str) -> bool {
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    host.contains(':') || last.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// The addresses of a host, as the system's resolver has them. It blocks.
+pub(super) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    (host, port).to_socket_addrs().map(Iterator::collect)
+}
+
+/// The same without a resolver, of hosts that need none.
+fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    match plain(host) {
+        host if host == "localhost" => Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]),
+        host if is_numeric(&host) => look_up(&host, port),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+/// Why a request is not sent.
+#[derive(Debug)]
+pub(super) enum NoDestination {
+    /// None of the addresses may be reached.
+    Refused(String),
+    /// An address is not known now.
+    Unknown(String),
+}
+
+impl HookScope {
+    pub(crate) fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new(""))
+    }
+
+    /// Why nothing is ever sent to a host, as far as that is known without asking for its addresses.
+    pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
+        match self.destinations((host, port), &[], look_up_numbers) {
+            Err(NoDestination::Refused(why)) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// The addresses of a host that a request may be sent to. `own` are those at which the admin interface of this process listens.
+    pub(super) fn destinations(
+        &self,
+        (host, port): (&str, u16),
+        own: &[SocketAddr],
+        look_up: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>>,
+    ) -> Result<Vec<SocketAddr>, NoDestination> {
+        let of_admin = || self.admin.iter().filter(|(_, of)| *of == port).map(|(host, _)| host);
+        if of_admin().any(|of| plain(of) == plain(host)) {
+            return Err(NoDestination::Refused(is_admin(&format!("{host}:{port}"))));
+        }
+        let unknown =
+            |error: io::Error| NoDestination::Unknown(format!("no connection to {host} port {port}: {error}"));
+        let found = look_up(host, port).map_err(unknown)?;
+        let mut places = own.to_vec();
+        for of in of_admin() {
+            // While it is not known where that is, this may be it.
+            let unknown = |error: io::Error| {
+                NoDestination::Unknown(format!(
+                    "port {port} is that of the admin interface {of}, which is nowhere: {error}"
+                ))
+            };
+            places.extend(look_up(of, port).map_err(unknown)?);
+        }
+        let (mut permitted, mut refused) = (Vec::new(), None);
+        for address in found {
+            match self.refusal(host, address, &places) {
+                None => permitted.push(address),
+                why => refused = refused.or(why),
+            }
+        }
+        match refused {
+            Some(why) if permitted.is_empty() => Err(NoDestination::Refused(why)),
+            _ => Ok(permitted),
+        }
+    }
+
+    /// Why nothing is sent to an address.
+    fn refusal(&self, host: &str, address: SocketAddr, places: &[SocketAddr]) -> Option<String> {
+        if places.iter().any(|place| arrives_at(address, *place)) {
+            return Some(is_admin(&address.to_string()));
+        }
+        let (class, listed) = (AddressClass::of(address.ip()), self.listed.as_ref()?);
+        if class == AddressClass::Public || listed.iter().any(|of| of.is(host, address)) {
+            return None;
+        }
+        let (ip, file) = (address.ip(), self.file.display());
+        let is = if host == ip.to_string() { format!("{ip} is") } else { format!("{host} is at {ip},") };
+        Some(format!(
+            "{is} a {class} address, and hooks of an included file ({file}) go to public addresses: if this one is meant, write hook_hosts = \
+             [{host:?}] into the config"
+        ))
+    }
+}
+
+fn is_admin(place: &str) -> String {
+    format!("{place} is an admin interface of robotsd, and no hook reaches one: write another url")
+}
+
+/// Whether a connection to an address may arrive at a listener.
+fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
+    let (ip, own) = (to.ip().to_canonical(), listener.ip().to_canonical());
+    let is_there = match (ip.is_unspecified(), own.is_unspecified()) {
+        // To connect to it is to connect to the loopback.
+        (true, _) => own.is_unspecified() || own.is_loopback(),
+        (false, true) => is_of_this_machine(ip),
+        (false, false) => ip == own,
+    };
+    to.port() == listener.port() && is_there
+}
+
+/// Whether the system lets an address be used as this machine's own.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "127.0.0.1:9145";
+
+    /// What becomes of a hook for this place, of a file with this list. Names have addresses as they say: `10.0.0.5-10.0.0.6.test`.
+    fn outcome(place: &str, listed: Option<&[&str]>) -> String {
+        let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
+        let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];
+        let admin = admin.map(|(host, port)| (host.to_owned(), port)).to_vec();
+        let scope = HookScope { file: "team.toml".into(), listed, admin };
+        let names = |host: &str, port| match plain(host).strip_suffix(".test") {
+            Some("none") => Err(io::Error::other("no such name")),
+            Some(of) => Ok(of.split('-').map(|ip| (ip.parse::<IpAddr>().expect(ip), port).into()).collect()),
+            None => look_up_numbers(host, port),
+        };
+        let (host, port) = place.rsplit_once(':').expect("a host and a port");
+        let place = (host, port.parse().expect("a port"));
+        match scope.destinations(place, &[OWN.parse().expect("an address")], names) {
+            Ok(addresses) => addresses.iter().map(|address| address.ip().to_string()).collect::<Vec<_>>().join(" "),
+            Err(NoDestination::Refused(why)) if why.contains("is an admin interface") => "admin".to_owned(),
+            Err(NoDestination::Refused(why)) if why.contains("hook_hosts") => "unlisted".to_owned(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn no_hook_reaches_an_admin_interface_however_it_is_spelled() {
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "LOCALHOST.",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "0.0.0.0",
+            "0",
+            "::",
+            "::ffff:127.0.0.1",
+            "::ffff:7f00:1",
+            "127.0.0.1.test",
+            "0.0.0.0.test",
+            "10.9.9.9",
+            "10.9.9.9.test",
+            "10.8.8.8",
+            "10.8.8.8-10.8.8.8.test",
+            "10.8.8.8.TEST.",
+        ] {
+            for listed in [None, Some(&["0.0.0.0/0", "::/0"][..])] {
+                assert_eq!(outcome(&format!("{host}:9145"), listed), "admin", "{host}");
+            }
+        }
+        // Another port is another server, and a name with a further address has that.
+        assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
+        assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
+        // Where the interface of a replica is not known, nothing that may be it is sent, until it is.
+        assert!(outcome("10.0.0.5:9999", None).contains("Unknown"));
+    }
+
+    #[test]
+    fn a_listener_on_every_address_is_reached_by_each_of_this_machine() {
+        let reached = |to: &str, listener: &str| arrives_at(to.parse().expect(to), listener.parse().expect(listener));
+        for to in ["127.0.0.1:80", "127.0.0.7:80", "0.0.0.0:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
+            assert!(reached(to, "[::]:80") && reached(to, "0.0.0.0:80"), "{to}");
+        }
+        // An address of documentation is no machine's.
+        assert!(!reached("192.0.2.1:80", "0.0.0.0:80") && !reached("127.0.0.1:81", "0.0.0.0:80"));
+        assert!(!reached("127.0.0.2:80", "127.0.0.1:80") && reached("192.0.2.1:80", "192.0.2.1:80"));
+    }
+
+    #[test]
+    fn hooks_of_included_files_go_to_public_addresses_and_to_what_is_listed() {
+        for (place, listed, want) in [
+            ("8.8.8.8:80", &[][..], "8.8.8.8"),
+            ("8.8.8.8-10.0.0.5.test:443", &[], "8.8.8.8"),
+            ("10.0.0.5.test:80", &[], "unlisted"),
+            ("169.254.169.254:80", &[], "unlisted"),
+            ("::ffff:10.0.0.5:80", &[], "unlisted"),
+            ("64:ff9b::a00:5:80", &[], "unlisted"),
+            ("fd00::5:80", &[], "unlisted"),
+            ("127.0.0.1:81", &[], "unlisted"),
+            ("2130706433:81", &[], "unlisted"),
+            ("10.0.0.5.test:80", &["10.0.0.6.test"], "unlisted"),
+            ("10.0.0.5.TEST.:80", &["10.0.0.5.test"], "10.0.0.5"),
+            ("10.0.0.5.test:81", &["10.0.0.5.test:80"], "unlisted"),
+            ("10.0.0.5.test:80", &["10.0.0.5.test:80"], "10.0.0.5"),
+            ("10.0.0.5.test:443", &["10.0.0.5"], "10.0.0.5"),
+            ("10.0.0.5.test:443", &["10.0.0.5:443"], "10.0.0.5"),
+            ("10.0.0.5.test:443", &["10.0.0.5:80"], "unlisted"),
+            ("10.0.0.5.test:443", &["10.0.0.0/8"], "10.0.0.5"),
+            ("::ffff:10.0.0.5:80", &["10.0.0.0/8"], "::ffff:10.0.0.5"),
+            ("fd00::5:81", &["[fd00::5]:81"], "fd00::5"),
+            ("fd00::5:81", &["fd00::5"], "fd00::5"),
+        ] {
+            assert_eq!(outcome(place, Some(listed)), want, "{place} {listed:?}");
+        }
+        for wrong in ["", "*", "http://purge.internal", "a b", "a:x", "a:", "a/b", "u@a", "127.1", "10.0.0.5/8", ":80"]
+        {
+            assert!(wrong.parse::<HookHost>().is_err(), "{wrong}");
+        }
+    }
+}
